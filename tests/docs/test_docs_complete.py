@@ -22,7 +22,7 @@ from probe_core import api, config, hookspecs, machine, model, sysfs
 from probe_core.cli import COMMANDS
 from probe_core.isolation import run, wire
 from probe_core.model import device as devices
-from probe_core.model import field, kinds, parts
+from probe_core.model import field, kinds
 from probe_core.model.findings import CODES, SEVERITIES
 from probe_core.recording import declared, paths
 from probe_core.registry import discover, prober
