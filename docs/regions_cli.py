@@ -6,8 +6,12 @@ import argparse
 import textwrap
 from collections.abc import Iterable
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from blocks import table
+
+if TYPE_CHECKING:
+    from probe_core.cli.parser import Parser
 
 __all__ = ["cli", "plugins"]
 
@@ -20,7 +24,7 @@ def cli() -> str:
     parsers = {name: _parser(name, f"probe_core.cli.{COMMANDS[name][0]}") for name in COMMANDS}
     shared = next(section for section in sections(parsers[DEFAULT]) if section.shared)
     parts = [f"### Probing options\n\n{_arguments(shared.actions)}"]
-    return "\n\n".join([*parts, *map(_command, parsers.values())])
+    return "\n\n".join([*parts, *map(_with_commands, parsers.values())])
 
 
 def plugins() -> str:
@@ -33,13 +37,19 @@ def plugins() -> str:
     return "\n\n".join(_command(_parser(name, module)) for name, module in modules.items())
 
 
-def _parser(name: str, module: str) -> argparse.ArgumentParser:
+def _parser(name: str, module: str) -> Parser:
     from probe_core.cli.parser import command_parser
 
     return command_parser(name, import_module(module))
 
 
-def _command(parser: argparse.ArgumentParser) -> str:
+def _with_commands(parser: Parser) -> str:
+    """A command, and the commands that it has itself."""
+    own = [_command(parser.of_command(name), "####") for name in parser.commands]
+    return "\n\n".join([_command(parser), *own])
+
+
+def _command(parser: Parser, level: str = "###") -> str:
     from probe_core.cli.parser import HELP_OPTIONS, sections
 
     parts = sections(parser)
@@ -49,7 +59,7 @@ def _command(parser: argparse.ArgumentParser) -> str:
     probing = "\n\nAnd the [probing options](#probing-options)." if probes else ""
     examples = table(("example", ""), [(f"`{line}`", text) for line, text in parser.examples])
     about = textwrap.fill(parser.description or "", 100)
-    return f"### {parser.prog}\n\n{about}\n\n{examples}\n\n{_arguments(own)}{probing}"
+    return f"{level} {parser.prog}\n\n{about}\n\n{examples}\n\n{_arguments(own)}{probing}"
 
 
 def _arguments(actions: Iterable[argparse.Action]) -> str:

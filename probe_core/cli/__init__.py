@@ -10,11 +10,13 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from types import ModuleType
     from typing import NoReturn
 
-__all__ = ["COMMANDS", "DEFAULT", "GROUPS", "OTHER", "entry", "main"]
+    from probe_core.commands.options import Argument, Option, SubCommand
+
+__all__ = ["COMMANDS", "DEFAULT", "FAMILIES", "GROUPS", "OTHER", "entry", "main"]
 
 OTHER = "Other"
 GROUPS = ("Look", "Fix", "Use", "Clusters", OTHER)
@@ -36,6 +38,9 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "completion": ("completion", OTHER, "shell completion for bash, zsh or fish"),
 }
 """The built-in commands. Their names belong to them: no plugin can take one."""
+
+FAMILIES = ("plugins",)
+"""Commands that have commands of their own: their table is `SUB_COMMANDS`."""
 
 DEFAULT = "devices"
 """What runs without a command. `probe report` is the page that probe-report writes."""
@@ -165,12 +170,14 @@ def _run(arguments: list[str]) -> int:
 def _command(arguments: list[str]) -> tuple[str, list[str]]:
     """Split off the command: the first argument, unless it is an option.
 
-    `probe help exec` and `probe -h exec` are `probe exec --help`.
+    `probe help exec` and `probe -h exec` are `probe exec --help`, and `probe help plugins new` is
+    `probe plugins new --help`.
     """
     if arguments and arguments[0] in ("help", "-h", "--help", "--help-all"):
         option = "--help-all" if arguments[0] == "--help-all" else "--help"
         name, remaining = _command(arguments[1:])
-        return name, [*(remaining if "--help-all" in remaining else ()), option]
+        kept = remaining if "--help-all" in remaining else remaining[: name in FAMILIES]
+        return name, [*kept, option]
     if arguments and not arguments[0].startswith("-"):
         return arguments[0], arguments[1:]
     return DEFAULT, arguments
@@ -195,9 +202,32 @@ def _run_builtin(name: str, arguments: list[str]) -> int:
     module = __import__(f"probe_core.cli.{COMMANDS[name][0]}", fromlist=["run"])
     if name == "completion" and (words := module.words_of(arguments)) is not None:
         return _answer(arguments[0], words)
-    args = _plain(module, arguments) or _parser(name, module).parse_args(arguments)
-    status: int = module.run(args, Context(args))
+    chosen = None
+    if name in FAMILIES:
+        chosen, arguments = _sub_command(name, module.SUB_COMMANDS, arguments)
+    command = module.SUB_COMMANDS[chosen] if chosen is not None else None
+    table = command.arguments if command is not None else module.ARGUMENTS
+    run = command.run if command is not None else module.run
+    args = _plain(table, arguments) or _parser(name, module, chosen).parse_args(arguments)
+    status: int = run(args, Context(args))
     return status
+
+
+def _sub_command(
+    name: str, commands: Mapping[str, SubCommand], arguments: list[str]
+) -> tuple[str | None, list[str]]:
+    """Split off the sub-command, None where the first one is meant; raises `CommandError`."""
+    from probe_core.cli.plain import command_place
+
+    place = command_place(arguments, commands)
+    if place is None:
+        return None, arguments
+    typed = arguments[place]
+    if typed not in commands:
+        from probe_core.cli.parser import unknown_sub_command
+
+        raise unknown_sub_command(name, typed, commands)
+    return typed, [*arguments[:place], *arguments[place + 1 :]]
 
 
 def _answer(shell: str, words: list[str]) -> int:
@@ -211,25 +241,23 @@ def _answer(shell: str, words: list[str]) -> int:
     return 0
 
 
-def _plain(module: ModuleType, arguments: list[str]) -> argparse.Namespace | None:
-    """Return the arguments where a command's table `OPTIONS` is enough to read them.
+def _plain(table: Iterable[Argument | Option], arguments: list[str]) -> argparse.Namespace | None:
+    """Return the arguments where a command's table is enough to read them.
 
     argparse with gettext and locale takes 4 ms to import, a quarter of `probe --json`: a script
     that calls this in a loop needs none of it. Help, and every error, is argparse's.
     """
-    options = getattr(module, "OPTIONS", None)
-    if options is None:
-        return None
     from probe_core.cli.plain import plain
+    from probe_core.commands.options import with_color
 
-    remainder = getattr(module, "REMAINDER", None)
-    return plain(arguments, options, remainder)  # type: ignore[return-value]  # read as one is
+    return plain(arguments, with_color(table))  # type: ignore[return-value]  # read as one is
 
 
-def _parser(name: str, module: ModuleType) -> argparse.ArgumentParser:
+def _parser(name: str, module: ModuleType, chosen: str | None) -> argparse.ArgumentParser:
     from probe_core.cli.parser import command_parser
 
-    return command_parser(name, module)
+    parser = command_parser(name, module)
+    return parser if chosen is None else parser.of_command(chosen)
 
 
 def _flush() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from probe_core.cli import COMMANDS, DEFAULT
 from probe_core.cli.parser import long_name, meaning, metavar_of, sections
+from probe_core.cli.plain import command_place
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
@@ -42,7 +43,13 @@ def candidates(words: list[str], environ: Mapping[str, str]) -> tuple[str, Offer
     parser = _parser(name, environ)
     if parser is None:
         return WORDS, []
-    return _Line(parser, name, before[is_command:], typed, environ).offered()
+    words = before[is_command:]
+    place = command_place(words, parser.commands)
+    if place is not None and words[place] in parser.commands:
+        parser = parser.of_command(words[place])
+        words = [*words[:place], *words[place + 1 :]]
+        name = parser.prog.removeprefix("probe ")
+    return _Line(parser, name, words, typed, environ).offered()
 
 
 class _Line:
@@ -61,8 +68,8 @@ class _Line:
         self.name = name
         self.before = before
         self.typed = typed
-        self.options = {name: a for a in parser._actions for name in a.option_strings}
-        self.positionals = [a for a in parser._actions if not a.option_strings]
+        self.options = {name: a for a in parser.arguments for name in a.option_strings}
+        self.positionals = [a for a in parser.arguments if not a.option_strings]
         self.pending: argparse.Action | None = None
         self.filled: list[str] = []
         self.ended = False
@@ -103,6 +110,9 @@ class _Line:
         return [(long_name(a), meaning(a)) for a in shown if a.option_strings]
 
     def _of_positional(self) -> tuple[str, Offered]:
+        if self.parser.commands and not self.filled:
+            commands = [(name, own.summary) for name, own in self.parser.commands.items()]
+            return WORDS, _matching(commands, self.typed)
         action = self._positional(len(self.filled))
         if action is None:
             return WORDS, [] if self.ended else _matching(self._option_names(), self.typed)
@@ -129,7 +139,7 @@ class _Line:
 
         # Of `nvidia,am` the last item alone is unfinished.
         head, comma, item = typed.rpartition(",") if action.dest in LISTS else ("", "", typed)
-        offered = values_of(action.dest, item, [self.name, *self.before], self.environ)
+        offered = values_of(action.dest, item, [*self.name.split(), *self.before], self.environ)
         used = head.split(",")
         offered = [pair for pair in _matching(offered, item) if pair[0] not in used]
         kind = NOSPACE if action.dest in UNFINISHED and _open(offered) else WORDS

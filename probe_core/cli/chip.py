@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from probe_core.commands import text
+from probe_core.commands.options import Argument, Option
 from probe_core.commands.tables import grid
 from probe_core.wording import clean_text, counted
 
@@ -163,17 +164,15 @@ EXAMPLES = (
 )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `probe chip`."""
-    parser.add_argument("query", nargs="+", help="a name, a PCI id (10de:2684), a compatible …")
-    parser.add_argument(
-        "--kind", choices=KINDS, help="what printed the query (default: by its form)"
-    )
-    parser.add_argument("--memory", metavar="SIZE", help="choose by memory (24GiB)")
-    parser.add_argument("--units", metavar="N", help="choose by number of SMs, CUs or cores")
-    parser.add_argument("--chipdb", metavar="FILE", help="also read this TOML file of chips")
-    parser.add_argument("--json", action="store_true", help="print one JSON list, one per query")
-    parser.add_argument("--strict", action="store_true", help="exit with 1 when a query is unknown")
+ARGUMENTS = (
+    Argument("query", "a name, a PCI id (10de:2684), a compatible …", count="+"),
+    Option("kind", "KIND", "what printed the query (default: by its form)", choices=KINDS),
+    Option("memory", "SIZE", "choose by memory (24GiB)"),
+    Option("units", "N", "choose by number of SMs, CUs or cores"),
+    Option("chipdb", "FILE", "also read this TOML file of chips"),
+    Option("json", "", "print one JSON list, one per query"),
+    Option("strict", "", "exit with 1 when a query is unknown"),
+)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:

@@ -7,6 +7,8 @@ at each Tab, `probe` answers within 60 ms, with what its help, its manual and it
 
 from __future__ import annotations
 
+from probe_core.commands.options import Argument
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
@@ -28,9 +30,7 @@ ASKED = "--complete"
 """What stands between the shell and the words of the line that its script asks about."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `probe completion`."""
-    parser.add_argument("shell", choices=SHELLS, help="the shell to complete in")
+ARGUMENTS = (Argument("shell", "the shell to complete in", choices=SHELLS),)
 
 
 def words_of(arguments: list[str]) -> list[str] | None:

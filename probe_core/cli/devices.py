@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core import __version__
-from probe_core.commands.options import (
-    COLOR,
-    SHARED_OPTIONS,
-    Option,
-    add_options,
-    add_probe_options,
-)
+from probe_core.commands.options import JSON, SHARED_OPTIONS, Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,14 +14,13 @@ if TYPE_CHECKING:
 
 HELP = "Show the devices of this computer: accelerators, CPU, available memory and peak FLOPS."
 
-_OWN = (
-    Option("json", "", "print one JSON document"),
+ARGUMENTS = (
+    JSON,
     Option("strict", "", "exit with 1 when something is wrong"),
     Option("all", "", "also list display adapters, which cannot compute"),
-    COLOR,
+    *SHARED_OPTIONS,
 )
-OPTIONS = (*_OWN, *SHARED_OPTIONS)
-"""All options but those that end the process: with these alone argparse is not imported."""
+"""All arguments but those that end the process: with these alone argparse is not imported."""
 
 _FEW = 2
 """Devices with little in common: a CPU and one GPU. Of more, most are equal."""
@@ -39,19 +31,6 @@ EXAMPLES = (
     ("probe --json | jq .devices", "the same facts for a script"),
     ("probe exec --gpus 2 -- python train.py", "run on two free GPUs, exclusively"),
 )
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `probe`."""
-    add_options(parser, _OWN)
-    parser.add_argument(
-        "-V",
-        "--version",
-        action="version",
-        version=f"probe-core {__version__}",
-        help="print the version of probe-core",
-    )
-    add_probe_options(parser)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:

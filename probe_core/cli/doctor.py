@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from probe_core.commands.options import SHARED_OPTIONS, Option, add_options
+from probe_core.commands.options import JSON, SHARED_OPTIONS, Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ EXAMPLES = (
 )
 BUNDLE = "probe-bundle.tar.gz"
 
-_OWN = (
-    Option("json", "", "print one JSON document"),
+ARGUMENTS = (
+    JSON,
     Option("all", "", "list every check with its result"),
     Option("list", "", "list the checks and what each needs; run none"),
     Option("only", "CODES", "run these checks alone (comma-separated)", dest="codes"),
@@ -46,16 +46,9 @@ _OWN = (
     Option("save", "", "keep the state of this computer, to compare with later"),
     Option("bundle", "FILE", f"write one archive for a question ({BUNDLE})", bare=BUNDLE),
     Option("force", "", "overwrite the archive"),
+    # `--only` names checks here, not plugins.
+    *(option for option in SHARED_OPTIONS if option.name != "only"),
 )
-_PROBING = tuple(option for option in SHARED_OPTIONS if option.name != "only")
-OPTIONS = (*_OWN, *_PROBING)
-"""All options: `--only` names checks here, not plugins."""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `probe doctor`."""
-    add_options(parser, _OWN)
-    add_options(parser.add_argument_group("probing"), _PROBING)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:

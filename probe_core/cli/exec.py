@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.commands.options import SHARED_OPTIONS, Option, add_options, add_probe_options
+from probe_core.commands.options import SHARED_OPTIONS, Argument, Option, under
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +34,8 @@ def _index(text: str) -> int | str:
     return int(text)
 
 
-_WHICH = (
+_WHICH = under(
+    "which devices",
     Option("gpus", "N", "how many devices (default: 1)", short="-n", read=int),
     Option(
         "device",
@@ -48,7 +49,8 @@ _WHICH = (
     Option("all", "", "run the command once in each group of the layout"),
     Option("for", "RUNTIME", "which runtime's indices are meant (cuda, hip …)", dest="runtime"),
 )
-_HOW = (
+_HOW = under(
+    "how",
     Option(
         "style",
         "STYLE",
@@ -77,11 +79,10 @@ _HOW = (
     ),
     Option("dry-run", "", "print what would be set, as shell lines"),
 )
-OPTIONS = (*_WHICH, *_HOW, *SHARED_OPTIONS)
-"""All options: with these alone argparse is not imported."""
-
-REMAINDER = "command"
-"""What takes all arguments from the first that is no option on."""
+_COMMAND = Argument(
+    "command", "the command and its arguments", count="...", metavar="-- COMMAND [ARGUMENTS]"
+)
+ARGUMENTS = (*_WHICH, *_HOW, _COMMAND, *SHARED_OPTIONS)
 EXAMPLES = (
     ("probe exec -- python train.py", "one GPU"),
     ("probe exec -n 2 --memory 20GiB -- python train.py", "two with 20 GiB free each"),
@@ -89,19 +90,6 @@ EXAMPLES = (
     ("probe exec --wait 600 -- make bench", "queue for up to ten minutes"),
     ("probe exec -n 2 --dry-run", "only print the variables"),
 )
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `probe exec`."""
-    add_options(parser.add_argument_group("which devices"), _WHICH)
-    add_options(parser.add_argument_group("how"), _HOW)
-    parser.add_argument(
-        REMAINDER,
-        nargs="...",
-        metavar="-- COMMAND [ARGUMENTS]",
-        help="the command and its arguments",
-    )
-    add_probe_options(parser)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from probe_core.cli.findings import finding_lines
 from probe_core.commands import text
 from probe_core.commands.measured_text import measured_amount, measured_name, measured_part
-from probe_core.commands.options import COLOR, Option, add_options, add_probe_options
+from probe_core.commands.options import JSON, SHARED_OPTIONS, Argument, Option
 from probe_core.commands.tables import grid_rows
 from probe_core.model.device import FIELDS
 from probe_core.model.ids import short_ids, short_name
@@ -33,20 +33,12 @@ EXAMPLES = (
     ("probe explain 01:00.0 --json", "the same for a script"),
 )
 
-_OWN = (
+ARGUMENTS = (
+    Argument("device", "a device: its id, whole or as `probe` shows it, or its model", count="?"),
     Option("all", "", "every device in full; of one device, also its peaks with sparsity"),
-    Option("json", "", "print one JSON document"),
-    COLOR,
+    JSON,
+    *SHARED_OPTIONS,
 )
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `probe explain`."""
-    parser.add_argument(
-        "device", nargs="?", help="a device: its id, whole or as `probe` shows it, or its model"
-    )
-    add_options(parser, _OWN)
-    add_probe_options(parser)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:

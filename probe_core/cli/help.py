@@ -8,7 +8,7 @@ import sys
 from probe_core import __version__
 from probe_core.cli import COMMANDS, GROUPS, OTHER
 from probe_core.cli.installed import installed_commands
-from probe_core.cli.parser import Section, meaning, sections, usage_lines, written
+from probe_core.cli.parser import HELP_OPTIONS, Section, meaning, sections, usage_lines, written
 from probe_core.commands.context import terminal_width, write_error
 from probe_core.commands.text import columns, paint, width_of, wrapped
 
@@ -46,6 +46,10 @@ def help_lines(parser: Parser, context: Context, *, every: bool = False) -> Iter
     top = parser.prog == "probe"
     if top:
         yield from ("", *command_lines(context))
+    if parser.commands:
+        yield from ("", head.bold("Commands:"))
+        rows = [(f"{parser.prog} {name}", own.summary) for name, own in parser.commands.items()]
+        yield from _pairs(rows, width, min(COLUMN, width // 2), head)
     shown = sections(parser)
     for section in shown if every else _short(shown, top):
         yield from ("", head.bold(f"{section.title}:"))
@@ -134,6 +138,8 @@ def _pairs(
 def _ending(parser: Parser, top: bool, complete: bool) -> Iterator[str]:
     if top:
         yield "`probe COMMAND --help` explains one command, `man probe` all of them."
+    if parser.commands:
+        yield f"`{parser.prog} COMMAND --help` explains one of them."
     if not complete:
         yield f"`{parser.prog} --help-all` lists the options of every command that probes, too."
 
@@ -180,7 +186,13 @@ def page_name(parser: Parser) -> str:
 
 def page(parser: Parser, date: str, summary: str) -> str:
     """Return a command's manual page in the macros of man(7); `date` is that of the release."""
-    lines = [*_head(parser, date, summary), *_body(parser), *_see_also(["probe"])]
+    lines = [*_head(parser, date, summary), *_body(parser)]
+    for name, command in parser.commands.items():
+        own = parser.of_command(name)
+        (usage,) = usage_lines(own)
+        lines += [f".SH {_text(own.prog.upper())}", f".B {_text(usage)}", ".PP"]
+        lines += [_text(command.about), *_own_arguments(own)]
+    lines += _see_also(["probe"])
     return "\n".join([*lines, ""])
 
 
@@ -231,6 +243,14 @@ def _body(parser: Parser) -> Iterator[str]:
         yield ".SH EXAMPLES"
         for line, about in parser.examples:
             yield from _item(line, about)
+
+
+def _own_arguments(parser: Parser) -> Iterator[str]:
+    """Yield what a command of a command takes, but for what every command takes."""
+    for section in sections(parser):
+        for action in () if section.shared else section.actions:
+            if not {*action.option_strings} & {*HELP_OPTIONS, "--color"}:
+                yield from _item(written(action), meaning(action))
 
 
 def _item(term: str, about: str) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from probe_core.commands.options import JSON, SHARED_OPTIONS, Argument, Option
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
@@ -22,21 +24,19 @@ EXAMPLES = (
 )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `probe layout`."""
-    from probe_core.commands.options import add_probe_options
-
-    parser.add_argument("layout", metavar="NxM", help="N processes of M devices each (4x2)")
-    parser.add_argument("--index", type=int, metavar="K", help="only process K, from 0")
-    parser.add_argument("--memory", metavar="SIZE", help="free memory that each device must have")
-    parser.add_argument(
-        "--for",
+ARGUMENTS = (
+    Argument("layout", "N processes of M devices each (4x2)", metavar="NxM"),
+    Option("index", "K", "only process K, from 0", read=int),
+    Option("memory", "SIZE", "free memory that each device must have"),
+    Option(
+        "for",
+        "RUNTIME",
+        "the runtime that the devices must be visible to (cuda, hip …)",
         dest="runtime",
-        metavar="RUNTIME",
-        help="the runtime that the devices must be visible to (cuda, hip …)",
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-    add_probe_options(parser)
+    ),
+    JSON,
+    *SHARED_OPTIONS,
+)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from probe_core.commands.options import JSON, Option
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
@@ -22,17 +24,16 @@ EXAMPLES = (
 )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `probe leases`."""
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-    parser.add_argument(
-        "--kill",
-        nargs="?",
-        const="",
-        metavar="LIST",
-        help="end all processes under the leases of these devices or process numbers, or `all`;"
+ARGUMENTS = (
+    JSON,
+    Option(
+        "kill",
+        "LIST",
+        "end all processes under the leases of these devices or process numbers, or `all`;"
         " without LIST: what commands that have ended left running",
-    )
+        bare="",
+    ),
+)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import argparse
 import sys
 
-from probe_core.cli import DEFAULT
-from probe_core.commands.options import PROBING
+from probe_core import __version__
+from probe_core.cli import DEFAULT, FAMILIES
+from probe_core.commands.options import COLOR, PROBING, Argument, add_options, with_color
 from probe_core.wording import clean_text, closest, joined, suggestion
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from types import ModuleType
     from typing import Any, NoReturn
+
+    from probe_core.commands import CommandError
+    from probe_core.commands.options import SubCommand
 
     Example = tuple[str, str]
     """A command line, and what it does."""
@@ -65,8 +69,9 @@ def usage_lines(parser: Parser) -> list[str]:
     """Return how the command is written, without ``Usage:``."""
     if parser.prog == "probe":
         return ["probe [OPTIONS]", "probe COMMAND [OPTIONS]"]
-    positionals = [written(a) for a in parser._actions if not a.option_strings]
-    return [" ".join([parser.prog, "[OPTIONS]", *positionals])]
+    positionals = [written(a) for a in parser.arguments if not a.option_strings]
+    lines = [" ".join([parser.prog, "[OPTIONS]", *positionals])]
+    return [*lines, f"{parser.prog} COMMAND [OPTIONS]"] if parser.commands else lines
 
 
 def written(action: argparse.Action) -> str:
@@ -109,9 +114,6 @@ def meaning(action: argparse.Action) -> str:
 MAX_VALUE = 80
 """Characters of a wrong value that a sentence shows: a line of a terminal. A judgement."""
 
-SUB_COMMAND = "action"
-"""The name of the argument that chooses what a command does: `probe plugins check`."""
-
 _OPEN = (argparse.REMAINDER, argparse.PARSER, argparse.SUPPRESS)
 """Forms of arguments that may be empty, or that argparse itself asks for."""
 
@@ -133,11 +135,36 @@ class Parser(argparse.ArgumentParser):
         # By the exceptions the mistakes are told apart; argparse's sentences are not parsed.
         self.exit_on_error = False
         self.examples = examples
+        self.commands: Mapping[str, SubCommand] = {}
+        self.siblings: Mapping[str, SubCommand] = {}
+        self.family = self.prog
+        self._missing: dict[str, str] = {}
         for names, text in (
             (("-h", "--help"), "this text"),
             (("--help-all",), "every option"),
         ):
             self.add_argument(*names, action=_Help, help=text)
+
+    @property
+    def arguments(self) -> list[argparse.Action]:
+        """Everything that can be typed, in the order in which it was added."""
+        return self._actions
+
+    def of_command(self, name: str) -> Parser:
+        """Return the parser of a command of this one: `probe plugins check`."""
+        command = self.commands[name]
+        parser = Parser(
+            prog=f"{self.prog} {name}", description=command.about, examples=command.examples
+        )
+        add_options(parser, with_color(command.arguments))
+        parser.family = self.prog
+        parser.siblings = {other: own for other, own in self.commands.items() if other != name}
+        parser._missing = {
+            entry.dest: entry.missing
+            for entry in command.arguments
+            if isinstance(entry, Argument) and entry.missing
+        }
+        return parser
 
     def parse_args(  # type: ignore[override]  # only the form that `probe` uses
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
@@ -154,6 +181,8 @@ class Parser(argparse.ArgumentParser):
             self.error(self._unknown(unknown[0]))
         for action in required:
             if getattr(parsed, action.dest, None) in (None, []):
+                if sentence := self._missing.get(action.dest):
+                    self.error(sentence, self.family)
                 self.error(f"{written(action)} is missing{self._hint()}")
         return parsed
 
@@ -188,11 +217,6 @@ class Parser(argparse.ArgumentParser):
             return
         typed = clean_text(str(value), MAX_VALUE)
         choices = [str(choice) for choice in action.choices]
-        if action.dest == SUB_COMMAND and not action.option_strings:
-            command = self.prog.removeprefix("probe ")
-            hint = suggestion(typed, choices).replace("mean ", f"mean {command} ")
-            hint = hint or f" It has {joined(choices, 'and')}."
-            self.error(f"no command '{command} {typed}'.{hint}", program="probe")
         hint = suggestion(typed, choices) or f" It can be {joined(choices)}."
         self.error(f"{_subject(action)}{typed}: no such {metavar_of(action).lower()}.{hint}")
 
@@ -209,7 +233,19 @@ class Parser(argparse.ArgumentParser):
             return f"unexpected argument {clean_text(argument, MAX_VALUE)!r}{self._hint()}"
         option = clean_text(argument.partition("=")[0], MAX_VALUE)
         names = [name for action in self._actions for name in action.option_strings]
-        return f"no option {option}.{option_hint(option, names) or f' Run `{self.prog} --help`.'}"
+        hint = self._at_siblings(option) or option_hint(option, names)
+        return f"no option {option}.{hint or f' Run `{self.prog} --help`.'}"
+
+    def _at_siblings(self, option: str) -> str:
+        """Return which other commands of the same family have an option; "" where none has."""
+        owners = [
+            name
+            for name, command in self.siblings.items()
+            if any(option in getattr(entry, "names", ()) for entry in command.arguments)
+        ]
+        if len(owners) > 1:
+            return f" Of `{self.family}` {joined(owners, 'and')} have it."
+        return f" `{self.family} {owners[0]}` has it." if owners else ""
 
     def _hint(self) -> str:
         return f". Run `{self.prog} --help`."
@@ -221,13 +257,15 @@ class Parser(argparse.ArgumentParser):
         write_error(f"{program or self.prog}: {message}")
         self.exit(2)
 
-    def print_help(self, file: Any = None, every: bool = False) -> None:
+    def print_help(
+        self, file: Any = None, every: bool = False, args: argparse.Namespace | None = None
+    ) -> None:
         """Print the help; for `probe` itself with the commands, by task."""
         from probe_core.cli.help import help_lines
         from probe_core.commands.context import Context
 
         # Not argparse's own write, which raises where a terminal cannot show "…".
-        context = Context(stdout=file)
+        context = Context(args, stdout=file)
         for line in help_lines(self, context, every=every):
             context.out(line)
 
@@ -246,7 +284,7 @@ class _Help(argparse.Action):
         option_string: str | None = None,
     ) -> None:
         if isinstance(parser, Parser):
-            parser.print_help(every=option_string == "--help-all")
+            parser.print_help(every=option_string == "--help-all", args=namespace)
         parser.exit()
 
 
@@ -255,8 +293,36 @@ def command_parser(name: str, module: ModuleType) -> Parser:
     program = "probe" if name == DEFAULT else f"probe {name}"
     examples = getattr(module, "EXAMPLES", ())
     parser = Parser(prog=program, description=module.HELP, examples=examples)
-    module.add_arguments(parser)
+    table = getattr(module, "ARGUMENTS", None)
+    if table is None:  # a plugin's
+        module.add_arguments(parser)
+        if not any("--color" in action.option_strings for action in parser.arguments):
+            add_options(parser, [COLOR])
+    else:
+        add_options(parser, with_color(table))
+    if name == DEFAULT:
+        parser.add_argument(
+            "-V",
+            "--version",
+            action="version",
+            version=f"probe-core {__version__}",
+            help="print the version of probe-core",
+        )
+    if name in FAMILIES:
+        parser.commands = parser.siblings = module.SUB_COMMANDS
     return parser
+
+
+def unknown_sub_command(name: str, typed: str, commands: Iterable[str]) -> CommandError:
+    """Return the error about a command of a command that does not exist."""
+    from probe_core.commands.context import CommandError
+
+    shown, known = clean_text(typed, MAX_VALUE), list(commands)
+    hint = suggestion(shown, known).replace("mean ", f"mean {name} ")
+    hint = hint or f" It has {joined(known, 'and')}."
+    error = CommandError(f"no command '{name} {shown}'.{hint}")
+    error.program = "probe"
+    return error
 
 
 def _reason(action: argparse.Action, value: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from probe_core.commands import text
-from probe_core.commands.options import COLOR, add_options, add_probe_options
+from probe_core.commands.options import JSON, SHARED_OPTIONS, Argument, Option, SubCommand
 from probe_core.commands.tables import grid, grid_rows
 from probe_core.model.kinds import FAILURES
 from probe_core.wording import counted
@@ -122,7 +122,7 @@ TEMPLATES = ("sysfs", "ctypes")
 """Kinds of probers that can be written; here, because reading options must not import them."""
 
 
-def write_plugin(args: argparse.Namespace, context: Context) -> int:
+def _new(args: argparse.Namespace, context: Context) -> int:
     """Write the plugin `args.name` below `args.folder`."""
     from probe_core.commands import CommandError
     from probe_core.testing.scaffold import INVENTED_VENDOR, taken, write
@@ -161,9 +161,6 @@ def _next_steps(args: argparse.Namespace) -> tuple[str, ...]:
 # `probe plugins`: which plugins are installed, which are sound, and why one reported nothing.
 
 HELP = "List, check and explain the installed plugins."
-_ACTIONS = ("list", "check", "why-not", "run", "new")
-_NEEDS = {"why-not": "a plugin's name", "new": "a plugin's name", "run": "a file, module or name"}
-"""What an action cannot do without, in words."""
 _SOUND = ("ok", "not_applicable", "unavailable", "skipped")
 _MISTAKES = ("manifest-problem", "value-rejected", "distribution-broken")
 """Codes of the findings that are a plugin's own fault; its other mistakes are outcomes."""
@@ -177,68 +174,23 @@ EXAMPLES = (
 )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `probe plugins`."""
-    parser.add_argument(
-        "action",
-        nargs="?",
-        default="list",
-        choices=_ACTIONS,
-        help="list (default): all plugins and whether they run; check: run and check them;"
-        " why-not NAME: why one did not run or reported nothing;"
-        " run FILE.py, MODULE or NAME: run one in this process, for its author;"
-        " new NAME: write a plugin",
-    )
-    parser.add_argument("name", nargs="?", help="a plugin's name; of `run` also a file or module")
-    parser.add_argument("--debug", action="store_true", help="`run`: open pdb where it raises")
-    parser.add_argument(
-        "--isolated",
-        action="store_true",
-        help="`run`: in a child with a deadline, as in a report",
-    )
-    parser.add_argument("--folder", default=".", help="where `new` writes (default: here)")
-    parser.add_argument(
-        "--template",
-        default=TEMPLATES[0],
-        choices=TEMPLATES,
-        help="what `new` reads: files of a driver (default), or a vendor's C library",
-    )
-    parser.add_argument("--pci", metavar="ID", help="PCI vendor id of the devices of `new` (10de)")
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-    parser.add_argument("--long", action="store_true", help="list priority, deadline and package")
-    add_options(parser, [COLOR])
-    add_probe_options(parser)
-
-
-def run(args: argparse.Namespace, context: Context) -> int:
-    """Carry out one action."""
-    from probe_core.commands import CommandError
-
-    if args.action in _NEEDS and not args.name:
-        raise CommandError(f"{args.action} needs {_NEEDS[args.action]}")
-    if args.action == "new":
-        return write_plugin(args, context)
-    if args.action == "run":
-        from probe_core.cli.plugins_run import run as run_here
-
-        return run_here(args, context)
+def _reported(args: argparse.Namespace, context: Context) -> ReportDoc:
+    """Return the report; raises `CommandError` for a plugin that is not installed."""
     report = context.report()
     if args.name is not None:
         _refuse_unknown(args.name, report)
-    if args.action == "why-not":
-        return _why_not(args.name, report, context)
-    if args.action == "check":
-        return _check(args, report, context)
-    status = _list(args, report, context)
-    if not args.json:
-        from probe_core.cli.findings import printed_lines
-
-        for line in printed_lines(report["outcomes"]):
-            context.out(line)
-    return status
+    return report
 
 
-def _list(args: argparse.Namespace, report: ReportDoc, context: Context) -> int:
+def run(args: argparse.Namespace, context: Context) -> int:
+    """List all plugins: `probe plugins` alone."""
+    args.name = None
+    return _list(args, context)
+
+
+def _list(args: argparse.Namespace, context: Context) -> int:
+    """List the plugins, and whether they run."""
+    report = _reported(args, context)
     decisions = [d for d in report["decisions"] if args.name in (None, d["prober"])]
     if args.json:
         context.json(decisions)
@@ -246,11 +198,16 @@ def _list(args: argparse.Namespace, report: ReportDoc, context: Context) -> int:
     lines = long_lines if args.long else grouped_lines
     for line in lines(report, decisions, context):
         context.out(line)
+    from probe_core.cli.findings import printed_lines
+
+    for line in printed_lines(report["outcomes"]):
+        context.out(line)
     return 0
 
 
-def _check(args: argparse.Namespace, report: ReportDoc, context: Context) -> int:
+def _check(args: argparse.Namespace, context: Context) -> int:
     """Judge plugins by what running them shows; 1 when one is not sound."""
+    report = _reported(args, context)
     outcomes = [o for o in report["outcomes"] if args.name in (None, o["prober"])]
     # A finding about no prober (an unreadable distribution) is not the one's that is asked about.
     mistakes = [
@@ -284,8 +241,9 @@ def _verdicts(outcomes: list[OutcomeDoc], mistakes: list[FindingDoc]) -> Iterato
         yield "FAIL ", f"{finding['what']}: {finding['why']}; {finding['fix']}"
 
 
-def _why_not(name: str, report: ReportDoc, context: Context) -> int:
+def _why_not(args: argparse.Namespace, context: Context) -> int:
     """Say in one paragraph why a plugin did not run, failed or reported nothing."""
+    name, report = args.name, _reported(args, context)
     outcome = next(o for o in report["outcomes"] if o["prober"] == name)
     skipped = next((d["reason"] for d in report["decisions"] if d["prober"] == name), None)
     paragraph = " ".join(_explanation(outcome, skipped))
@@ -335,3 +293,100 @@ def _refuse_unknown(name: str, report: ReportDoc) -> None:
         raise CommandError(f"no plugin {clean_text(name, 80)!r} is installed: {hint}")
     if name == "fallback":
         raise CommandError("the fallback is the core's own: it always runs, and cannot be chosen")
+
+
+def _run(args: argparse.Namespace, context: Context) -> int:
+    """Run one prober in this process, for its author."""
+    from probe_core.cli.plugins_run import run as run_here
+
+    return run_here(args, context)
+
+
+_NAME = Argument("name", "a plugin's name: this one alone", count="?")
+
+SUB_COMMANDS = {
+    "list": SubCommand(
+        "all plugins and whether they run (the default)",
+        "List the installed plugins, and whether they run here.",
+        (
+            _NAME,
+            JSON,
+            Option("long", "", "list priority, deadline and package"),
+            *SHARED_OPTIONS,
+        ),
+        _list,
+        (
+            ("probe plugins list", "all of them, by what became of them"),
+            ("probe plugins list --long", "with priority, deadline and package"),
+        ),
+    ),
+    "check": SubCommand(
+        "run all plugins, or one, and name their mistakes",
+        "Run the plugins and judge what they do. Exit status: 0 all are sound, 1 one is not.",
+        (_NAME, JSON, *SHARED_OPTIONS),
+        _check,
+        (
+            ("probe plugins check", "all of them"),
+            ("probe plugins check acme", "one alone"),
+        ),
+    ),
+    "why-not": SubCommand(
+        "why one did not run or reported nothing",
+        "Say why a plugin did not run, failed or reported nothing.",
+        (
+            Argument("name", "a plugin's name", missing="why-not needs a plugin's name"),
+            *SHARED_OPTIONS,
+        ),
+        _why_not,
+        (
+            ("probe plugins why-not nvidia", "here"),
+            ("probe plugins why-not nvidia --machine machine.json", "on a recorded machine"),
+        ),
+    ),
+    "run": SubCommand(
+        "run one in this process, for its author",
+        "Run one plugin in this process: what it prints appears at once, and no deadline ends it.",
+        (
+            Argument(
+                "name",
+                "a plugin's name, its module or its file",
+                metavar="FILE.py",
+                missing="run needs a file, module or name",
+            ),
+            Option("debug", "", "open pdb where it raises"),
+            Option("isolated", "", "in a child with a deadline, as in a report"),
+            JSON,
+            *SHARED_OPTIONS,
+        ),
+        _run,
+        (
+            ("probe plugins run acme.py --debug", "a file; pdb opens where it raises"),
+            ("probe plugins run nvidia --isolated", "an installed one, as in a report"),
+        ),
+    ),
+    "new": SubCommand(
+        "write a plugin to start from",
+        "Write the files of a new plugin: a prober, its tests and its metadata.",
+        (
+            Argument("name", "its name", missing="new needs a plugin's name"),
+            Option("folder", "FOLDER", "where to write (default: here)", absent="."),
+            Option(
+                "template",
+                "TEMPLATE",
+                "what it reads: files of a driver (default), or a vendor's C library",
+                absent=TEMPLATES[0],
+                choices=TEMPLATES,
+            ),
+            Option("pci", "ID", "PCI vendor id of its devices (10de)"),
+        ),
+        _new,
+        (
+            ("probe plugins new acme --pci 1ac0", "one that reads a driver's files"),
+            ("probe plugins new acme --template ctypes", "one that calls a C library"),
+        ),
+    ),
+}
+"""The commands of `probe plugins`, each with its own arguments; the first is the default."""
+
+ARGUMENTS = SUB_COMMANDS["list"].arguments[1:]
+"""Those of `probe plugins list` but its name: a first word is a command's."""

@@ -205,14 +205,12 @@ _REFUSALS = ("trust", "sealed", "active", "rejected")
 def run(args: argparse.Namespace, context: Context) -> int:
     """Run the prober at `args.name`; 0 for a valid answer, 1 for anything refused or raised."""
     from probe_core.commands import CommandError
-    from probe_core.commands.options import settings_of
-    from probe_core.config import ConfigError, load_config
     from probe_core.testing.target import BadTarget, prober_at
 
+    config = context.config()
     try:
-        config, _ = load_config(settings_of(args), context.environ, args.config)
         prober = prober_at(args.name)
-    except (BadTarget, ConfigError) as error:
+    except BadTarget as error:
         raise CommandError(str(error)) from None
     if args.machine is None:
         from probe_core.machine import Machine

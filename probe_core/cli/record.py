@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from probe_core.commands.options import RECORDING_HELP, Argument, Option
 from probe_core.wording import counted, joined
 
 TYPE_CHECKING = False
@@ -36,27 +37,18 @@ EXAMPLES = (
 )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `probe record`."""
-    from probe_core.commands.options import RECORDING_HELP
-
-    parser.add_argument(
+ARGUMENTS = (
+    Argument(
         "file",
-        nargs="?",
-        default=DEFAULT,
+        f"where to write (default: {DEFAULT}); - for standard output",
+        count="?",
         metavar="FILE",
-        help=f"where to write (default: {DEFAULT}); - for standard output",
-    )
-    parser.add_argument(
-        "--files-only", action="store_true", help="run no plugin, and load no vendor's library"
-    )
-    parser.add_argument("--force", action="store_true", help="overwrite the file")
-    parser.add_argument(
-        "--machine",
-        dest="source",
-        metavar="PATH",
-        help=f"record another recorded machine: {RECORDING_HELP}",
-    )
+        absent=DEFAULT,
+    ),
+    Option("files-only", "", "run no plugin, and load no vendor's library"),
+    Option("force", "", "overwrite the file"),
+    Option("machine", "PATH", f"record another recorded machine: {RECORDING_HELP}", dest="source"),
+)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:

@@ -11,7 +11,6 @@ import sys
 
 from probe_core.cli import COMMANDS, USAGE
 from probe_core.cli.installed import BROUGHT_BY, installed_commands
-from probe_core.cli.parser import command_hint
 from probe_core.commands.context import CommandError, Context, write_error
 from probe_core.wording import clean_text, error_text
 
@@ -64,6 +63,8 @@ def run_installed(name: str, arguments: list[str]) -> int:
 
 def _unknown(name: str, installed: Collection[str]) -> str:
     """Return the sentence about a command that does not exist, with what would work."""
+    from probe_core.cli.parser import command_hint  # with argparse, which a sound line needs not
+
     typed = clean_text(name, MAX_NAME_SHOWN)
     hint = command_hint(name, {*COMMANDS, *installed, *BROUGHT_BY})
     distribution = None if hint in installed else BROUGHT_BY.get(hint or "")
@@ -207,8 +208,11 @@ def _parsed(
     options = getattr(module, "OPTIONS", None)
     if options is not None:
         from probe_core.cli.plain import plain
+        from probe_core.commands.options import Argument, with_color
 
-        args = plain(arguments, options, positional=getattr(module, "POSITIONAL", None))
+        positional = getattr(module, "POSITIONAL", None)
+        words = [Argument(positional, "", count="?")] if positional is not None else []
+        args = plain(arguments, [*words, *with_color(options)])
         if args is not None:
             return args  # type: ignore[return-value]  # read as one is
     from probe_core.cli.parser import command_parser

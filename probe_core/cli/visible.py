@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from probe_core.commands.options import JSON, SHARED_OPTIONS, Option
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
@@ -23,18 +25,12 @@ EXAMPLES = (
 )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `probe visible`."""
-    from probe_core.commands.options import add_probe_options
-
-    parser.add_argument(
-        "--for", dest="runtime", metavar="RUNTIME", help="only this runtime (cuda, hip, vulkan …)"
-    )
-    parser.add_argument(
-        "--tinygrad", metavar="VERSION", help="tinygrad's version, whose rules changed (0.12.0)"
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-    add_probe_options(parser)
+ARGUMENTS = (
+    Option("for", "RUNTIME", "only this runtime (cuda, hip, vulkan …)", dest="runtime"),
+    Option("tinygrad", "VERSION", "tinygrad's version, whose rules changed (0.12.0)"),
+    JSON,
+    *SHARED_OPTIONS,
+)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:

@@ -10,16 +10,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
+    from probe_core.commands import Context
+
 __all__ = [
     "COLOR",
+    "JSON",
     "PROBING",
     "RECORDING_HELP",
     "SHARED_OPTIONS",
+    "Argument",
     "Option",
+    "SubCommand",
     "add_options",
     "add_probe_options",
     "probe_options",
     "settings_of",
+    "under",
+    "with_color",
 ]
 
 PROBING = "probing"
@@ -36,7 +43,8 @@ class Option:
     option that was not given: None where a setting then decides. `read` turns the text of a value
     into it, and raises `ValueError`. With `bare` the value may be left out and is then that.
     `short` and `alias` are further names, with their dashes; `dest` is the attribute, unless it
-    is the name; `choices` are the only values.
+    is the name; `choices` are the only values; `group` is the heading in
+    the help, see `under`.
     """
 
     __slots__ = (
@@ -45,6 +53,7 @@ class Option:
         "bare",
         "choices",
         "dest",
+        "group",
         "help",
         "metavar",
         "name",
@@ -76,11 +85,74 @@ class Option:
         self.alias = alias
         self.dest = dest or name.replace("-", "_")
         self.choices = choices
+        self.group = ""
 
     @property
     def names(self) -> list[str]:
         """All names, with their dashes."""
         return [name for name in (f"--{self.name}", self.short, self.alias) if name]
+
+
+class Argument:
+    """One argument of a command that is no option.
+
+    `count` is how many words it takes: "" one, "?" one or none, "+" one or more, "..." all that
+    follow. `metavar` is what the help writes for it, `absent` what stands for it where there is
+    none, `choices` are the only values, and `missing` is the sentence where it must be there, if
+    the usual one does not say what it is.
+    """
+
+    __slots__ = ("absent", "choices", "count", "dest", "help", "metavar", "missing")
+
+    group = ""
+
+    def __init__(
+        self,
+        dest: str,
+        help: str,
+        *,
+        count: str = "",
+        metavar: str = "",
+        absent: object = None,
+        choices: Sequence[str] = (),
+        missing: str = "",
+    ) -> None:
+        self.dest = dest
+        self.help = help
+        self.count = count
+        self.metavar = metavar
+        self.absent = [] if count == "..." else absent
+        self.choices = choices
+        self.missing = missing
+
+    @property
+    def required(self) -> bool:
+        """Whether a command line without it is refused."""
+        return self.count in ("", "+")
+
+
+class SubCommand:
+    """A command of a command: `probe plugins check`, with arguments and help of its own.
+
+    `summary` is for the list of a command's commands, `about` begins its help. `arguments` is its
+    table, and `run` carries it out as a command's `run` does.
+    """
+
+    __slots__ = ("about", "arguments", "examples", "run", "summary")
+
+    def __init__(
+        self,
+        summary: str,
+        about: str,
+        arguments: Sequence[Argument | Option],
+        run: Callable[[argparse.Namespace, Context], int],
+        examples: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        self.summary = summary
+        self.about = about
+        self.arguments = arguments
+        self.run = run
+        self.examples = examples
 
 
 COLOR = Option(
@@ -89,13 +161,27 @@ COLOR = Option(
     "auto (default: on a terminal, unless NO_COLOR is set), always or never",
     choices=("auto", "always", "never"),
 )
-"""The option of every command that colours."""
+"""The option of every command, added to those whose table has none of that name."""
+
+JSON = Option("json", "", "print one JSON document")
+"""The option of every command that answers scripts."""
 
 
-SHARED_OPTIONS = (
+def under(heading: str, *options: Option) -> tuple[Option, ...]:
+    """Return options that help shows under a heading."""
+    for option in options:
+        option.group = heading
+    return options
+
+
+SHARED_OPTIONS = under(
+    PROBING,
     *(
         Option(
-            setting.name, setting.metavar, f"{setting.meaning} [{setting.variable}]", absent=None
+            setting.name,
+            setting.metavar,
+            f"{setting.meaning} [{setting.variable}]",
+            absent=None,
         )
         for setting in SETTINGS.values()
     ),
@@ -112,28 +198,55 @@ def probe_options() -> tuple[Option, ...]:
 
 def add_probe_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of every command that probes; `Context.report` reads them."""
-    add_options(parser.add_argument_group(PROBING), SHARED_OPTIONS)
+    add_options(parser, SHARED_OPTIONS)
 
 
-def add_options(parser: argparse._ActionsContainer, options: Iterable[Option]) -> None:
-    """Add options of a table to a parser, or to a group of one."""
-    for option in options:
-        keywords: dict[str, Any] = {
-            "dest": option.dest,
-            "default": option.absent,
-            "help": option.help,
-        }
-        if not option.metavar:
-            keywords |= {"action": "store_const", "const": True}
+def with_color(table: Iterable[Argument | Option]) -> list[Argument | Option]:
+    """Return a table with the option `--color`, its own or that of every command."""
+    entries = list(table)
+    # Behind the command's own options, before those of every command that probes.
+    at = next((at for at, entry in enumerate(entries) if entry.group == PROBING), len(entries))
+    if all("--color" not in getattr(entry, "names", ()) for entry in entries):
+        entries.insert(at, COLOR)
+    return entries
+
+
+def add_options(parser: argparse._ActionsContainer, options: Iterable[Argument | Option]) -> None:
+    """Add what a table has to a parser, each option below its heading, or to a group of one."""
+    groups = {"": parser}
+    for entry in options:
+        if entry.group not in groups:
+            groups[entry.group] = parser.add_argument_group(entry.group)
+        if isinstance(entry, Option):
+            _add_option(groups[entry.group], entry)
         else:
-            keywords["metavar"] = option.metavar
-            if option.read is not None:
-                keywords["type"] = option.read
-            if option.choices:
-                keywords["choices"] = option.choices
-            if option.bare is not None:
-                keywords |= {"nargs": "?", "const": option.bare}
-        parser.add_argument(*option.names, **keywords)
+            _add_argument(parser, entry)
+
+
+def _add_argument(parser: argparse._ActionsContainer, argument: Argument) -> None:
+    keywords: dict[str, Any] = {
+        "nargs": argument.count or None,
+        "metavar": argument.metavar or None,
+        "choices": argument.choices or None,
+    }
+    if not argument.required:
+        keywords["default"] = argument.absent
+    parser.add_argument(argument.dest, help=argument.help, **keywords)
+
+
+def _add_option(parser: argparse._ActionsContainer, option: Option) -> None:
+    keywords: dict[str, Any] = {"dest": option.dest, "default": option.absent, "help": option.help}
+    if not option.metavar:
+        keywords |= {"action": "store_const", "const": True}
+    else:
+        keywords["metavar"] = option.metavar
+        if option.read is not None:
+            keywords["type"] = option.read
+        if option.choices:
+            keywords["choices"] = option.choices
+        if option.bare is not None:
+            keywords |= {"nargs": "?", "const": option.bare}
+    parser.add_argument(*option.names, **keywords)
 
 
 def settings_of(args: argparse.Namespace) -> dict[str, Any]:

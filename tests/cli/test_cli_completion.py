@@ -17,7 +17,7 @@ from shells import Shell, missing
 from probe_core.cli import COMMANDS, main
 from probe_core.cli.candidates import answer, candidates, split
 from probe_core.cli.parser import command_parser, long_name, sections
-from probe_core.cli.plugins import _ACTIONS
+from probe_core.cli.plugins import SUB_COMMANDS
 from probe_core.model.readiness import RUNTIMES
 
 DEVICES = ["cpu:0", "pci:0000:01:00.0", "pci:0000:02:00.0"]
@@ -87,9 +87,13 @@ CASES: list[tuple[str, str, list[str]]] = [
     ("exec -- python --js", "files", []),
     ("exec python --js", "files", []),
     ("visible --for ", "words", [*RUNTIMES]),
-    ("plugins ", "words", [*_ACTIONS]),
+    ("plugins ", "words", [*SUB_COMMANDS]),
     ("plugins why-not nvi", "words", ["nvidia"]),
     ("plugins new ", "words", []),
+    ("plugins check --lon", "words", []),
+    ("plugins list --lon", "words", ["--long"]),
+    ("plugins --long", "words", ["--long"]),
+    ("plugins --json ch", "words", ["check"]),
     ("plugins new x --folder ", "folders", []),
     ("chip --kind dt --ki", "words", ["--kind"]),
     ("chip nvid", "nospace", ["nvidia/"]),
@@ -107,7 +111,7 @@ CASES: list[tuple[str, str, list[str]]] = [
     ("export prometheus --output ", "files", []),
     ("env --for ", "words", ["uv", "pip", "conda", "variants"]),
     ("env --for=con", "words", ["--for=conda"]),
-    ("completion bash ", "words", ["--help"]),
+    ("completion bash ", "words", ["--color", "--help"]),
     ("topology ", "files", []),
     ("topology a.json b.", "files", []),
     ("topology --dev", "words", ["--devices"]),
@@ -128,16 +132,18 @@ def test_what_can_be_typed_next(line: str, kind: str, words: list[str]) -> None:
         assert got == (kind, words)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", [*COMMANDS, *(f"plugins {own}" for own in SUB_COMMANDS)])
 def test_every_option_of_every_command(name: str) -> None:
-    parser = command_parser(name, import_module(f"probe_core.cli.{COMMANDS[name][0]}"))
+    command, _, own = name.partition(" ")
+    parser = command_parser(command, import_module(f"probe_core.cli.{COMMANDS[command][0]}"))
+    parser = parser.of_command(own) if own else parser
     shown = [action for section in sections(parser) for action in section.actions]
     names = [long_name(action) for action in shown if action.option_strings]
-    _, words = candidates([name, "--"], os.environ)
+    _, words = candidates([*name.split(), "--"], os.environ)
     assert sorted(word for word, _ in words) == sorted(names)
     assert len(names) >= 1
     assert all(about for _, about in words)
-    assert name in offered("")[1]
+    assert command in offered("")[1]
 
 
 def test_devices_come_from_what_the_line_names(static: Path) -> None:
@@ -286,7 +292,7 @@ def test_zsh_completes(line: str, after: str, zsh: Shell) -> None:
 
 def test_bash_offers_all_and_nothing_else(bash: Shell) -> None:
     assert {*COMMANDS, "help"} <= set(bash.offered("probe "))
-    assert bash.offered("probe plugins ") == sorted(_ACTIONS)
+    assert bash.offered("probe plugins ") == sorted(SUB_COMMANDS)
     assert bash.offered("probe completion ") == ["bash", "fish", "zsh"]
 
 

@@ -11,10 +11,11 @@ import pytest
 from probe_core.cli import COMMANDS, GROUPS, main
 from probe_core.cli.installed import BROUGHT_BY
 from probe_core.cli.parser import Parser, command_parser, meaning, sections, written
+from probe_core.cli.plugins import SUB_COMMANDS
 from probe_core.commands.options import SHARED_OPTIONS
 from probe_core.commands.text import width_of
 
-NAMES = [*COMMANDS, *BROUGHT_BY]
+NAMES = [*COMMANDS, *BROUGHT_BY, *(f"plugins {own}" for own in SUB_COMMANDS)]
 PROBING = ["devices", "explain", "visible", "plugins", "exec", "layout"]
 
 
@@ -25,7 +26,10 @@ def brought(name: str) -> str:
 
 def parser_of(name: str) -> Parser:
     module = f"probe_core.cli.{COMMANDS[name][0]}" if name in COMMANDS else ""
-    return command_parser(name, import_module(module or brought(name)))
+    if name in COMMANDS or name in BROUGHT_BY:
+        return command_parser(name, import_module(module or brought(name)))
+    command, _, own = name.partition(" ")
+    return parser_of(command).of_command(own)
 
 
 def shown(capsys: pytest.CaptureFixture[str], *argv: str) -> list[str]:
@@ -79,6 +83,8 @@ def test_the_help_of_probe(
         (["--help-all", "exec"], ["exec", "--help-all"]),
         (["help", "exec", "--help-all"], ["exec", "--help-all"]),
         (["help", "topology"], ["topology", "--help"]),
+        (["help", "plugins", "new"], ["plugins", "new", "--help"]),
+        (["--help-all", "plugins", "list"], ["plugins", "list", "--help-all"]),
         (["help", "help"], ["--help"]),
         (["--json", "--help"], ["--help"]),
         (["exec", "--gpus", "2", "-h"], ["exec", "--help"]),
@@ -97,7 +103,7 @@ def test_help_fits_the_terminal(
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     for option in ("--help", "--help-all"):
-        lines = shown(capsys, name, option)
+        lines = shown(capsys, *name.split(), option)
         code = [f"  {line}" for line, _ in parser_of(name).examples]
         code += [line for line in lines if line.startswith(("Usage:", "       probe"))]
         # What is typed is not broken: a terminal may wrap it.
@@ -109,10 +115,11 @@ def test_help_fits_the_terminal(
 def test_every_option_is_in_the_help_and_in_the_reference(
     name: str, capsys: pytest.CaptureFixture[str], reference: Callable[[str], str]
 ) -> None:
-    text = " ".join(" ".join(shown(capsys, name, "--help-all")).split())
+    text = " ".join(" ".join(shown(capsys, *name.split(), "--help-all")).split())
     page = reference("cli")
     title = "probe" if name == "devices" else f"probe {name}"
-    section = page.split(f"\n### {title}\n")[1].split("\n### ")[0]
+    level = "####" if " " in name else "###"
+    section = page.split(f"\n{level} {title}\n")[1].split("\n###")[0]
     for part in sections(parser_of(name)):
         for action in part.actions:
             assert written(action) in text
@@ -147,8 +154,9 @@ def test_every_command_has_examples_that_can_be_typed(name: str) -> None:
         assert words[0] == "probe", line
         end = next((at for at, word in enumerate(words) if word in ("|", ">")), len(words))
         words = words[1:end]
-        command = words[0] if words and words[0] in NAMES else "devices"
-        words = words[1:] if words[:1] == [command] else words
+        own = " ".join(words[:2])
+        command = own if own in NAMES else words[0] if words and words[0] in NAMES else "devices"
+        words = words[len(command.split()) :] if words[:1] == command.split()[:1] else words
         parsed = parser_of(command).parse_args(words)
         assert vars(parsed)
 

@@ -10,8 +10,10 @@ from probe_core.cli import devices
 from probe_core.cli import exec as exec_command
 from probe_core.cli.parser import Parser
 from probe_core.cli.plain import plain
+from probe_core.commands.options import Argument, add_options
 
-NAMES = [f"--{option.name}" for option in devices.OPTIONS]
+FORMAT = Argument("format", "the format", count="?")
+NAMES = [f"--{option.name}" for option in devices.ARGUMENTS]
 WORDS = st.one_of(
     st.sampled_from(NAMES),
     st.sampled_from(NAMES).map(lambda name: f"{name}=x,y"),
@@ -23,7 +25,7 @@ WORDS = st.one_of(
 def by_argparse(arguments: list[str]) -> dict[str, object] | None:
     """Return what argparse reads; None where it ends the process."""
     parser = Parser(prog="probe", allow_abbrev=False)
-    devices.add_arguments(parser)
+    add_options(parser, devices.ARGUMENTS)
     try:
         return vars(parser.parse_args(arguments))
     except SystemExit:
@@ -32,7 +34,7 @@ def by_argparse(arguments: list[str]) -> dict[str, object] | None:
 
 @given(st.lists(WORDS, max_size=4))
 def test_it_agrees_with_argparse_or_leaves_the_line_to_it(arguments: list[str]) -> None:
-    read = plain(arguments, devices.OPTIONS)
+    read = plain(arguments, devices.ARGUMENTS)
     if read is not None:
         assert vars(read) == by_argparse(arguments)
 
@@ -48,17 +50,17 @@ def test_it_agrees_with_argparse_or_leaves_the_line_to_it(arguments: list[str]) 
     ],
 )
 def test_sound_lines_are_read_without_argparse(arguments: list[str]) -> None:
-    read = plain(arguments, devices.OPTIONS)
+    read = plain(arguments, devices.ARGUMENTS)
     assert read is not None
     assert vars(read) == by_argparse(arguments)
 
 
 @pytest.mark.parametrize("argument", ["--help", "--version", "--jsn", "x", "--only", "--json=1"])
 def test_everything_else_is_left_to_argparse(argument: str) -> None:
-    assert plain([argument], devices.OPTIONS) is None
+    assert plain([argument], devices.ARGUMENTS) is None
 
 
-EXEC_NAMES = [name for option in exec_command.OPTIONS for name in option.names]
+EXEC_NAMES = [name for option in exec_command.ARGUMENTS for name in getattr(option, "names", ())]
 EXEC_WORDS = st.one_of(
     st.sampled_from(EXEC_NAMES),
     st.sampled_from(EXEC_NAMES).map(lambda name: f"{name}=1"),
@@ -71,7 +73,7 @@ EXEC_WORDS = st.one_of(
 def exec_by_argparse(arguments: list[str]) -> dict[str, object] | None:
     """Return what argparse reads, without the dashes in front of the command."""
     parser = Parser(prog="probe exec", allow_abbrev=False)
-    exec_command.add_arguments(parser)
+    add_options(parser, exec_command.ARGUMENTS)
     try:
         values = vars(parser.parse_args(arguments))
     except SystemExit:
@@ -82,7 +84,7 @@ def exec_by_argparse(arguments: list[str]) -> dict[str, object] | None:
 
 @given(st.lists(EXEC_WORDS, max_size=6))
 def test_lines_of_exec_are_read_as_argparse_does(arguments: list[str]) -> None:
-    read = plain(arguments, exec_command.OPTIONS, exec_command.REMAINDER)
+    read = plain(arguments, exec_command.ARGUMENTS)
     if read is not None:
         assert vars(read) == exec_by_argparse(arguments)
 
@@ -100,7 +102,7 @@ def test_lines_of_exec_are_read_as_argparse_does(arguments: list[str]) -> None:
     ],
 )
 def test_sound_lines_of_exec_need_no_argparse(arguments: list[str]) -> None:
-    read = plain(arguments, exec_command.OPTIONS, exec_command.REMAINDER)
+    read = plain(arguments, exec_command.ARGUMENTS)
     assert read is not None
     assert vars(read) == exec_by_argparse(arguments)
 
@@ -111,7 +113,7 @@ def test_sound_lines_of_exec_need_no_argparse(arguments: list[str]) -> None:
      ["--wait", "--gpus", "1"], ["--nope", "true"], ["--gpus"], ["-n1", "true"]],
 )  # fmt: skip
 def test_other_lines_of_exec_are_left_to_argparse(arguments: list[str]) -> None:
-    assert plain(arguments, exec_command.OPTIONS, exec_command.REMAINDER) is None
+    assert plain(arguments, exec_command.ARGUMENTS) is None
 
 
 @pytest.mark.parametrize(
@@ -124,11 +126,11 @@ def test_other_lines_of_exec_are_left_to_argparse(arguments: list[str]) -> None:
     ],
 )
 def test_one_positional_is_read(arguments: list[str], expected: str | None) -> None:
-    read = plain(arguments, devices.OPTIONS, positional="format")
+    read = plain(arguments, [FORMAT, *devices.ARGUMENTS])
     assert read is not None
     assert vars(read)["format"] == expected
 
 
 @pytest.mark.parametrize("arguments", [["a", "b"], [""], ["--", "a"], ["a", "-x"]])
 def test_more_than_one_positional_is_left_to_argparse(arguments: list[str]) -> None:
-    assert plain(arguments, devices.OPTIONS, positional="format") is None
+    assert plain(arguments, [FORMAT, *devices.ARGUMENTS]) is None

@@ -12,7 +12,7 @@ import pytest
 import probe_core
 from probe_core import __version__
 from probe_core.cli import COMMANDS, main
-from probe_core.cli.plugins import _ACTIONS
+from probe_core.cli.plugins import SUB_COMMANDS
 from probe_core.config import load_config
 from probe_core.probing import registered_probers
 from probe_core.registry.discover import RESERVED
@@ -73,7 +73,7 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["plugins", "lst"], "probe: no command 'plugins lst'. Did you mean plugins list?"),
     (
         ["plugins", "zzz"],
-        f"probe: no command 'plugins zzz'. It has {joined(_ACTIONS, 'and')}.",
+        f"probe: no command 'plugins zzz'. It has {joined(SUB_COMMANDS, 'and')}.",
     ),
     (
         ["plugins", "why-not"],
@@ -88,6 +88,19 @@ MISTAKES: list[tuple[list[str], str]] = [
         "probe plugins: the fallback is the core's own: it always runs, and cannot be chosen",
     ),
     (["plugins", "new"], "probe plugins: new needs a plugin's name"),
+    (
+        ["plugins", "list", "--pci", "10de"],
+        "probe plugins list: no option --pci. `probe plugins new` has it.",
+    ),
+    (
+        ["plugins", "--isolated"],
+        "probe plugins: no option --isolated. `probe plugins run` has it.",
+    ),
+    (
+        ["plugins", "new", "x", "--json"],
+        "probe plugins new: no option --json. Of `probe plugins` list, check and run have it.",
+    ),
+    (["plugins", "list", "--log"], "probe plugins list: no option --log. Did you mean --long?"),
     (["visible", "--for", "cudda"], "probe visible: no runtime 'cudda'. Did you mean cuda?"),
     (
         ["exec", "--for", "cudda", "--", "true"],
@@ -168,7 +181,7 @@ def test_mistake(
     tmp_path: Path,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    if argv[0] in ("--only", "explain", "plugins"):
+    if argv[0] in ("--only", "explain", "plugins") and argv[:2] != ["plugins", "new"]:
         (tmp_path / "root" / "proc").mkdir(parents=True)
         argv = [*argv, "--machine", str(tmp_path / "root")]
     assert outcome(argv) == 2
@@ -238,7 +251,7 @@ def test_a_mistake_of_our_own_is_one_sentence(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Below the command: a module whose table is no table."""
-    monkeypatch.setattr("probe_core.cli.completion.add_arguments", None)
+    monkeypatch.setattr("probe_core.cli.completion.ARGUMENTS", None)
     assert outcome(["completion", "bash"]) == 70
     out, err = capsys.readouterr()
     assert out == ""

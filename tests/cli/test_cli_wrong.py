@@ -28,6 +28,9 @@ BEFORE = {
     "fit": ["llama-3.2-1b"],
     "layout": ["2x1"],
     "partition": ["a.json", "--model", "7b"],
+    "plugins new": ["acme"],
+    "plugins run": ["acme.py"],
+    "plugins why-not": ["cpu"],
     "topology": ["a.json"],
 }
 HOSTILE = [
@@ -58,8 +61,23 @@ def parser_of(name: str) -> Parser:
     return command_parser(name, import_module(module or brought(name)))
 
 
+def all_parsers(name: str) -> Iterator[tuple[list[str], Parser]]:
+    """Yield the words that name a command or one of its commands, each with its parser."""
+    parser = parser_of(name)
+    yield [name], parser
+    yield from (([name, own], parser.of_command(own)) for own in parser.commands)
+
+
+def reader_of(line: list[str]) -> tuple[int, Parser]:
+    """Return how many words name the command, and its parser."""
+    parser = parser_of(line[0])
+    if line[1:2] and line[1] in parser.commands:
+        return 2, parser.of_command(line[1])
+    return 1, parser
+
+
 def probes(parser: Parser) -> bool:
-    return any(action.dest == "static" for action in parser._actions)
+    return any(action.dest == "static" for action in parser.arguments)
 
 
 MANY = ("exec", "chip", "cluster", "topology", "partition", "fit")
@@ -68,17 +86,16 @@ MANY = ("exec", "chip", "cluster", "topology", "partition", "fit")
 
 def wrong(name: str) -> Iterator[list[str]]:
     """Yield command lines of one command, each with one mistake."""
-    parser, before = parser_of(name), BEFORE.get(name, [])
-    yield [name, *before, "--nosuch"]
-    yield [name, *before, "--nosuch=1"]
-    yield [name, *before, "-Z"]
-    if name not in MANY:
-        yield [name, *before, "one", "two", "three", "four"]
-    for action in parser._actions:
-        yield from ([name, *before, *words] for words in mistakes(action))
-    yield from (
-        [name, *before, f"--{text}"] for text in HOSTILE if text.strip() and "=" not in text
-    )
+    for command, parser in all_parsers(name):
+        line = [*command, *BEFORE.get(" ".join(command), [])]
+        yield [*line, "--nosuch"]
+        yield [*line, "--nosuch=1"]
+        yield [*line, "-Z"]
+        if name not in MANY:
+            yield [*line, "one", "two", "three", "four"]
+        for action in parser.arguments:
+            yield from ([*line, *words] for words in mistakes(action))
+        yield from ([*line, f"--{text}"] for text in HOSTILE if text.strip() and "=" not in text)
 
 
 def mistakes(action: argparse.Action) -> Iterator[list[str]]:
@@ -169,12 +186,13 @@ def test_a_wrong_line_is_one_sentence(
         if (line[0] if line[0] in NAMES else "") != name:
             continue
         argv = list(line)
-        if name and probes(parser_of(command)) and "--machine" not in " ".join(argv):
-            argv[1:1] = machine
+        named, parser = reader_of([command, *line[1:]])
+        if name and probes(parser) and "--machine" not in " ".join(argv):
+            argv[named:named] = machine
         status = outcome(argv)
         out, err = capsys.readouterr()
         assert (status, out) == (2, ""), (line, status, out, err)
-        assert err.startswith(("probe: ", f"probe {command}: ")), (line, err)
+        assert err.startswith(("probe: ", f"probe {command}: ", f"{parser.prog}: ")), (line, err)
         assert err.count("\n") == 1, (line, err)
         assert "Traceback" not in err, (line, err)
         assert err[:-1].isprintable(), (line, err)

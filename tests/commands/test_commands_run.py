@@ -39,7 +39,9 @@ def test_its_help_and_usage_errors_are_those_of_every_command(site: Site, capsys
     out, _ = capsys.readouterr()
     assert out == (
         "Print what it is given.\n\nUsage: probe fry [OPTIONS] [WORDS...]\n\nArguments:\n"
-        "  [WORDS...]\n\nOptions:\n      --times TIMES\n  -h, --help             this text\n"
+        "  [WORDS...]\n\nOptions:\n      --times TIMES\n"
+        "      --color WHEN       auto (default: on a terminal, unless NO_COLOR is set), always or"
+        " never\n  -h, --help             this text\n"
     )
     assert status("fry", "--tims", "2") == 2
     err = capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""A setting that is added in its one place is everywhere: CONTRIBUTING's row, followed."""
+"""A setting, and an option, that is added in its one place is everywhere: CONTRIBUTING's rows."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ FIRST = "    only: tuple[str, ...] | None = setting(\n"
 ADDED = '    extra: tuple[str, ...] = setting("names", "an invented setting", ())\n'
 FIRST_TYPE = "        only: Names\n"
 ADDED_TYPE = "        extra: Names\n"
+
+LONG = '            Option("long", "", "list priority, deadline and package"),\n'
+ADDED_OPTION = '            Option("invented", "FILE", "an invented option"),\n'
+"""Of `probe plugins list`; it stands behind `LONG`."""
 
 ASKED = """
 import json, sys
@@ -46,8 +50,9 @@ PAGES = """
 import json, sys
 sys.path.insert(0, "docs")
 import regions, regions_cli
-manual = next(text for path, text in regions_cli.manuals().items() if path.name == "probe.1")
-print(json.dumps({"page": regions.settings(), "manual": manual}))
+manuals = {path.name: text for path, text in regions_cli.manuals().items()}
+pages = {"page": regions.settings(), "manual": manuals["probe.1"], "cli": regions_cli.cli()}
+print(json.dumps({**pages, "plugins": manuals["probe-plugins.1"]}))
 """
 
 
@@ -60,12 +65,15 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(ROOT / folder, copy / folder, ignore=ignored)
     for shared in ("plugins", "CHANGELOG.md", "man"):
         (copy / shared).symlink_to(ROOT / shared)
-    config = copy / "probe_core/config.py"
-    text = config.read_text("utf-8")
-    for first, added in ((FIRST, ADDED), (FIRST_TYPE, ADDED_TYPE)):
-        assert text.count(first) == 1
-        text = text.replace(first, added + first)
-    config.write_text(text, "utf-8")
+    for file, line, lines in (
+        ("config.py", FIRST, ADDED + FIRST),
+        ("config.py", FIRST_TYPE, ADDED_TYPE + FIRST_TYPE),
+        ("cli/plugins.py", LONG, LONG + ADDED_OPTION),
+    ):
+        path = copy / "probe_core" / file
+        text = path.read_text("utf-8")
+        assert text.count(line) == 1
+        path.write_text(text.replace(line, lines), "utf-8")
     return copy
 
 
@@ -114,6 +122,35 @@ def test_it_is_in_the_reference_and_the_manual(copy: Path) -> None:
     row = "| `extra` | `--extra` | `PROBE_EXTRA` | names | an invented setting |"
     assert row in pages["page"].splitlines()
     assert "\\fBPROBE_EXTRA\\fR\nan invented setting\n" in pages["manual"]
+
+
+def test_an_option_is_one_of_its_command_alone(copy: Path) -> None:
+    shown = words("--invented FILE an invented option")
+    assert shown in words(probe(copy, "plugins", "list", "--help"))
+    assert shown not in words(probe(copy, "plugins", "check", "--help-all"))
+    assert "Not needed here" in probe(copy, "plugins", "list", "--invented", "x")
+    done = subprocess.run(
+        [sys.executable, "-m", "probe_core", "plugins", "check", "--invented", "x"],
+        cwd=copy,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    sentence = "probe plugins check: no option --invented. `probe plugins list` has it.\n"
+    assert (done.returncode, done.stderr) == (2, sentence)
+
+
+def test_an_option_is_completed_and_in_the_reference_and_the_manual(copy: Path) -> None:
+    pages = json.loads(run(copy, "-c", PAGES))
+    assert "| `--invented FILE` | an invented option |" in pages["cli"].splitlines()
+    assert "\\fB\\-\\-invented FILE\\fR\nan invented option\n" in pages["plugins"]
+    answer = probe(copy, "completion", "fish", "--complete", "probe", "plugins", "list", "--inv")
+    assert answer == "--invented\tan invented option\nwords\n"
+    answer = probe(
+        copy, "completion", "fish", "--complete", "probe", "plugins", "list", "--invented", ""
+    )
+    assert answer == "files\n"
 
 
 def words(text: str | Sequence[str]) -> str:
