@@ -49,8 +49,9 @@ print(json.dumps(answers))
 PAGES = """
 import json, sys
 sys.path.insert(0, "docs")
-import regions, regions_cli
-manuals = {path.name: text for path, text in regions_cli.manuals().items()}
+import package_files, regions, regions_cli
+files = package_files.files(package_files.ROOT)
+manuals = {name.rpartition("/")[2]: text for name, text in files.items()}
 pages = {"page": regions.settings(), "manual": manuals["probe.1"], "cli": regions_cli.cli()}
 print(json.dumps({**pages, "plugins": manuals["probe-plugins.1"]}))
 """
@@ -63,7 +64,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ignored = shutil.ignore_patterns("__pycache__")
     for folder in ("probe_core", "docs"):
         shutil.copytree(ROOT / folder, copy / folder, ignore=ignored)
-    for shared in ("plugins", "CHANGELOG.md", "man"):
+    for shared in ("plugins", "CHANGELOG.md"):
         (copy / shared).symlink_to(ROOT / shared)
     for file, line, lines in (
         ("config.py", FIRST, ADDED + FIRST),
