@@ -293,13 +293,12 @@ def command_parser(name: str, module: ModuleType) -> Parser:
     program = "probe" if name == DEFAULT else f"probe {name}"
     examples = getattr(module, "EXAMPLES", ())
     parser = Parser(prog=program, description=module.HELP, examples=examples)
-    table = getattr(module, "ARGUMENTS", None)
-    if table is None:  # a plugin's
+    if hasattr(module, "add_arguments"):  # a plugin's
         module.add_arguments(parser)
         if not any("--color" in action.option_strings for action in parser.arguments):
             add_options(parser, [COLOR])
     else:
-        add_options(parser, with_color(table))
+        add_options(parser, with_color(module.ARGUMENTS))
     if name == DEFAULT:
         parser.add_argument(
             "-V",

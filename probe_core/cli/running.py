@@ -17,12 +17,13 @@ from probe_core.wording import clean_text, error_text
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Sequence
     from types import ModuleType
     from typing import Any
 
     from probe_core.cli.installed import InstalledCommand
     from probe_core.cli.parser import Parser
+    from probe_core.commands.options import Argument, Option
 
 __all__ = ["parser_of", "run_installed"]
 
@@ -195,7 +196,8 @@ def _imported(command: InstalledCommand) -> ModuleType:
 
 
 def _check(command: InstalledCommand, module: ModuleType) -> None:
-    for name in ("add_arguments", "run"):
+    by_table = hasattr(module, "ARGUMENTS") and not hasattr(module, "add_arguments")
+    for name in ("run",) if by_table else ("add_arguments", "run"):
         if not callable(getattr(module, name, None)):
             raise _broken(command, f"has no function {name!r} in {command.module}")
     if not isinstance(getattr(module, "HELP", None), str):
@@ -205,16 +207,27 @@ def _check(command: InstalledCommand, module: ModuleType) -> None:
 def _parsed(
     command: InstalledCommand, module: ModuleType, arguments: list[str]
 ) -> argparse.Namespace:
-    options = getattr(module, "OPTIONS", None)
-    if options is not None:
+    table = _table(module)
+    if table is not None:
         from probe_core.cli.plain import plain
-        from probe_core.commands.options import Argument, with_color
+        from probe_core.commands.options import with_color
 
-        positional = getattr(module, "POSITIONAL", None)
-        words = [Argument(positional, "", count="?")] if positional is not None else []
-        args = plain(arguments, [*words, *with_color(options)])
+        args = plain(arguments, with_color(table))
         if args is not None:
             return args  # type: ignore[return-value]  # read as one is
     from probe_core.cli.parser import command_parser
 
     return command_parser(command.name, module).parse_args(arguments)
+
+
+def _table(module: ModuleType) -> Sequence[Argument | Option] | None:
+    """Return the table of all that a command takes; None where argparse alone knows it."""
+    if not hasattr(module, "add_arguments"):
+        return module.ARGUMENTS  # type: ignore[no-any-return]  # `_check` saw it
+    options = getattr(module, "OPTIONS", None)
+    positional = getattr(module, "POSITIONAL", None)
+    if options is None or positional is None:
+        return options
+    from probe_core.commands.options import Argument
+
+    return [Argument(positional, "", count="?"), *options]

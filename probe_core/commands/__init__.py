@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from probe_core.commands.measured_text import measured_amount as measured_amount
     from probe_core.commands.measured_text import measured_name as measured_name
     from probe_core.commands.measured_text import measured_part as measured_part
+    from probe_core.commands.options import Argument as Argument
     from probe_core.commands.options import Option as Option
     from probe_core.commands.options import add_options as add_options
     from probe_core.commands.options import add_probe_options as add_probe_options
@@ -51,6 +52,7 @@ _MODULES = {
     "CommandError": "commands.context",
     "Context": "commands.context",
     "above_peak": "measured.compare",
+    "Argument": "commands.options",
     "Option": "commands.options",
     "add_options": "commands.options",
     "add_probe_options": "commands.options",

@@ -316,6 +316,28 @@ BRIEF = """
 """
 
 
+TABLE = """
+    import sys
+    from probe_core.commands import Argument, Option
+    HELP = "Count."
+    ARGUMENTS = (Argument("word", "what"), Option("times", "N", "how often", absent=1, read=int))
+    def run(args, context):
+        context.out(f"{args.word} {args.times} {args.color} {'argparse' in sys.modules}")
+        return 0
+"""
+
+
+def test_a_table_stands_for_add_arguments(site: Site, capsys: Any) -> None:
+    site.install("count", TABLE)
+    env = environment(site.folder)
+    done = probe("count", "egg", "--times", "2", "--color", "never", env=env)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "egg 2 never False\n", "")
+    assert status("count", "--help") == 0
+    assert "Usage: probe count [OPTIONS] WORD\n" in capsys.readouterr().out
+    assert status("count") == 2
+    assert capsys.readouterr().err == ("probe count: WORD is missing. Run `probe count --help`.\n")
+
+
 @pytest.mark.parametrize(
     ("brief", "out"), [(True, "egg 2 False False\n"), (False, "egg 2 True False\ntorn down\n")]
 )
