@@ -328,7 +328,6 @@ _UNITS = {
 _LEAVING = ("BANDW.", "INT8", "FP32", "FREE")
 """Columns in the order in which they leave where the terminal is narrow."""
 
-_GAP = "  "
 _TWO_LINES_BELOW = 72
 """Columns of a terminal on which each device takes two lines: a head, five columns and an id take
 about as many with a short name (mockups)."""
@@ -360,7 +359,7 @@ def _columns(rows: Sequence[Row], width: int) -> list[str] | None:
     for name in ("", *_LEAVING):
         if name in columns and _may_leave(name, rows, columns):
             columns.remove(name)
-        if sum(_width(rows, column) for column in columns) + len(_GAP) * len(columns[1:]) <= width:
+        if text.table_width([_width(rows, column) for column in columns]) <= width:
             return columns
     return None
 
@@ -417,12 +416,8 @@ def _one_line_each(rows: Sequence[Row], columns: Sequence[str], context: Context
 
 
 def _line(cells: dict[str, str], widths: dict[str, int]) -> str:
-    return _GAP.join(_padded(cells[name], name, widths[name]) for name in cells).rstrip()
-
-
-def _padded(cell: str, column: str, width: int) -> str:
-    space = " " * (width - text.width_of(cell))
-    return space + cell if _UNITS[column] else cell + space
+    figures = [place for place, name in enumerate(cells) if _UNITS[name]]
+    return text.aligned([*cells.values()], [widths[name] for name in cells], figures)
 
 
 def _painted(row: Row, cells: dict[str, str], widths: dict[str, int], context: Context) -> str:
@@ -434,7 +429,7 @@ def _painted(row: Row, cells: dict[str, str], widths: dict[str, int], context: C
         return text.paint(line, "dim", True)
     name, state = cells["DEVICE"], cells.get("STATE", "")
     # The state stands behind the name's column, so the name is painted last.
-    start = widths["DEVICE"] + len(_GAP) - (text.width_of(name) - len(name))
+    start = widths["DEVICE"] + len(text.GAP) - (text.width_of(name) - len(name))
     line = line[:start] + line[start:].replace(state, text.paint(state, row.state_style, True), 1)
     return text.paint(name, "bold", True) + line[len(name) :] if row.is_primary else line
 
@@ -442,7 +437,7 @@ def _painted(row: Row, cells: dict[str, str], widths: dict[str, int], context: C
 def _two_lines_each(rows: Sequence[Row], context: Context) -> list[str]:
     longest = max(text.width_of(_marked(row)) for row in rows)
     state = max(text.width_of(row.cells["STATE"]) for row in rows)
-    edge = min(context.width, max(_TWO_LINES_BELOW, longest + len(_GAP) + state))
+    edge = min(context.width, max(_TWO_LINES_BELOW, longest + len(text.GAP) + state))
     output = []
     for row in rows:
         shown = [*_name_lines(row, edge, context)]
@@ -455,7 +450,7 @@ def _two_lines_each(rows: Sequence[Row], context: Context) -> list[str]:
 def _name_lines(row: Row, edge: int, context: Context) -> list[str]:
     """Return the name, wrapped at spaces, with the state at the end of its first line."""
     state = row.cells["STATE"]
-    room = edge - len(_GAP) - text.width_of(state)
+    room = edge - len(text.GAP) - text.width_of(state)
     first, *others = text.folded(row.name, room, _marked(row)[: 2 + len(_branch(row))], " " * 4)
     space = " " * (edge - text.width_of(first) - text.width_of(state))
     colour = context.colour and not row.is_dim

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
 __all__ = ["grid", "grid_rows"]
 
-_GAP = "  "
-
 # Columns of a wrapped cell at least: below this a sentence is one word a line. A judgement.
 _LEAST_WRAPPED = 24
 
@@ -75,16 +73,16 @@ def _beside(
     rows: Rows, room: int, flush: frozenset[str], wrap: str | None, indent: str
 ) -> list[list[str]]:
     """Return aligned rows; the cells of `wrap` take what the other columns leave."""
-    widths = [max(map(text.width_of, column)) for column in zip(*rows, strict=True)]
+    widths = text.widths_of(rows)
     place = -1
     if wrap is not None:
         place = list(rows[0]).index(wrap)
-        others = sum(widths) - widths[place] + len(_GAP) * (len(widths) - 1)
+        others = sum(widths) - widths[place] + len(text.GAP) * (len(widths) - 1)
         widths[place] = min(widths[place], room - others)
-    is_right = [name in flush for name in rows[0]]
+    right = [at for at, name in enumerate(rows[0]) if name in flush]
     return [
         [
-            (indent + _GAP.join(map(_padded, cells, widths, is_right))).rstrip()
+            (indent + text.aligned(cells, widths, right)).rstrip()
             for cells in _lines_of(row, place, widths)
         ]
         for row in rows
@@ -103,26 +101,21 @@ def _lines_of(row: Sequence[str], place: int, widths: Sequence[int]) -> list[lis
     return cells
 
 
-def _padded(cell: str, width: int, is_right: bool) -> str:
-    space = " " * (width - text.width_of(cell))
-    return space + cell if is_right else cell + space
-
-
 def _stacked(rows: Rows, cells: Sequence[str], width: int, indent: str) -> list[list[str]]:
     hanging = indent + " " * 4
     stacked: list[list[str]] = [[]]
     for row, cell in list(zip(rows, cells, strict=True))[1:]:
-        first = text.listed(row, width, indent, hanging, separator=_GAP)
+        first = text.listed(row, width, indent, hanging, separator=text.GAP)
         stacked.append([*first, *text.folded(cell, width, hanging)])
     return stacked
 
 
 def _needed(rows: Rows, wrap: str | None) -> int:
     """Return the columns that the rows take, with as little of `wrap` as may be."""
-    needed = -len(_GAP)
+    needed = -len(text.GAP)
     for column in zip(*rows, strict=True):
         widest = max(map(text.width_of, column))
-        needed += len(_GAP) + (min(widest, _LEAST_WRAPPED) if column[0] == wrap else widest)
+        needed += len(text.GAP) + (min(widest, _LEAST_WRAPPED) if column[0] == wrap else widest)
     return needed
 
 

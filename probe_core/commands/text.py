@@ -7,8 +7,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
 __all__ = [
+    "GAP",
+    "aligned",
     "bandwidth",
-    "column_widths",
     "columns",
     "cut",
     "encodable",
@@ -17,14 +18,17 @@ __all__ = [
     "paint",
     "rate",
     "size",
+    "table_width",
     "width_of",
-    "without_empty",
+    "widths_of",
     "wrapped",
 ]
 
 # SGR parameters of ECMA-48, which every terminal emulator and the Windows console know.
 _CODES = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "green": "32", "cyan": "36"}
-_GAP = "  "
+GAP = "  "
+"""What stands between the columns of every table."""
+
 _UNKNOWN = "–"
 
 # Enough of a device's name to tell two apart ("NVIDIA GeFo…"): a judgement.
@@ -107,42 +111,38 @@ def columns(
     Columns named in `right` are set flush right. What is too wide is first taken from the column
     `flexible`, down to twelve characters, then columns are left out from the right.
     """
-    widths = column_widths(rows, width, flexible=flexible)
-    count = len(widths)
-    full = [[*row, *[""] * (count - len(row))][:count] for row in rows]
-    return [_line(row, widths, right) for row in full]
-
-
-def column_widths(rows: Sequence[Sequence[str]], width: int, *, flexible: int = 0) -> list[int]:
-    """Return the width of each column that `columns` shows within `width`."""
     count = max(map(len, rows), default=0)
-    widths = [max(width_of(row[i]) for row in rows if i < len(row)) for i in range(count)]
-    total = sum(widths) + len(_GAP) * max(0, count - 1)
+    full = [[*row, *[""] * (count - len(row))] for row in rows]
+    widths = widths_of(full)
     if widths:
-        widths[flexible] -= max(0, min(total - width, widths[flexible] - _LEAST_FLEXIBLE))
-    while count > 2 and sum(widths[:count]) + len(_GAP) * (count - 1) > width:
-        count -= 1
-    return widths[:count]
+        over = table_width(widths) - width
+        widths[flexible] -= max(0, min(over, widths[flexible] - _LEAST_FLEXIBLE))
+    while len(widths) > 2 and table_width(widths) > width:
+        widths.pop()
+    shown = [list(map(cut, row[: len(widths)], widths)) for row in full]
+    return [aligned(row, widths, right) for row in shown]
 
 
-def without_empty(rows: Sequence[Sequence[str]], *, keep: Collection[str]) -> list[tuple[str, ...]]:
-    """Return the rows without columns that hold no value, but for those whose head is in `keep`."""
-    head, *body = rows
-    shown = [
-        index
-        for index, name in enumerate(head)
-        if name in keep or any(row[index] not in ("", _UNKNOWN) for row in body)
-    ]
-    return [tuple(row[index] for index in shown) for row in rows]
+def widths_of(rows: Iterable[Sequence[str]]) -> list[int]:
+    """Return the width of each column's widest cell; the rows are equally long."""
+    return [max(map(width_of, column)) for column in zip(*rows, strict=True)]
 
 
-def _line(row: Sequence[str], widths: Sequence[int], right: Sequence[int]) -> str:
-    cells = []
-    for index, cell in enumerate(row):
-        text = cut(cell, widths[index])
-        space = " " * (widths[index] - width_of(text))
-        cells.append(space + text if index in right else text + space)
-    return _GAP.join(cells).rstrip()
+def table_width(widths: Sequence[int]) -> int:
+    """Return the columns of a terminal that a table of these widths takes."""
+    return sum(widths) + len(GAP) * max(0, len(widths) - 1)
+
+
+def aligned(cells: Sequence[str], widths: Sequence[int], right: Collection[int] = ()) -> str:
+    """Return a row's cells as one line: the one place where a table's columns are set.
+
+    `right` are the places of the cells that are set flush right.
+    """
+    padded = []
+    for place, (cell, width) in enumerate(zip(cells, widths, strict=True)):
+        space = " " * (width - width_of(cell))
+        padded.append(space + cell if place in right else cell + space)
+    return GAP.join(padded).rstrip()
 
 
 def wrapped(text: str, width: int, indent: str = "") -> list[str]:
