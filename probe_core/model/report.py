@@ -10,10 +10,10 @@ from probe_core.model.device import Device
 from probe_core.model.field import Choice, Flag, FreeTable, Items, Number, TableOf, Text, by_name
 from probe_core.model.field import Field as F
 from probe_core.model.findings import SEVERITIES
-from probe_core.model.frozen import EMPTY, FrozenTable, freeze, thaw
 from probe_core.model.kinds import ACCELERATORS
-from probe_core.model.part import field, fields_of, part, view
+from probe_core.model.part import field, fields_of, part
 from probe_core.model.readiness import blocking_step_of, canonical, in_runtime_order
+from probe_core.model.views import EMPTY, FrozenTable, freeze, thaw, view
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,8 +10,6 @@ from pathlib import Path
 
 from docpages import ROOT
 
-from probe_nvidia.causes import INIT, TABLE
-
 _WORD = re.compile(r"[a-z]+(-[a-z]+)*")
 _VARIABLE = re.compile(r"(?<![A-Z_])PROBE_[A-Z]+(_[A-Z]+)*")
 
@@ -64,8 +62,7 @@ def finding_codes(*patterns: str) -> set[str]:
                 # A mapping with a status is a step of readiness; its page lists their causes.
                 pairs = zip(node.keys, node.values, strict=True)
                 found |= {w for key, value in pairs if _says(key, "code") for w in words(value)}
-    tables = [path for path, _ in trees(*patterns) if path.name == "wrong.py"]
-    return found | ({cause.word for cause in TABLE.values() if cause.what} if tables else set())
+    return found
 
 
 def _says(node: ast.expr | None, text: str) -> bool:
@@ -87,12 +84,22 @@ _MAKERS = {"finding", "_finding", "_broken"}
 def unavailable_codes() -> set[str]:
     """Return the codes that our own probers give to `Unavailable`."""
     found = set()
-    for _, tree in trees("plugins/*/src/**/*.py"):
+    for path, tree in trees("plugins/*/src/**/*.py"):
+        found |= _of_table(path, "nvmlInit")
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and _called(node) in _REFUSALS:
                 found |= {w for k in node.keywords if k.arg == "code" for w in words(k.value)}
-    refusals = [cause.word for (place, _), cause in TABLE.items() if place == INIT]
-    return found | {word for word in refusals if _WORD.fullmatch(word)}
+    return found
+
+
+def _of_table(path: Path, *places: str) -> set[str]:
+    """Return the words of NVIDIA's table of causes, of those that show at one of `places`."""
+    if path.match("probe_nvidia/causes.py"):
+        from probe_nvidia.causes import TABLE
+
+        found = {cause.word for (place, _), cause in TABLE.items() if place in places}
+        return {word for word in found if _WORD.fullmatch(word)}
+    return set()
 
 
 def words(node: ast.expr) -> list[str]:
