@@ -61,7 +61,7 @@ def test_every_reference_has_its_definition(name: str, tmp_path: Path) -> None:
 
 
 def test_a_shape_without_a_title_is_refused_when_the_schema_is_made() -> None:
-    field = Field("new", Items(FreeTable()), "What is new", fields={}, shape="novelty")
+    field = Field(Items(FreeTable()), "What is new", name="new", fields={}, shape="novelty")
     with pytest.raises(LookupError, match="no title for the shapes novelty"):
         schema({**REPORT, "new": field})
 

@@ -13,7 +13,7 @@ from probe_core.wording import INVALID, clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from probe_core.model.document import Json
 
@@ -369,16 +369,17 @@ FACTS = "facts"
 class Field:
     """One field.
 
-    `name`: its key. `value`: what its value must be. `doc`: one sentence without a full stop.
+    `value`: what its value must be. `doc`: one sentence without a full stop. `name`: its key.
     `unit`: of a number (``bytes``, ``MHz``). `merge`: one of the rules above. `volatile`: whether
-    it changes between two looks, so that differing is no conflict. `since`: the version of the
-    core that had it first. `reported`: whether probers report it; the core makes the others.
+    it changes between two looks, so that differing is no conflict. `reported`: whether probers
+    report it; the core makes the others.
     `always`: whether a report has it even where nothing is known, as `empty` (None, a list or a
     table). `nullable`: whether null may stand for it. `fields`: the fields of a nested table.
     `shape`: the name of the nested part in the schema and in sentences. `required`: whether a
     document without it cannot be read, because nothing can stand for it. `added`: whether it came
     after the first form of the schema, so that older documents lack it. `internal`: whether the
-    core uses it up, so that no report has it. `view`: the class of the nested table's typed views.
+    core uses it up, so that no report has it. `part`: the class of a nested table, which
+    gives its fields and makes its typed views: `view`.
     `before`: the field that documents have right after it, where a class lists it elsewhere.
     """
 
@@ -398,7 +399,6 @@ class Field:
         "reported",
         "required",
         "shape",
-        "since",
         "single",
         "unit",
         "value",
@@ -408,33 +408,33 @@ class Field:
 
     def __init__(
         self,
-        name: str,
         value: Value,
         doc: str,
         *,
+        name: str = "",
         unit: str = "",
         merge: str = FIRST,
         volatile: bool = False,
-        since: str = "0.9",
         reported: bool = True,
         always: bool = False,
         nullable: bool = True,
         empty: Json = None,
         fields: dict[str, Field] | None = None,
+        part: type | None = None,
         shape: str = "",
         required: bool = False,
         added: bool = False,
         internal: bool = False,
-        view: type | None = None,
         before: str = "",
     ) -> None:
+        if part is not None:
+            fields = part.__fields__  # type: ignore[attr-defined]  # of a class below `part`
         self.name = name
         self.value = value
         self.doc = doc
         self.unit = unit
         self.merge = merge
         self.volatile = volatile
-        self.since = since
         self.reported = reported
         self.always = always
         self.nullable = nullable
@@ -447,7 +447,7 @@ class Field:
         self.required = required
         self.added = added
         self.internal = internal
-        self.view = view
+        self.view = part
         self.before = before
 
     def absent(self) -> object:
@@ -479,6 +479,8 @@ def filled(table: Mapping[str, object], fields: Mapping[str, Field]) -> dict[str
     return full
 
 
-def by_name(fields: Iterable[Field]) -> dict[str, Field]:
-    """Return the fields by name, in their order."""
-    return {field.name: field for field in fields}
+def by_name(fields: dict[str, Field]) -> dict[str, Field]:
+    """Return a table of fields, each of which knows its name."""
+    for name, field in fields.items():
+        field.name = name
+    return fields

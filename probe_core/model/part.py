@@ -11,13 +11,17 @@ from probe_core.model.field import Field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any, ClassVar, NoReturn
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any, ClassVar, NoReturn, ParamSpec
 
     from attrs import frozen as part
 
-    from probe_core.model.field import Value
+    Given = ParamSpec("Given")
 
+    def _any(made: Callable[Given, object]) -> Callable[Given, Any]: ...
+
+    # Called as a `Field` is; what an attribute holds is what its annotation says.
+    field = _any(Field)
 
 __all__ = ["View", "field", "fields_of", "part", "public"]
 
@@ -97,17 +101,6 @@ def public(view: type[View]) -> Iterator[str]:
 # The declaration: what stands in the body of a class.
 
 
-def field(value: Value, doc: str, *, part: type | None = None, **facts: Any) -> Any:
-    """Declare a field: what its value must be, one sentence, and what `Field` knows beside.
-
-    `part` is the class of the tables that it holds. Without an annotation the field is in the
-    table alone, and the view has no such attribute.
-    """
-    if part is not None:
-        facts |= {"fields": fields_of(part), "view": part}
-    return Field("", value, doc, **facts)
-
-
 def fields_of(part: type) -> dict[str, Field]:
     """Return the table of a part's fields, by name and in the order of the document."""
     assert issubclass(part, View)
@@ -145,3 +138,4 @@ def _in_order(fields: dict[str, Field]) -> dict[str, Field]:
 
 if not TYPE_CHECKING:
     part = _declared
+    field = Field

@@ -1,6 +1,6 @@
-"""The tables and list items inside a device: memory, chip, peaks, links, visibility.
+"""Tables and list items inside a device that stay plain data in a view too: links, power, steps.
 
-Each is a table of fields of its own, which the device's table in `fields` points at.
+Each is a table of fields of its own, which a field of a class in `device` points at.
 """
 
 from __future__ import annotations
@@ -32,131 +32,120 @@ COUNT = Number(0, 1 << 63, whole=True)
 PART = Number(0, 1e7)
 
 PCI = by_name(
-    (
-        F("id", Word(pattern="^[0-9a-f]{4}:[0-9a-f]{4}$"), "vendor:device, as `10de:2684`"),
-        F("subsystem", Word(), "vendor:device of the board, as `1043:889a`"),
-        F("revision", Word(), "two digits"),
-        F("class", Word(), "six digits, as `030000`"),
-    )
+    {
+        "id": F(Word(pattern="^[0-9a-f]{4}:[0-9a-f]{4}$"), "vendor:device, as `10de:2684`"),
+        "subsystem": F(Word(), "vendor:device of the board, as `1043:889a`"),
+        "revision": F(Word(), "two digits"),
+        "class": F(Word(), "six digits, as `030000`"),
+    }
 )
 
 
 ALLOWED = by_name(
-    (
-        F("threads", COUNT, "Hardware threads that it may run on", unit="count"),
-        F("cores", COUNT, "Cores with at least one such thread", unit="count"),
-        F("quota", Number(0, 1e6), "CPU time at most, in CPUs: cpu.max", unit="CPUs"),
-        F("by", Items(Text()), "Where the limits are written: control groups, or the affinity"),
-        F("fp32", PART, "fp32 of the allowed part", unit="TFLOPS", reported=False),
-        F("fp16", PART, "fp16 of the allowed part", unit="TFLOPS", reported=False),
-        F("int8", PART, "int8 of the allowed part", unit="TOPS", reported=False),
-    )
+    {
+        "threads": F(COUNT, "Hardware threads that it may run on", unit="count"),
+        "cores": F(COUNT, "Cores with at least one such thread", unit="count"),
+        "quota": F(Number(0, 1e6), "CPU time at most, in CPUs: cpu.max", unit="CPUs"),
+        "by": F(Items(Text()), "Where the limits are written: control groups, or the affinity"),
+        "fp32": F(PART, "fp32 of the allowed part", unit="TFLOPS", reported=False),
+        "fp16": F(PART, "fp16 of the allowed part", unit="TFLOPS", reported=False),
+        "int8": F(PART, "int8 of the allowed part", unit="TOPS", reported=False),
+    }
 )
 
 GTS = "gigatransfers per second"
 
 LINK = by_name(
-    (
-        F("kind", Text(), "pcie, nvlink, xgmi …", always=True, nullable=False),
-        F(
-            "peer",
+    {
+        "kind": F(Text(), "pcie, nvlink, xgmi …", always=True, nullable=False),
+        "peer": F(
             DeviceId(),
             "Id of the device at the other end; null for the host or when unknown",
         ),
-        F("to", Text(), "What is at the other end of an NVLink: gpu, cpu or switch"),
-        F("count", COUNT, "How many links go there", unit="count"),
-        F(
-            "width",
+        "to": F(Text(), "What is at the other end of an NVLink: gpu, cpu or switch"),
+        "count": F(COUNT, "How many links go there", unit="count"),
+        "width": F(
             COUNT,
             "Lanes in use now; of PCIe those of the slowest hop between device and host",
             unit="count",
         ),
-        F("max_width", COUNT, "Lanes at most, of the same hop", unit="count"),
-        F("gts", Number(), "Speed of each lane now, of the same hop", unit=GTS),
-        F("max_gts", Number(), "Speed of each lane at most, of the same hop", unit=GTS),
-        F("generation", COUNT, "PCIe generation now, of the same hop", unit="number"),
-        F(
-            "bandwidth",
+        "max_width": F(COUNT, "Lanes at most, of the same hop", unit="count"),
+        "gts": F(Number(), "Speed of each lane now, of the same hop", unit=GTS),
+        "max_gts": F(Number(), "Speed of each lane at most, of the same hop", unit=GTS),
+        "generation": F(COUNT, "PCIe generation now, of the same hop", unit="number"),
+        "bandwidth": F(
             Number(),
             "Data rate in one direction; of PCIe the slowest hop's between device and host",
             unit="bytes per second",
         ),
-        F(
-            "local_width",
+        "local_width": F(
             COUNT,
             "Lanes in use now on the device's own PCIe hop, to the bridge above it",
             unit="count",
         ),
-        F("local_max_width", COUNT, "Lanes at most, of the device's own hop", unit="count"),
-        F("local_gts", Number(), "Speed of each lane now, of the device's own hop", unit=GTS),
-        F(
-            "local_max_gts",
+        "local_max_width": F(COUNT, "Lanes at most, of the device's own hop", unit="count"),
+        "local_gts": F(Number(), "Speed of each lane now, of the device's own hop", unit=GTS),
+        "local_max_gts": F(
             Number(),
             "Speed of each lane at most, of the device's own hop",
             unit=GTS,
         ),
-        F(
-            "local_generation",
+        "local_generation": F(
             COUNT,
             "PCIe generation now, of the device's own hop",
             unit="number",
         ),
-        F(
-            "local_bandwidth",
+        "local_bandwidth": F(
             Number(),
             "Data rate in one direction, of the device's own hop",
             unit="bytes per second",
         ),
-        F(
-            "limited_by",
+        "limited_by": F(
             Text(),
             "PCI address of the bridge whose link is the slowest, where it is not the device's own",
         ),
-    )
+    }
 )
 
 SHARE = by_name(
-    (
-        F("units", Number(1, 1e6, whole=True), "How many units it has", unit="count"),
-        F("of", Number(1, 1e6, whole=True), "How many units its parent has", unit="count"),
-    )
+    {
+        "units": F(Number(1, 1e6, whole=True), "How many units it has", unit="count"),
+        "of": F(Number(1, 1e6, whole=True), "How many units its parent has", unit="count"),
+    }
 )
 
 SIGHT = by_name(
-    (
-        F(
-            "visible",
+    {
+        "visible": F(
             Flag(),
             "Whether it shows the device; null where only its driver knows",
             always=True,
         ),
-        F("index", COUNT, "The index under which it shows the device", unit="ordinal", always=True),
-        F("reason", Text(), "Why it does not, or why that is not known", always=True),
-        F("variable", Text(), "The environment variable that decided"),
-        F("step", Choice(*STEPS), "The step of readiness that takes it away", nullable=False),
-        F("code", Text(), "Word for the cause, as in its readiness", nullable=False),
-        F(
-            "one_of",
+        "index": F(COUNT, "The index under which it shows the device", unit="ordinal", always=True),
+        "reason": F(Text(), "Why it does not, or why that is not known", always=True),
+        "variable": F(Text(), "The environment variable that decided"),
+        "step": F(Choice(*STEPS), "The step of readiness that takes it away", nullable=False),
+        "code": F(Text(), "Word for the cause, as in its readiness", nullable=False),
+        "one_of": F(
             Items(COUNT, limit=1 << 16),
             "The possible indexes, where the order is not known",
             unit="ordinal",
             nullable=False,
             empty=[],
         ),
-        F(
-            "settled_by",
+        "settled_by": F(
             Text(),
             "The environment variable that would settle it, where only the driver knows",
             nullable=False,
         ),
-    )
+    }
 )
 
 OTHER = by_name(
-    (
-        F("prober", Text(), "The prober that reported it", always=True, nullable=False),
-        F("value", Free(), "The value that was not used", always=True, nullable=False),
-    )
+    {
+        "prober": F(Text(), "The prober that reported it", always=True, nullable=False),
+        "value": F(Free(), "The value that was not used", always=True, nullable=False),
+    }
 )
 
 
@@ -180,26 +169,25 @@ WATTS = Number(1, 100_000)
 """A judgement: below a watt or above 100 kW, a limit was given in another unit."""
 
 POWER = by_name(
-    (
-        F("limit_watts", WATTS, "Power limit in effect now", unit="watts", volatile=True),
-        F("default_watts", WATTS, "Limit that the driver sets when it starts", unit="watts"),
-        F("max_watts", WATTS, "Highest limit that may be set", unit="watts"),
-        F(
-            "reasons",
+    {
+        "limit_watts": F(WATTS, "Power limit in effect now", unit="watts", volatile=True),
+        "default_watts": F(WATTS, "Limit that the driver sets when it starts", unit="watts"),
+        "max_watts": F(WATTS, "Highest limit that may be set", unit="watts"),
+        "reasons": F(
             Items(Word()),
             "What holds the clocks below their maximum now: idle, sw-power-cap, sw-thermal …",
             volatile=True,
         ),
-    )
+    }
 )
 
 ECC = by_name(
-    (
-        F("enabled", Flag(), "Whether memory errors are corrected"),
-        F("pending", Flag(), "The same after the next reset, as it was set"),
-        F("remap_pending", Flag(), "Whether faulty rows of memory wait for a reset", volatile=True),
-        F("remap_failed", Flag(), "Whether a faulty row could not be replaced"),
-    )
+    {
+        "enabled": F(Flag(), "Whether memory errors are corrected"),
+        "pending": F(Flag(), "The same after the next reset, as it was set"),
+        "remap_pending": F(Flag(), "Whether faulty rows of memory wait for a reset", volatile=True),
+        "remap_failed": F(Flag(), "Whether a faulty row could not be replaced"),
+    }
 )
 
 
@@ -225,76 +213,69 @@ MEASURED_COUNT = Number(1, 1e18, whole=True)
 MEASURED_SHARE = Number(0, 1e9)
 
 MEASURED = by_name(
-    (
-        F(
-            "figure",
+    {
+        "figure": F(
             Choice("compute", *MEMORY_FIGURES),
             "compute (arithmetic), or the direction of a memory: read, write, copy",
             always=True,
             nullable=False,
             required=True,
         ),
-        F(
-            "kind",
+        "kind": F(
             Choice("alu", "matmul", "memory"),
             "alu (a loop that stays in registers), matmul (a library's) or memory",
             always=True,
             nullable=False,
             required=True,
         ),
-        F("dtype", Word(), "Type of the numbers; null of a memory", always=True),
-        F("accumulate", Word(), "Type that sums are kept in"),
-        F("unit", Choice("TFLOPS", "TOPS", "B/s"), "Of the figures", always=True),
-        F(
-            "best",
+        "dtype": F(Word(), "Type of the numbers; null of a memory", always=True),
+        "accumulate": F(Word(), "Type that sums are kept in"),
+        "unit": F(Choice("TFLOPS", "TOPS", "B/s"), "Of the figures", always=True),
+        "best": F(
             MEASURED_RATE,
             "The best run",
             unit="TFLOPS, TOPS or bytes per second",
             always=True,
         ),
-        F(
-            "median",
+        "median": F(
             MEASURED_RATE,
             "The middle run",
             unit="TFLOPS, TOPS or bytes per second",
             always=True,
         ),
-        F(
-            "cold",
+        "cold": F(
             MEASURED_RATE,
             "The first run, unwarmed",
             unit="TFLOPS, TOPS or bytes per second",
         ),
-        F("runs", MEASURED_COUNT, "Runs that were counted", unit="count", always=True),
-        F("warm_s", SPAN, "Time of the runs before them", unit="seconds"),
-        F("by", Text(), "What achieved it: library or compiler, with version", always=True),
-        F(
-            "size",
+        "runs": F(MEASURED_COUNT, "Runs that were counted", unit="count", always=True),
+        "warm_s": F(SPAN, "Time of the runs before them", unit="seconds"),
+        "by": F(Text(), "What achieved it: library or compiler, with version", always=True),
+        "size": F(
             MEASURED_COUNT,
             "Edge of the matrices, or bytes of the buffer",
             unit="count or bytes",
         ),
-        F("threads", MEASURED_COUNT, "Threads of the CPU that took part", unit="count"),
-        F("clock_mhz", Number(1, 100_000), "Clock during or right after the run", unit="MHz"),
-        F("clock_reasons", Items(Word()), "What held the clock down, as the driver names it"),
-        F("power_w", WATTS, "Power at most during the run", unit="watts"),
-        F("power_cap_w", WATTS, "Limit of the power", unit="watts"),
-        F("temperature_c", Number(-100, 300), "Temperature at most", unit="degrees Celsius"),
-        F("driver", Text(), "Driver with its version; null where none takes part", always=True),
-        F("date", Text(), "When, in UTC: 2026-11-22T09:30:00Z", always=True),
-        F(
-            "disturbed",
+        "threads": F(MEASURED_COUNT, "Threads of the CPU that took part", unit="count"),
+        "clock_mhz": F(Number(1, 100_000), "Clock during or right after the run", unit="MHz"),
+        "clock_reasons": F(Items(Word()), "What held the clock down, as the driver names it"),
+        "power_w": F(WATTS, "Power at most during the run", unit="watts"),
+        "power_cap_w": F(WATTS, "Limit of the power", unit="watts"),
+        "temperature_c": F(Number(-100, 300), "Temperature at most", unit="degrees Celsius"),
+        "driver": F(Text(), "Driver with its version; null where none takes part", always=True),
+        "date": F(Text(), "When, in UTC: 2026-11-22T09:30:00Z", always=True),
+        "disturbed": F(
             Items(Choice(*DISTURBANCES)),
             "What shows that others used it meanwhile: median, cpu-time, other-load, processes",
             always=True,
             nullable=False,
             empty=[],
         ),
-        F("stale", Text(), "Why it no longer counts; null where it does", always=True),
-        F("fraction", MEASURED_SHARE, "Part of the derived peak, or of the bandwidth", unit="1"),
-        F("fraction_at_clock", MEASURED_SHARE, "The same at the measured clock", unit="1"),
-        F("unknown", TableOf(Text(least=1)), "Field to the reason why it is not known"),
-    )
+        "stale": F(Text(), "Why it no longer counts; null where it does", always=True),
+        "fraction": F(MEASURED_SHARE, "Part of the derived peak, or of the bandwidth", unit="1"),
+        "fraction_at_clock": F(MEASURED_SHARE, "The same at the measured clock", unit="1"),
+        "unknown": F(TableOf(Text(least=1)), "Field to the reason why it is not known"),
+    }
 )
 
 
@@ -337,9 +318,8 @@ def _check_together(entry: dict[str, Json]) -> None:
 # The tables of a device's readiness: its steps, and what probers report of them.
 
 STEP = by_name(
-    (
-        F(
-            "step",
+    {
+        "step": F(
             Choice(*STEPS),
             "Which link of the chain: hardware, driver, node, permission, library, responding,"
             " granted, visible or runtime",
@@ -347,24 +327,22 @@ STEP = by_name(
             nullable=False,
             required=True,
         ),
-        F(
-            "status",
+        "status": F(
             Choice(*STATUSES),
             "ok, broken, unknown (with the reason as evidence) or not_applicable",
             always=True,
             nullable=False,
             empty="unknown",
         ),
-        F(
-            "evidence",
+        "evidence": F(
             Text(),
             "The fact that it rests on, with its place: a file and its content, an error code, an"
             " answer of a library",
             always=True,
         ),
-        F("code", Text(), "Word for the cause, as findings have it", always=True),
-        F("prober", Text(), "The prober that reported it; absent where the core read it itself"),
-    )
+        "code": F(Text(), "Word for the cause, as findings have it", always=True),
+        "prober": F(Text(), "The prober that reported it; absent where the core read it itself"),
+    }
 )
 
 

@@ -30,17 +30,15 @@ COUNT = Number(whole=True)
 FALLBACKS = ("no-accelerator", "degraded")
 
 NETWORK = by_name(
-    (
-        F(
-            "name",
+    {
+        "name": F(
             Text(),
             "Name of the interface, the RDMA port (mlx5_0/1) or the Thunderbolt connection (0-1)",
             always=True,
             nullable=False,
             empty="",
         ),
-        F(
-            "kind",
+        "kind": F(
             Text(),
             "ethernet, wifi, wwan, infiniband, thunderbolt-net or other of interfaces; rdma;"
             " thunderbolt of a connection to another host",
@@ -48,39 +46,35 @@ NETWORK = by_name(
             nullable=False,
             empty="other",
         ),
-        F(
-            "state",
+        "state": F(
             Text(),
             "up, down, or another state as the kernel reports it",
             always=True,
             volatile=True,
         ),
-        F(
-            "bandwidth",
+        "bandwidth": F(
             Number(),
             "Speed of the link in one direction, as negotiated",
             unit="bytes per second",
             always=True,
             volatile=True,
         ),
-        F("reason", Text(), "Why the bandwidth is not known", always=True, volatile=True),
-        F("mtu", COUNT, "Bytes of its largest packet", unit="bytes"),
-        F("driver", Text(), "The kernel driver that is bound to it"),
-        F("device", Text(), "PCI id of its hardware: pci:dddd:bb:dd.f"),
-        F("numa_node", COUNT, "The NUMA node it is attached to", unit="ordinal"),
-        F("layer", Text(), "Link layer of an RDMA port: infiniband, ethernet (RoCE) or another"),
-        F("interface", Text(), "The interface of the same hardware as an RDMA port"),
-        F(
-            "id",
+        "reason": F(Text(), "Why the bandwidth is not known", always=True, volatile=True),
+        "mtu": F(COUNT, "Bytes of its largest packet", unit="bytes"),
+        "driver": F(Text(), "The kernel driver that is bound to it"),
+        "device": F(Text(), "PCI id of its hardware: pci:dddd:bb:dd.f"),
+        "numa_node": F(COUNT, "The NUMA node it is attached to", unit="ordinal"),
+        "layer": F(Text(), "Link layer of an RDMA port: infiniband, ethernet (RoCE) or another"),
+        "interface": F(Text(), "The interface of the same hardware as an RDMA port"),
+        "id": F(
             Text(),
             "This host's id on the Thunderbolt bus; absent with the setting anonymous",
         ),
-        F(
-            "peer",
+        "peer": F(
             Text(),
             "The id of the host at the other end; absent with the setting anonymous",
         ),
-    )
+    }
 )
 
 

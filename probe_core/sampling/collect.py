@@ -8,7 +8,7 @@ from __future__ import annotations
 from probe_core.model.field import MAX_ITEMS, Items, Rejected, show
 from probe_core.model.findings import finding
 from probe_core.model.ids import normalise_id
-from probe_core.model.report_fields import SAMPLE_FIELDS, STATUSES
+from probe_core.model.sample_fields import SAMPLE_FIELDS, STATUSES
 from probe_core.pipeline.validate import check_finding
 from probe_core.sampling.node import HOST_PROBER, NODE
 from probe_core.wording import INVALID, clean_text

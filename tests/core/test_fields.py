@@ -32,7 +32,9 @@ GPU = {"ids": ["pci:0000:01:00.0"], "kind": "gpu"}
 @pytest.fixture
 def wattage(monkeypatch: pytest.MonkeyPatch) -> Field:
     """Add a field to the table, and to nothing else."""
-    field = Field("wattage", Number(1, 5000), "What it draws at most", unit="watts", always=True)
+    field = Field(
+        Number(1, 5000), "What it draws at most", name="wattage", unit="watts", always=True
+    )
     monkeypatch.setitem(FIELDS, "wattage", field)
     return field
 
@@ -212,7 +214,7 @@ def test_an_added_field_is_in_the_typed_dict(wattage: Field, regions: ModuleType
 
 
 def test_an_added_table_is_merged_name_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    field = Field("fans", TableOf(Number(0, 1e5)), "Their speeds", unit="rpm", merge=TABLE)
+    field = Field(TableOf(Number(0, 1e5)), "Their speeds", name="fans", unit="rpm", merge=TABLE)
     monkeypatch.setitem(FIELDS, "fans", field)
     sightings = [{**GPU, "fans": fans, "unknown": {}} for fans in ({"a": 1}, {"a": 2, "b": 3})]
     ((device,), _) = merge([Observation("x", 2 - n, s) for n, s in enumerate(sightings)])  # type: ignore[arg-type]

@@ -13,11 +13,12 @@ import attrs
 import pytest
 import recorded
 from fake_probers import Probers, gpu
-from reports import SCHEMA, report_of, report_of_recording
+from reports import report_of, report_of_recording
 from trees import Tree
 
 import probe_core
 from probe_core import Report, model
+from probe_core.model.schema import schema
 
 TYPES = {
     "node": "Node",
@@ -163,7 +164,7 @@ def test_visible_devices_in_the_consumers_order(tree: Tree, probers: Probers) ->
 
 
 def test_schema_and_types_have_the_same_fields() -> None:
-    definitions = json.loads(SCHEMA.read_text())["$defs"]
+    definitions: Any = schema()["$defs"]
     for name, type_name in TYPES.items():
         fields = {field.name for field in attrs.fields(getattr(model, type_name))}
         assert set(definitions[name]["properties"]) == fields, name

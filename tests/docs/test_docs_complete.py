@@ -21,8 +21,7 @@ import probe_core
 from probe_core import api, config, hookspecs, machine, model, sysfs
 from probe_core.cli import COMMANDS
 from probe_core.isolation import run, wire
-from probe_core.model import device as devices
-from probe_core.model import field, kinds
+from probe_core.model import device, field, kinds
 from probe_core.model.findings import CODES, SEVERITIES
 from probe_core.recording import declared, paths
 from probe_core.registry import discover, prober
@@ -176,7 +175,7 @@ def test_every_device_kind_is_documented() -> None:
 
 
 def test_the_bounds_on_the_pages_are_those_of_the_code() -> None:
-    assert (devices.MIB, devices.MAX_MEMORY) == (1 << 20, 64 << 40)
+    assert (device.MIB, device.MAX_MEMORY) == (1 << 20, 64 << 40)
     assert "1 MiB to 64 TiB" in page("sighting")
     assert f"1 to {field.MAX_ITEMS} strong ids" in page("sighting")
     many = f"At most {wire.MAX_DEVICES} devices\nand {wire.MAX_FINDINGS} findings"
