@@ -164,7 +164,7 @@ def test_no_finding_is_documented_that_nobody_makes() -> None:
 
 def test_every_field_of_a_sighting_is_documented() -> None:
     text = page("sighting")
-    reported = [field for field in devices.FIELDS.values() if field.reported]
+    reported = [field for field in device.FIELDS.values() if field.reported]
     nested = [key for field in reported for key in field.fields or () if field.shape != "peak"]
     assert len(reported) > 25
     assert missing({*(field.name for field in reported), *nested, "memory_bytes"}, text) == []
