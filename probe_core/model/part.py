@@ -11,7 +11,7 @@ from probe_core.model.field import Field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any, ClassVar, NoReturn, ParamSpec
 
     from attrs import frozen as part
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     # Called as a `Field` is; what an attribute holds is what its annotation says.
     field = _any(Field)
 
-__all__ = ["View", "field", "fields_of", "part", "public"]
+__all__ = ["View", "field", "fields_of", "part"]
 
 
 class _Lazy:
@@ -54,6 +54,7 @@ class View:
     __private__: ClassVar[dict[str, object]] = {}
     __attributes__: ClassVar[Any] = _Lazy("attributes")
     __match_args__: ClassVar[Any] = _Lazy("match_args")
+    __values__: ClassVar[Any] = _Lazy("values")
     __attrs_attrs__: ClassVar[Any] = _Lazy("attrs_fields")
     __signature__: ClassVar[Any] = _Lazy("signature")
 
@@ -66,13 +67,14 @@ class View:
     def __eq__(self, other: object) -> bool:
         if other.__class__ is not self.__class__:
             return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in public(type(self)))
+        equal: bool = self.__values__(self) == self.__values__(other)
+        return equal
 
     def __hash__(self) -> int:
-        return hash((type(self), *(getattr(self, name) for name in public(type(self)))))
+        return hash((type(self), self.__values__(self)))
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in public(type(self)))
+        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__match_args__)
         return f"{type(self).__qualname__}({shown})"
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
@@ -85,17 +87,16 @@ class View:
 
         raise FrozenInstanceError
 
+    def __replace__(self, **changes: object) -> View:
+        given = {one.argument: getattr(self, one.name) for one in self.__attributes__}
+        return type(self)(**given | changes)
+
     def __getstate__(self) -> dict[str, object]:
         return {name: getattr(self, name) for name in self.__types__}
 
     def __setstate__(self, state: Mapping[str, object]) -> None:
         for name, value in state.items():
             object.__setattr__(self, name, value)
-
-
-def public(view: type[View]) -> Iterator[str]:
-    """Yield the names of the attributes that are fields."""
-    return (name for name in view.__types__ if name not in view.__private__)
 
 
 # The declaration: what stands in the body of a class.

@@ -7,11 +7,11 @@ is made here: a probe for JSON does not import this.
 from __future__ import annotations
 
 from probe_core.model.field import Field, Items
-from probe_core.model.part import View, public
+from probe_core.model.part import View
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from inspect import Signature
     from typing import Any, NoReturn, TypeVar
 
@@ -30,6 +30,7 @@ __all__ = [
     "match_args",
     "signature",
     "thaw",
+    "values",
     "view",
 ]
 
@@ -215,7 +216,14 @@ def arguments(
 
 def match_args(view: type[View]) -> tuple[str, ...]:
     """Return what `case Device(identity, kind)` binds, in order."""
-    return tuple(public(view))
+    return tuple(name for name in view.__types__ if name not in view.__private__)
+
+
+def values(view: type[View]) -> Callable[[View], tuple[object, ...]]:
+    """Return what reads all fields of a view at once: equality and hashes compare these."""
+    from operator import attrgetter
+
+    return attrgetter(*view.__match_args__)
 
 
 def view(kind: type[Made], table: Mapping[str, Any], **private: object) -> Made:

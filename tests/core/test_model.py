@@ -214,6 +214,7 @@ def test_views_are_made_as_any_class_of_attrs_is() -> None:
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         assert pickle.loads(pickle.dumps(peak, protocol)) == peak
     assert weakref.ref(peak)() is peak
+    assert peak.__replace__(mhz=1) == attrs.evolve(peak, mhz=1)  # `copy.replace` of Python 3.13
 
 
 @pytest.mark.parametrize(
