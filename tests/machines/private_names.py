@@ -22,6 +22,8 @@ HOW = ("absent", "changed")
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
+_SUFFIX = "-probe-core-private-names"
+
 _CHANGED = """
 def _changed(*_, **__):
     raise TypeError("it takes other arguments than it did")
@@ -84,9 +86,10 @@ def copy(folder: Path, how: str) -> Path:
 
 def put_on_path(how: str) -> None:
     """Put a copy before the real core, in this process and in those that it starts."""
-    path = os.environ.get("PYTHONPATH", "")
-    if "probe-core-private-names" not in path:  # a worker of pytest-xdist takes its parent's copy
-        folder = copy(Path(tempfile.mkdtemp(suffix="-probe-core-private-names")), how)
+    path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if not path[0].endswith(_SUFFIX):  # a worker of pytest-xdist takes the copy of its parent
+        folder = copy(Path(tempfile.mkdtemp(suffix=_SUFFIX)), how)
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(folder), path]))
-        sys.path.insert(0, str(folder))
+        path.insert(0, str(folder))
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, path))
+    sys.path.insert(0, path[0])
