@@ -177,6 +177,10 @@ def _folders(source: str, parts: list[str]) -> list[str]:
     return ["tests/core", f"tests/{others.get(parts[1], parts[1])}"]
 
 
+class OutOfTime(Exception):
+    """The tests of a fault took longer than the limit, so whether one notices it is not known."""
+
+
 class Checkout:
     """A copy of the checkout, of which one file may have a fault."""
 
@@ -189,7 +193,7 @@ class Checkout:
         self.environ = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
     def judged(self, fault: Fault, limit_s: float) -> str | None:
-        """Return the test that notices the fault; None where none does in time."""
+        """Return the test that notices the fault; None where none does. Raises `OutOfTime`."""
         end = time.monotonic() + limit_s
         skipped: list[str] = []
         while True:
@@ -231,7 +235,7 @@ class Checkout:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return None
+            raise OutOfTime from None
         if done.returncode in (0, 5):
             return None
         found = FAILED.search(done.stdout)
@@ -257,28 +261,32 @@ def main() -> int:
 
 
 def _run(faults: list[Fault], limit_s: float, jobs: int) -> int:
-    unnoticed = []
+    marks: list[str] = []
     with tempfile.TemporaryDirectory(prefix="faults-") as folder:
         free: SimpleQueue[Checkout] = SimpleQueue()
         for number in range(jobs):
             free.put(Checkout(Path(folder, str(number))))
 
-        def judge(fault: Fault) -> tuple[Fault, str | None]:
+        def judge(fault: Fault) -> tuple[str, Fault, str]:
             checkout = free.get()
             try:
-                return fault, checkout.judged(fault, limit_s)
+                test = checkout.judged(fault, limit_s)
+            except OutOfTime:
+                return "no time", fault, ""
             finally:
                 free.put(checkout)
+            return "noticed" if test else "NOT noticed", fault, test or ""
 
         with ThreadPoolExecutor(jobs) as pool:
-            for fault, test in pool.map(judge, faults):
-                print(
-                    f"{'noticed' if test else 'NOT noticed':11}  {fault}  {test or ''}", flush=True
-                )
-                unnoticed += [] if test else [fault]
-    part = 1 - len(unnoticed) / len(faults) if faults else 1
-    print(f"{len(faults) - len(unnoticed)} of {len(faults)} noticed ({part:.0%})")
-    return 1 if unnoticed else 0
+            for mark, fault, test in pool.map(judge, faults):
+                print(f"{mark:11}  {fault}  {test}", flush=True)
+                marks.append(mark)
+    noticed, judged = marks.count("noticed"), len(marks) - marks.count("no time")
+    print(
+        f"{noticed} of {judged} noticed ({noticed / max(1, judged):.0%}),"
+        f" {len(marks) - judged} too slow"
+    )
+    return 1 if "NOT noticed" in marks else 0
 
 
 if __name__ == "__main__":
