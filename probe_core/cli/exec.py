@@ -257,8 +257,8 @@ def _dry_run(args: argparse.Namespace, context: Context, command: list[str]) -> 
     """Print the environment that the command would get; the lease is released at once."""
     with _leased(args, context, command) as lease:
         from probe_core.leasing.folder import OUTER_LEASE
-        from probe_core.leasing.handout import lines
         from probe_core.leasing.owners import MARK
+        from probe_core.selection.environment import lines
 
         # The variables that name the lease would be about one that has ended.
         own = (OUTER_LEASE, MARK)

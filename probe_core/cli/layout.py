@@ -75,8 +75,7 @@ def _print(
     indices: Iterable[int],
 ) -> int:
     from probe_core.cli.findings import exclusions
-    from probe_core.leasing.handout import lines
-    from probe_core.selection.environment import confine
+    from probe_core.selection.environment import confine, lines
     from probe_core.selection.for_tinygrad import versions
 
     processes = []

@@ -13,7 +13,7 @@ from probe_core.selection.environment import confine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from probe_core.leasing.memory import Measure
     from probe_core.leasing.plan import Request
@@ -51,20 +51,3 @@ def hand_out(
     except BaseException:
         leased.release()
         raise
-
-
-# An environment's changes as lines for a POSIX shell.
-
-_PLAIN = "@%+=:,./-_"
-
-
-def lines(changes: Mapping[str, str | None]) -> Iterator[str]:
-    """Yield ``export NAME=value`` and ``unset NAME``, fit for ``eval``, sorted by name."""
-    for name, value in sorted(changes.items()):
-        yield f"unset {name}" if value is None else f"export {name}={_quoted(value)}"
-
-
-def _quoted(value: str) -> str:
-    if value and all(char.isascii() and (char.isalnum() or char in _PLAIN) for char in value):
-        return value
-    return "'" + value.replace("'", "'\"'\"'") + "'"

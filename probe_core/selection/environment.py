@@ -14,7 +14,7 @@ from probe_core.visibility.pool import gpus_of, ids_of, in_order, uuids
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping, Sequence
+    from collections.abc import Container, Iterator, Mapping, Sequence
 
     from probe_core.model.document import DeviceDoc, ReportDoc
     from probe_core.visibility import Views
@@ -224,3 +224,20 @@ def _ggml(
     if not loader.pool or not loader.certain:
         return {}
     return {"GGML_VK_VISIBLE_DEVICES": _numbers(devices, loader.masks[0].ids)}
+
+
+# An environment's changes as lines for a POSIX shell.
+
+_PLAIN = "@%+=:,./-_"
+
+
+def lines(changes: Mapping[str, str | None]) -> Iterator[str]:
+    """Yield ``export NAME=value`` and ``unset NAME``, fit for ``eval``, sorted by name."""
+    for name, value in sorted(changes.items()):
+        yield f"unset {name}" if value is None else f"export {name}={_quoted(value)}"
+
+
+def _quoted(value: str) -> str:
+    if value and all(char.isascii() and (char.isalnum() or char in _PLAIN) for char in value):
+        return value
+    return "'" + value.replace("'", "'\"'\"'") + "'"

@@ -42,7 +42,7 @@ def test_leasing_is_imported_after_plugins_were_started(tmp_path: Path) -> None:
         check=False,
     )
     started = [line for line in done.stderr.splitlines() if line.startswith("started with")]
-    small = "probe_core.leasing", "probe_core.leasing", "probe_core.leasing.execute"
+    small = "probe_core.leasing", "probe_core.leasing.execute"
     assert (started, done.returncode) == ([" ".join(("started with", *small))], 0), done.stderr
     assert "CUDA_VISIBLE_DEVICES" in done.stdout
 
