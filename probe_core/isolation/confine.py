@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from probe_core.fastpath import signal, start_thread
 from probe_core.isolation.start import ORPHANED, discard, read_exactly
@@ -107,7 +108,10 @@ def limit(deadline_s: float, ends: float) -> None:
     import faulthandler
     from time import monotonic
 
-    faulthandler.enable(2)
+    if sys.version_info >= (3, 14):  # which adds the stack in C: it would fill what a report keeps
+        faulthandler.enable(2, c_stack=False)
+    else:
+        faulthandler.enable(2)
     remaining = min(deadline_s, max(0.0, ends - monotonic()))
     dump_at = max(_DUMP_LEAST_S, remaining * _DUMP_AT, remaining - _DUMP_BEFORE_S)
     try:

@@ -67,7 +67,11 @@ EXITS: dict[str, tuple[str, str, str]] = {
         "resource",
         "ran out of memory",
     ),
-    "full-disk": ("open('/dev/full', 'w').write('x' * 99999)", "call_error", "No space left"),
+    "full-disk": (
+        "f = open('/dev/full', 'w'); f.write('x' * 99999); f.flush()",
+        "call_error",
+        "No space left",
+    ),
     "huge-file": (
         "f = open('big', 'wb'); f.seek(1 << 40); f.write(b'x'); f.flush()",
         "call_error",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -34,7 +35,7 @@ FILES = [
     ('{"schema": 1, "probers": []}', 'expected {"schema": 1'),
     ('{"schema": 1, "probers": {"acne": {}}}', "says nothing of 'acme': did you mean 'acne'?"),
     ('{"schema": 1, "probers": {"acme": 5}}', "says nothing of 'acme'"),
-    ("[" * 60_000, "nested too deep"),
+    ("[" * 60_000, "nested too deep" if sys.version_info < (3, 14) else "Expecting value"),
     (f'{{"schema": {"[" * 700}{"]" * 700}, "probers": {{}}}}', "is not supported"),
     (json.dumps({"x": "y" * 70_000}), "longer than 65536 bytes"),
     ('{"schema": ' + "9" * 5000 + ', "probers": {}}', ""),
