@@ -21,6 +21,8 @@ from probe_mali.gpuinfo import GpuInfo
          "arm:0xb002"),
         ("Mali-G71 0 cores r0p0 0x0000", "Mali-G71", None, "r0p0", None),
         ("Mali-G71", "Mali-G71", None, None, None),
+        ("Mali-G71 8 cores r0pp0 0x1234", "Mali-G71", 8, None, "arm:0x1234"),
+        ("Mali-G71 8 cores rxp0 0x1234", "Mali-G71", 8, None, "arm:0x1234"),
         ("", None, None, None, None),
         ("Permission denied", None, None, None, None),
     ],
