@@ -71,7 +71,7 @@ class Locks:
             # Somebody tidied the folder between open and lock: again.
             os.close(self._files.pop(name))
         obstacles = [owner for owner in read_owners(handle) if not (share and owner.share)]
-        if self._request.has_survivors(name, obstacles):
+        if self._request.find_survivors(name, obstacles):
             return -1
         if obstacles and not share:
             write_record(handle)  # nothing is left of them: nobody need look again
@@ -286,8 +286,11 @@ class Acquisition:
         finally:
             locks.close()
 
-    def has_survivors(self, name: str, owners: Sequence[Owner]) -> bool:
-        """Return whether anything runs under the leases of owners that hold no lock."""
+    def find_survivors(self, name: str, owners: Sequence[Owner]) -> bool:
+        """Look whether anything runs under the leases of owners that hold no lock.
+
+        Where something does, it is remembered when a further look is due: one reads all of /proc.
+        """
         begin = monotonic()
         if not survivors(owners):
             return False

@@ -8,7 +8,7 @@ from time import monotonic, sleep
 from probe_core.fastpath import signal
 from probe_core.leasing import LeaseError
 from probe_core.leasing.folder import Folder, file_name
-from probe_core.leasing.locks import POLL_S, Door, try_take
+from probe_core.leasing.locks import POLL_S, is_held
 from probe_core.leasing.owners import MARK, Owner, in_group, living_sharers, read_owners, survivors
 from probe_core.leasing.processes import descendants, marked, openers
 
@@ -43,20 +43,12 @@ def leases(folder: Folder) -> list[LeaseDoc]:
 
 
 def _all_entries(folder: Folder) -> list[LeaseDoc]:
-    # A look takes each lock for an instant: not while others try.
-    door = Door(folder)
-    opened = door.take()
     entries: list[LeaseDoc] = []
-    try:
-        for name in folder.names():
-            try:
-                entries += _entries(folder, name)
-            except LeaseError:  # a link or a pipe that somebody put there
-                continue
-    finally:
-        if opened:
-            door.drop()
-        door.close()
+    for name in folder.names():
+        try:
+            entries += _entries(folder, name)
+        except LeaseError:  # a link or a pipe that somebody put there
+            continue
     return entries
 
 
@@ -64,7 +56,7 @@ def _entries(folder: Folder, name: str) -> list[LeaseDoc]:
     handle = folder.open(name, create=False)
     try:
         owners = read_owners(handle)
-        if try_take(handle) and not survivors(owners):
+        if not _seems_held(handle, owners):
             return []
     finally:
         os.close(handle)
@@ -74,6 +66,19 @@ def _entries(folder: Folder, name: str) -> list[LeaseDoc]:
     device = _device_of(name)
     path = os.path.realpath(f"{folder.path}/{name}")
     return [_entry(device, owner, path) for owner in owners or [Owner()]]
+
+
+def _seems_held(handle: int, owners: Sequence[Owner]) -> bool:
+    """Return whether anybody holds the lock, or anything runs under the leases of `owners`.
+
+    No lock is taken for it: a look would keep others from theirs. An owner that cannot be seen from
+    here (another PID namespace) may hold it, for all that the kernel shows.
+    """
+    held = is_held(handle)
+    if held or survivors(owners):
+        return True
+    unseen = any(owner.alive() is None for owner in owners)
+    return unseen or (held is None and any(owner.alive() for owner in owners))
 
 
 def members(owner: Owner, path: str) -> list[int]:

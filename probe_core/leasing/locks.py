@@ -17,7 +17,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.leasing.folder import Folder
 
-__all__ = ["CLAIM", "POLL_S", "STALE_S", "Door", "drop", "renew", "stale", "take", "try_take"]
+__all__ = [
+    "CLAIM",
+    "POLL_S",
+    "STALE_S",
+    "Door",
+    "drop",
+    "is_held",
+    "renew",
+    "stale",
+    "take",
+    "try_take",
+]
 
 POLL_S = 0.005
 """Seconds between two looks, since the kernel cannot be asked to wait for several locks at once:
@@ -66,6 +77,24 @@ def _without_locks(handle: int, error: OSError) -> LeaseError:
         f"name a local folder in {VARIABLE}, for instance one in /run/lock or /tmp",
         path=path,
     )
+
+
+def is_held(handle: int) -> bool | None:
+    """Return whether any process that can be seen from here holds a lock on the file; takes none.
+
+    None where the kernel does not say (macOS). Linux leaves locks of processes in other PID
+    namespaces out of the list: False is no proof there. The file is known by its inode alone: the
+    list has the device of the file system, which is not what stat(2) gives on overlayfs and btrfs.
+    """
+    try:
+        with open("/proc/locks", "rb", buffering=0) as file:
+            lines = (file.readall() or b"").splitlines()
+    except OSError:
+        return None
+    inode = b":%d" % os.fstat(handle).st_ino
+    fields = (line.split() for line in lines if b" FLOCK " in line)
+    # "1: FLOCK  ADVISORY  WRITE 708 fd:00:393229 0 EOF"; a waiting one has "->" behind the number.
+    return any(len(f) > 5 and f[1] == b"FLOCK" and f[5].endswith(inode) for f in fields)
 
 
 def take(handle: int, *, deadline: float) -> bool:

@@ -241,3 +241,18 @@ def test_an_unreadable_leftover_is_told_as_unknown(tmp_path: Path) -> None:
     os.close(handle)
     assert leases(box) == []
     box.close()
+
+
+def test_a_listing_takes_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import fcntl
+
+    box = Folder(str(tmp_path))
+    holder = box.open(file_name("pci:0000:01:00.0"))
+    fcntl.flock(holder, fcntl.LOCK_EX)
+    free = box.open(file_name("pci:0000:02:00.0"))
+    taken: list[int] = []
+    monkeypatch.setattr(fcntl, "flock", lambda handle, mode: taken.append(mode))
+    assert [entry["device"] for entry in leases(box)] == ["pci:0000:01:00.0"]
+    assert taken == []
+    os.close(holder)
+    os.close(free)
