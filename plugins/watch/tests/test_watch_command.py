@@ -386,8 +386,9 @@ def test_the_endpoint_serves_the_last_round(live: Live) -> None:
         assert float(series["probe_sample_age_seconds"]) < 30
         live.set(card(1, 0.25))
         until(lambda: "0.25" in get(url)[1])
-        with pytest.raises(urllib.error.HTTPError):
+        with pytest.raises(urllib.error.HTTPError) as refused:
             get(url, "/other")
+        refused.value.close()
         promtool = shutil.which("promtool")
         if promtool is not None:
             checked = subprocess.run(
