@@ -24,7 +24,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
@@ -43,7 +43,7 @@ COMPARED: dict[type[ast.cmpop], tuple[str, str]] = {
 }  # fmt: skip
 _AT_ONCE = 12
 """Files of tests in one run: most faults are noticed by the nearest, and more take time to read."""
-FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?)(?: - .*)?$", re.M)
+FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.M)
 
 
 class Fault(NamedTuple):
@@ -223,7 +223,8 @@ class Checkout:
     def _first_failure(self, tests: list[str], skipped: list[str], end: float) -> str | None:
         options = ["-x", "-q", "-rfE", "-m", "not heavy", "-p", "no:cacheprovider", "--tb=no"]
         command = [sys.executable, "-m", "pytest", *options]
-        command += [word for name in skipped for word in ("--deselect", name)]
+        for name in skipped:
+            command += ["--deselect" if "::" in name else "--ignore", name]
         try:
             done = subprocess.run(
                 [*command, *tests],
@@ -278,7 +279,8 @@ def _run(faults: list[Fault], limit_s: float, jobs: int) -> int:
             return "noticed" if test else "NOT noticed", fault, test or ""
 
         with ThreadPoolExecutor(jobs) as pool:
-            for mark, fault, test in pool.map(judge, faults):
+            for done in as_completed(pool.submit(judge, fault) for fault in faults):
+                mark, fault, test = done.result()
                 print(f"{mark:11}  {fault}  {test}", flush=True)
                 marks.append(mark)
     noticed, judged = marks.count("noticed"), len(marks) - marks.count("no time")
