@@ -99,6 +99,28 @@ def test_the_report_names_the_devices(stage) -> None:
     assert look.sample("pci:0000:09:00.0")["reason"] == "no installed prober samples it"
 
 
+def test_a_device_that_its_prober_no_longer_yields_has_its_reason(stage) -> None:
+    stage.add(
+        """
+        @hookimpl
+        def probe_devices():
+            return []
+        @hookimpl
+        def sample_devices():
+            is_gone = os.path.exists(os.path.join(os.path.dirname(__file__), "gone"))
+            for name in NAMES[: 1 if is_gone else 2]:
+                yield {"device": name, "busy": 0.5}
+        """
+    )
+    address = "pci:0000:02:00.0"
+    rounds = stage.rounds(report=[{"id": address, "ids": [address], "kind": "gpu"}])
+    assert next(rounds).sample(address)["status"] == "ok"
+    (stage.folder / "gone").touch()
+    sample = next(rounds).sample(address)
+    assert (sample["status"], sample["prober"]) == ("unavailable", "acme")
+    assert sample["reason"] == "its prober yields no sample of it"
+
+
 def test_the_better_prober_answers_for_a_device(stage) -> None:
     stage.add(GOOD)
     stage.add(GOOD.replace("40 +", "90 +"), "better")
