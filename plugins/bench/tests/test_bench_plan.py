@@ -127,6 +127,14 @@ def test_cores_of_a_package(tree: Tree) -> None:
     assert cores.last_cache(machine, [0, 2]) == 32 << 20
 
 
+@pytest.mark.parametrize("text", ["", "K", "manyK", "-1K", "16384", "16384X", f"{'9' * 12}K"])
+def test_a_cache_of_no_size_is_unknown(text: str, tree: Tree) -> None:
+    folder = "/sys/devices/system/cpu/cpu0/cache/index3"
+    tree.file(f"{folder}/level", 3)
+    tree.file(f"{folder}/size", f"{text}\n")
+    assert cores.last_cache(tree.machine(), [0]) is None
+
+
 def test_machine_that_tells_nothing_of_its_cores(tree: Tree) -> None:
     machine = tree.machine()
     assert cores.online(machine) == []
