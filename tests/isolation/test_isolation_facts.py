@@ -48,7 +48,7 @@ def test_facts_of_an_end(run_source: Source, case: str, portable: bool) -> None:
 
 @pytest.mark.parametrize("portable", [False, True])
 def test_a_timeout_tells_where_it_was_stuck(run_source: Source, portable: bool) -> None:
-    run = run_source("def wait(): time.sleep(60)\nwait()", deadline_s=1.0, portable=portable)
+    run = run_source("def wait(): time.sleep(60)\nwait()", deadline_s=2.0, portable=portable)
     assert (run.status, run.details["phase"]) == ("timeout", "import")
     path, _, place = run.details["stuck_at"].rpartition("x_x.py:")
     assert (path[:1], place) == ("/", "3 in wait")
