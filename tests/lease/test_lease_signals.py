@@ -186,14 +186,14 @@ def terminal(node: Node) -> object:
 
 def test_ctrl_c_comes_once_and_ends_the_command(node: Node, terminal: Terminal) -> None:
     # In two parts: a shell may print the command that it saw end.
-    counter = "trap 'printf i%s nt' INT; $STARTED; while :; do sleep 0.05; done"
+    counter = "trap 'printf cau%s ght' INT; $STARTED; while :; do sleep 0.05; done"
     terminal.send(line(node, counter) + "; echo status $?\n")
     terminal.expect("started")
     terminal.send("\x03")
-    terminal.expect("int")
+    terminal.expect("caught")
     time.sleep(0.3)
     terminal.send("\x1c")
-    assert "int" not in terminal.expect("status 131"), "a second SIGINT"
+    assert "caught" not in terminal.expect("status 131"), "a second SIGINT"
     terminal.expect("ready> ")
 
 
