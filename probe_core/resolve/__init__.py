@@ -117,9 +117,9 @@ def load_chips(sightings: Iterable[Sighting], database: Database | None) -> None
     from probe_core.resolve import processors  # noqa: F401
 
     ids = {(pci.get("id"), pci.get("subsystem")) for s in sightings if (pci := s.get("pci"))}
-    for number, subsystem in ids:
+    if ids:
         from probe_core.resolve import accelerators  # noqa: F401
-
+    for number, subsystem in ids:
         try:
             chip = database.match(pci=number, subsystem=subsystem).chip
             if chip is not None:
