@@ -3,9 +3,9 @@
 They start from the same surroundings whatever a shell, a service or a CI job hands down, and the
 inputs that Hypothesis makes up are the same for everybody.
 
-Markers: `heavy` stands at the few tests that take most of the time; the README's command leaves
-them out and `.ci/run` runs them. `timeout(seconds)` stands at a test that may take longer than the
-limit for every test, which pyproject.toml sets.
+Markers: `heavy` stands at the quarter of the tests that takes most of the time; the README's
+command leaves them out and `.ci/run` runs them. `timeout(seconds)` stands at a test that may take
+longer than the limit for every test, which pyproject.toml sets.
 """
 
 from __future__ import annotations

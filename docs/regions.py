@@ -17,7 +17,7 @@ import source
 from blocks import class_text, file_of, function, table
 from regions_cli import cli, plugins
 from regions_doctor import causepages, checkauthor, distributions
-from regions_model import causes, report, rooms, sighting, tables
+from regions_model import causes, drivernodes, report, rooms, sighting, tables
 from regions_plugins import known
 from regions_recording import kept, limits, masks, recordings
 
@@ -43,7 +43,7 @@ def settings() -> str:
 
 def statuses() -> str:
     """Every status that an outcome can have."""
-    from probe_core.model.kinds import FAILURES, STATUSES
+    from probe_core.model.ids import FAILURES, STATUSES
 
     rows = [
         (f"`{status}`", meaning, "yes" if status in FAILURES else "no")
@@ -162,7 +162,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     for one in (
         *(settings, statuses, hooks, author, calls, machine, report, cli, kit, checks),
         *(plugins, contract),
-        *(causes, sighting, tables, rooms),
+        *(causes, drivernodes, sighting, tables, rooms),
         *(causepages, checkauthor, distributions),
         *(recordings, limits, kept, masks, tree, sysfs, known),
     )

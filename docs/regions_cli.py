@@ -29,7 +29,7 @@ def cli() -> str:
 
 def plugins() -> str:
     """The commands of this repository's plugins with their options."""
-    from probe_core.cli.installed import BROUGHT_BY
+    from probe_core.cli.plugin_commands import BROUGHT_BY
 
     modules = {
         name: f"{owner.replace('-', '_')}.{name}_command" for name, owner in BROUGHT_BY.items()

@@ -17,10 +17,11 @@ _COMMANDS = {
     "load": "`sudo modprobe MODULE`, or install the driver",
     "cuda_fix": "take the library's folder out of LD_LIBRARY_PATH, or install the library of the"
     " driver's version; in a container take it out of the image",
-    "gfx_fix": "`export HSA_OVERRIDE_GFX_VERSION=VALUE` of a GPU of the same minor version for"
-    " which it has code; else another ROCm version",
-    "kfd_fix": "start the container with `--device=/dev/kfd`; on a host load amdgpu of a kernel"
-    " with CONFIG_HSA_AMD",
+    "gfx_fix": "`export HSA_OVERRIDE_GFX_VERSION=VALUE` where LLVM's generic family of the GPU has"
+    " a base for which it has code and whose kernels run on it; else another ROCm version, or"
+    " Vulkan",
+    "kfd_fix": "give the container /dev/kfd by its engine's option; on a host load amdgpu of a"
+    " kernel with CONFIG_HSA_AMD",
     "libcuda_fix": "install the CUDA library of the driver's version; in a container"
     " NVIDIA_DRIVER_CAPABILITIES=compute,utility",
 }
@@ -75,9 +76,9 @@ def _needs(needs: tuple[str, ...]) -> str:
 
 
 def _exact(cause: Cause) -> list[str]:
-    from probe_core.model.causes import Command
+    from probe_core.model.fix import Command
 
-    topics = [part for part in cause.fixes.get("host", ()) if isinstance(part, Command)]
+    topics = [str(part) for part in cause.fixes.get("host", ()) if isinstance(part, Command)]
     links = [f"[{topic}](#{_anchor(topic)})" for topic in topics if "{" not in topic]
     links += ["[driver of the module](#driver-nvidia)"] if "driver {module}" in topics else []
     links += ["[firmware of the module](#firmware-amdgpu)"] if "firmware {module}" in topics else []
@@ -90,19 +91,14 @@ def _anchor(topic: str) -> str:
 
 def distributions() -> str:
     """The commands of each distribution, by what they are for."""
+    from probe_core.model.fix import parts_of
     from probe_core.readiness.distributions import COMMANDS
 
     parts = []
     for topic, commands in COMMANDS.items():
-        rows = [(name, _placeholders(text)) for name, text in commands.items()]
+        rows = [(name, plain_sentence("".join(parts_of(fix)))) for name, fix in commands.items()]
         parts.append(f"### {topic}\n\n{table(('distribution', 'command'), rows)}")
     return "\n\n".join(parts)
-
-
-def _placeholders(text: str) -> str:
-    from probe_core.readiness.fixes import OF_COMMANDS
-
-    return text.format(**{name: name.upper() for name in ("parameter", *OF_COMMANDS)})
 
 
 def checkauthor() -> str:

@@ -15,7 +15,7 @@ from probe_core.model.field import Field
 from probe_core.model.parts import ALLOWED, ECC, LINK, PCI, POWER, SHARE, STEP
 from probe_core.model.schema import noun_of, sentence
 
-__all__ = ["causes", "report", "rooms", "sighting", "tables"]
+__all__ = ["causes", "drivernodes", "report", "rooms", "sighting", "tables"]
 
 
 _TYPES = "Report Node NodeMemory Device ChipRef Memory Peak Outcome Decision Finding".split()
@@ -104,6 +104,28 @@ def causes() -> str:
 def _sentences(cause: Cause) -> tuple[str, str, str]:
     meaning, check, fix = map(plain_sentence, (cause.meaning, cause.check, cause.fix))
     return meaning, check, fix
+
+
+def drivernodes() -> str:
+    """The device nodes of each driver outside of GPUs, with their sources."""
+    from probe_core.readiness.driver_nodes import ROWS
+
+    rows = []
+    for row in ROWS:
+        own = dict.fromkeys([*(form for _, form in row.index), *row.patterns])
+        paths = [*row.shared, *own]
+        rows.append(
+            (
+                row.name,
+                ", ".join(f"`{driver}`" for driver in row.drivers),
+                ", ".join(f"`{path.replace('#', 'N')}`" for path in paths),
+                f"`{row.group}`" if row.group else "not known",
+                plain_sentence(row.container),
+                plain_sentence(row.source),
+            )
+        )
+    columns = ("accelerator", "kernel driver", "nodes", "group", "in a container", "source")
+    return table(columns, rows)
 
 
 def rooms() -> str:

@@ -14,10 +14,10 @@ __all__ = ["kept", "limits", "masks", "recordings"]
 
 def recordings() -> str:
     """The calls that read recorded machines, and their classes."""
-    from probe_core.recording.limits import BadRecording
+    from probe_core.recording.archives import read
+    from probe_core.recording.document import Recording
     from probe_core.recording.opening import open_machine, unpack
-    from probe_core.recording.read import read
-    from probe_core.recording.recording import Recording
+    from probe_core.recording.paths import BadRecording
 
     parts = []
     for call in (open_machine, read, unpack):
@@ -32,16 +32,17 @@ def recordings() -> str:
 
 def limits() -> str:
     """Every limit of a recording."""
-    from probe_core.recording import limits
+    from probe_core.recording import paths
 
-    told = source.constants("probe_core/recording/limits.py")
-    rows = [(text, f"{getattr(limits, name):,}") for name, text in told.items()]
+    told = source.constants("probe_core/recording/paths.py")
+    limits = [(text, getattr(paths, name)) for name, text in told.items()]
+    rows = [(text, f"{limit:,}") for text, limit in limits if isinstance(limit, int)]
     return table(("what is counted", "at most"), rows)
 
 
 def kept() -> str:
-    """What `probe record` keeps, prober by prober, and which variables."""
-    from probe_core.probers.records import RECORDS
+    """What `probe record` keeps, prober by prober, in part and not at all, and which variables."""
+    from probe_core.probers.records import IN_PART, LEFT_OUT, RECORDS
     from probe_core.recording.gather import VARIABLES
 
     own = [_declaration(f"probe-core, {name}", records) for name, records in RECORDS.items()]
@@ -51,8 +52,18 @@ def kept() -> str:
         for name, fields in json.loads(manifest.read_text("utf-8"))["probers"].items():
             if records := fields.get("records"):
                 plugins.append(_declaration(f"{owner}, {name}", records))
+    by_part = "### Of every Linux machine, in part\n\n" + _by_text("what is kept", IN_PART)
+    missing = "### Read, and never kept\n\n" + _by_text("why", LEFT_OUT)
     variables = "### Variables\n\nOf the environment, what decides which devices a program sees.\n"
-    return "\n\n".join([*own, *plugins, variables, _list(VARIABLES)])
+    return "\n\n".join([*own, *plugins, by_part, missing, variables, _list(VARIABLES)])
+
+
+def _by_text(heading: str, table_of_paths: Mapping[str, str]) -> str:
+    """Return a table with a row for each text; paths that share one stand in one row."""
+    paths: dict[str, list[str]] = {}
+    for path, text in table_of_paths.items():
+        paths.setdefault(text, []).append(f"`{path}`")
+    return table(("path", heading), [(", ".join(group), text) for text, group in paths.items()])
 
 
 def _declaration(title: str, records: Mapping[str, Any]) -> str:

@@ -13,8 +13,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from probe_core import model
 from probe_core.model.device import FIELDS
-from probe_core.model.field import Choice, Field, Flag, Free, Items, Number, TableOf, Value
-from probe_core.model.part import fields_of
+from probe_core.model.field import (
+    Choice,
+    Field,
+    Flag,
+    Free,
+    Items,
+    Number,
+    TableOf,
+    Value,
+    fields_of,
+)
 from probe_core.model.parts import ECC, LINK, MEASURED, OTHER, POWER, SIGHT, STEP
 from probe_core.model.report import NETWORK
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from probe_core.api import Request as Request
     from probe_core.api import SampleRequest as SampleRequest
     from probe_core.api import Unavailable as Unavailable
@@ -11,6 +13,8 @@ if TYPE_CHECKING:
     from probe_core.api import hookimpl as hookimpl
     from probe_core.api import not_applicable as not_applicable
     from probe_core.config import ConfigError as ConfigError
+    from probe_core.gate import NotPreparedError as NotPreparedError
+    from probe_core.gate import prepare as prepare
     from probe_core.leasing import LeaseError as LeaseError
     from probe_core.leasing import lease as lease
     from probe_core.machine import Machine as Machine
@@ -40,6 +44,8 @@ _HOMES = {
     "register": "probing",
     "unregister": "probing",
     "child_entry": "probing",
+    "prepare": "gate",
+    "NotPreparedError": "gate",
     "lease": "leasing",
     "LeaseError": "leasing",
     "samples": "sampling",
@@ -71,12 +77,39 @@ def __getattr__(name: str) -> object:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'probe_core' has no attribute {name!r}")
-    # importlib is always loaded; import_module resolves without importing anything else.
-    from importlib import import_module
-
-    value: object = getattr(import_module(f"probe_core.{home}"), name)
+    # A module is bound here when it is complete; until then it comes through the gate.
+    module = globals().get(home) or _gate().bring(home)
+    value: object = getattr(module, name)
     globals()[name] = value
     return value
+
+
+def _gate() -> Any:
+    """Return the module through which all others come, see there."""
+    _whole("fastpath")  # which the gate imports
+    return _whole("gate")
+
+
+def _whole(name: str) -> Any:
+    """Return a module of this package that nobody ever sees a part of, and nobody waits for.
+
+    Of an import, a signal handler that runs above it sees a half, and a fork copies a lock that no
+    thread of the copy opens. So this module is made aside; of two that are made, one counts.
+    """
+    import sys
+
+    path = f"{__name__}.{name}"
+    module = globals().get(name)
+    if module is None:
+        found = (finder.find_spec(path, __path__) for finder in sys.meta_path)
+        spec: Any = next(filter(None, found))
+        made = spec.loader.create_module(spec) or type(sys)(path)
+        made.__spec__, made.__loader__, made.__file__ = spec, spec.loader, spec.origin
+        made.__package__ = __name__
+        spec.loader.exec_module(made)
+        module = globals().setdefault(name, made)
+        sys.modules[path] = module
+    return module
 
 
 def __dir__() -> list[str]:

@@ -1,10 +1,11 @@
-"""Await a blocking probe from any event loop, leaving no thread behind."""
+"""Await a blocking call from any event loop: asyncio's, or trio's where anyio runs on it."""
 
 from __future__ import annotations
 
 import os
 import sys
 import threading
+from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     Result = TypeVar("Result")
 
-__all__ = ["in_thread"]
+__all__ = ["in_thread", "loop_event", "within"]
 
 PATIENCE_S = 2.0
 """Seconds that a cancelled call has to end: four times what ending its children takes."""
@@ -25,45 +26,65 @@ async def in_thread(function: Callable[[int], Result]) -> Result:
     Not the loop's executor: its threads would stay in the host for good. Under trio, which
     anyio can run on, trio's own events are used.
     """
-    if "trio" in sys.modules and _under_trio():
-        return await _in_trio(function)
-    return await _in_asyncio(function)
+    done, notify = loop_event()
+    call = _Call(function, notify)
+    try:
+        await done.wait()
+    finally:
+        call.stop()
+    result: Result = call.result()
+    return result
+
+
+async def within(function: Callable[[], Result], seconds: float) -> Result:
+    """Return what `function` returns in a thread of its own; raises `TimeoutError` after `seconds`.
+
+    The thread is a daemon and goes on after that: what it finds is cached for the next caller. Not
+    the loop's executor, whose threads a stuck driver would fill and whose exit waits for them.
+    """
+    done, notify = loop_event()
+    call = _Call(lambda _: function(), notify)
+    await _wait(done, seconds)
+    if not call.ended:
+        raise TimeoutError
+    result: Result = call.result()
+    return result
+
+
+def loop_event() -> tuple[Any, Callable[[], object]]:
+    """Return an event of the running loop, asyncio's or trio's, and what sets it from a thread."""
+    if _under_trio():
+        trio: Any = sys.modules["trio"]
+        event, token = trio.Event(), trio.lowlevel.current_trio_token()
+        return event, lambda: token.run_sync_soon(event.set)
+    import asyncio
+
+    loop, done = asyncio.get_running_loop(), asyncio.Event()
+    return done, lambda: loop.call_soon_threadsafe(done.set)
+
+
+async def _wait(event: Any, seconds: float) -> None:
+    """Wait until the event is set, `seconds` at most."""
+    if _under_trio():
+        with sys.modules["trio"].move_on_after(seconds):
+            await event.wait()
+        return
+    import asyncio
+
+    with suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), seconds)
 
 
 def _under_trio() -> bool:
-    trio: Any = sys.modules["trio"]
+    # Not imported to find out: where trio runs, it is there.
+    trio: Any = sys.modules.get("trio")
+    if trio is None:
+        return False
     try:
         trio.lowlevel.current_task()
     except RuntimeError:
         return False
     return True
-
-
-async def _in_trio(function: Callable[[int], Result]) -> Result:
-    trio: Any = sys.modules["trio"]
-    done = trio.Event()
-    token = trio.lowlevel.current_trio_token()
-    call = _Call(function, lambda: token.run_sync_soon(done.set))
-    try:
-        await done.wait()
-    finally:
-        call.stop()
-    result: Result = call.result()
-    return result
-
-
-async def _in_asyncio(function: Callable[[int], Result]) -> Result:
-    import asyncio
-
-    loop = asyncio.get_running_loop()
-    done = asyncio.Event()
-    call = _Call(function, lambda: loop.call_soon_threadsafe(done.set))
-    try:
-        await done.wait()
-    finally:
-        call.stop()
-    result: Result = call.result()
-    return result
 
 
 class _Call:
@@ -79,6 +100,7 @@ class _Call:
         self._notify = notify
         self._result: Any = None
         self._error: BaseException | None = None
+        self.ended = False
         self._write_fd = -1
         self._stopping = False
         self._lock = threading.Lock()
@@ -120,6 +142,7 @@ class _Call:
         self._report_end()
 
     def _report_end(self) -> None:
+        self.ended = True
         try:
             self._notify()
         except RuntimeError:  # the loop was closed meanwhile: nobody waits

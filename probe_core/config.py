@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from os.path import isfile
+from os.path import isabs, isfile, join
 
 from probe_core.machine.files import Untrusted, read_trusted
 from probe_core.wording import clean_text, did_you_mean
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     Path = str | PathLike[str] | None
 
 __all__ = [
+    "MEASURED",
     "SETTINGS",
     "Config",
     "ConfigError",
@@ -32,7 +33,12 @@ __all__ = [
     "load_config",
     "read_settings",
     "refuse_unknown",
+    "state_base",
+    "state_file",
 ]
+
+MEASURED = "measured.json"
+"""Name of the file of measured figures, see `state_file`."""
 
 MAX_TIMEOUT_S = 600.0
 """Ten minutes: no driver answers after that, and a node that waits longer seems dead."""
@@ -253,6 +259,27 @@ def load_config(
     return config, ignored + _unknown_variables(environ)
 
 
+def state_file(environ: Mapping[str, str], name: str) -> str | None:
+    """Return where a file of ours is kept; None where the environment names no place for state.
+
+    XDG_STATE_HOME, LOCALAPPDATA or HOME: the user database is not asked, as its server may be dead.
+    """
+    base, below = state_base(environ)
+    return join(base, below, "probe-core", name) if base else None
+
+
+def state_base(environ: Mapping[str, str]) -> tuple[str, str]:
+    """Return the folder that the environment names for state, and what lies below it; "" for none.
+
+    The first is whose the state is: the user's home, or what he names instead.
+    """
+    for variable, below in (("XDG_STATE_HOME", ""), ("LOCALAPPDATA", ""), ("HOME", ".local/state")):
+        base = environ.get(variable, "")
+        if isabs(base):
+            return base, below
+    return "", ""
+
+
 def default_file(environ: Mapping[str, str], is_file: Callable[[str], bool] = isfile) -> str | None:
     """Return the user's own configuration file if there is one (XDG base directories)."""
     user = environ.get("HOME") or ""
@@ -306,10 +333,10 @@ def _unread(path: str, error: OSError) -> ConfigError:
 
 def read_settings(path: str, read: Read) -> Mapping[str, Any]:
     """Return what a file of settings holds, unchecked. Raises `ConfigError`."""
-    import tomllib
-
     try:
         data = read(path, FILE_LIMIT)
+        import tomllib  # now: `read` may have it imported, see `gate`
+
         if len(data) > FILE_LIMIT:
             raise ValueError(f"it is larger than {FILE_LIMIT >> 10} KiB")
         text = data.decode()

@@ -29,6 +29,7 @@ __all__ = [
     "run_exit_handlers",
     "signal",
     "start_thread",
+    "thread_id",
 ]
 
 
@@ -101,19 +102,20 @@ def _signals() -> Any:
     return signal
 
 
-def _threads() -> tuple[Any, Any, Any]:
-    """Return what starts a thread, makes a lock and names this thread to the kernel."""
+def _threads() -> tuple[Any, Any, Any, Any]:
+    """Return what starts a thread, makes a lock, and names this thread to the kernel and to us."""
     try:
         import _thread
 
         with _thread.allocate_lock():
-            if _thread.get_native_id() > 0:
-                return _thread.start_new_thread, _thread.allocate_lock, _thread.get_native_id
+            if _thread.get_native_id() > 0 and _thread.get_ident():
+                name, own = _thread.get_native_id, _thread.get_ident
+                return _thread.start_new_thread, _thread.allocate_lock, name, own
     except Exception:
         pass
     import threading
 
-    return _start_by_threading, threading.Lock, threading.get_native_id
+    return _start_by_threading, threading.Lock, threading.get_native_id, threading.get_ident
 
 
 def _start_by_threading(function: Callable[..., object], arguments: tuple[object, ...]) -> None:
@@ -124,7 +126,7 @@ def _start_by_threading(function: Callable[..., object], arguments: tuple[object
 
 # Chosen here and not at each call: there a handler of the host's signals may raise, which must not
 # look as if the function had failed.
-_start_new_thread, new_lock, native_id = _threads()
+_start_new_thread, new_lock, native_id, thread_id = _threads()
 if not TYPE_CHECKING:
     signal = _signals()
 

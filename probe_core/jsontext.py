@@ -30,6 +30,9 @@ _REFUSED = (
     ValueError,
 )
 
+_BLANKS = " \t\r\n"
+"""What may stand around a JSON text."""
+
 _scanners: list[Scan | None] = []
 """The scanner, once it is made: each device that a prober reports is read by it."""
 
@@ -41,9 +44,12 @@ def parse(text: str | bytes) -> Any:
     scan = _scanners[0]
     if scan is not None:
         try:
-            stripped = (text if isinstance(text, str) else text.decode()).strip(" \t\r\n")
-            value, end = scan(stripped, 0)
-            if end == len(stripped):
+            plain = text if isinstance(text, str) else text.decode()
+            if plain[:1] in _BLANKS:
+                plain = plain.lstrip(_BLANKS)
+            value, end = scan(plain, 0)
+            # The end alone is looked at: to strip a report of its last newline would copy it.
+            if not plain[end:].strip(_BLANKS):
                 return value
         except _REFUSED:
             pass
@@ -52,13 +58,10 @@ def parse(text: str | bytes) -> Any:
     return json.loads(text)
 
 
-def write(data: object, escape: Callable[[str], str] | None = None) -> str:
-    """Return what `json.dumps` returns; raises `TypeError` or `ValueError` as it does.
-
-    `escape` returns a text as JSON has it, where something faster than JSON's own is at hand.
-    """
+def write(data: object) -> str:
+    """Return what `json.dumps` returns; raises `TypeError` or `ValueError` as it does."""
     try:
-        return "".join(json_encoder(escape or json_quoter())(data, 0))
+        return "".join(json_encoder(json_quoter())(data, 0))
     except _REFUSED:
         pass
     import json

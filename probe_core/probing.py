@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from probe_core.isolation.launch import Waiting
     from probe_core.model import Report
     from probe_core.model.document import FindingDoc, ReportDoc
-    from probe_core.registry.discover import Registered
+    from probe_core.registry.document import Registered
 
+    Environment = frozenset[tuple[str, str]]
+    Load = Callable[[str], object]
+    """Imports a part of what a probe needs, see `gate`."""
     Target = str | ModuleType | Mapping[str, object]
 
 __all__ = [
@@ -37,7 +40,10 @@ __all__ = [
 ]
 
 _registered: dict[str, Registered] = {}
-_cache: dict[object, tuple[Mapping[str, str], Report]] = {}
+_registrations = 0
+"""How often that changed: a probe that began before is of no use for those who ask after."""
+
+_cache: dict[object, tuple[Environment | None, Report | None]] = {}
 
 MAX_CACHED = 16
 """Reports that are kept. A host asks with one or two sets of settings; each report takes 10 to
@@ -52,18 +58,24 @@ def register(name: str, target: Target) -> None:
     applications, which have no entry points. Raises `ConfigError` for anything else, and for a
     name that the core keeps for itself.
     """
-    from probe_core.registry.discover import RESERVED
+    from probe_core.registry.select import RESERVED
 
     if isinstance(name, str) and name.lower() in RESERVED:
         taken = ", ".join(sorted(RESERVED))
         raise ConfigError(f"the prober name {name!r} is taken: the core keeps {taken}; rename it")
     _registered[name] = _as_registered(name, target)
-    _cache.clear()
+    _forget_reports()
 
 
 def unregister(name: str) -> None:
     """Remove a prober added by `register`; unknown names are ignored."""
     _registered.pop(name, None)
+    _forget_reports()
+
+
+def _forget_reports() -> None:
+    global _registrations
+    _registrations += 1
     _cache.clear()
 
 
@@ -112,7 +124,7 @@ def probe(
     plugins could cause.
     """
     refuse_unknown(probe, settings)
-    return _Call(settings, config, machine, probers, hooks, refresh).report(-1)
+    return _Call(settings, config, machine, probers, hooks, refresh).report()
 
 
 async def probe_async(
@@ -129,17 +141,25 @@ async def probe_async(
     Takes the arguments of `probe`. When the awaiting task is cancelled, the children are killed
     before the cancellation goes on.
     """
-    from probe_core.awaiting import in_thread
-
     refuse_unknown(probe_async, settings)
-    call = _Call(settings, config, machine, probers, hooks, refresh)
-    return await in_thread(call.report)
+    return await _Call(settings, config, machine, probers, hooks, refresh).awaited()
 
 
 class _Call:
     """One call of `probe`, its arguments checked."""
 
-    __slots__ = ("_file", "_hooks", "_machine", "_probers", "_refresh", "_settings")
+    __slots__ = (
+        "_config",
+        "_environ",
+        "_file",
+        "_hooks",
+        "_ignored",
+        "_key",
+        "_machine",
+        "_probers",
+        "_refresh",
+        "_settings",
+    )
 
     def __init__(
         self,
@@ -158,40 +178,84 @@ class _Call:
         if not isinstance(refresh, bool):
             raise ConfigError(_wrong("refresh", refresh, "True or False"))
         self._refresh = refresh
+        self._key: object = None
+        self._environ: Environment = frozenset()
 
-    def report(self, wake_fd: int) -> Report:
-        """Return the report: the cached one where nothing has changed since.
+    def report(self) -> Report:
+        """Return the report: the cached one, or that of a probe."""
+        report = self._alone(-1)
+        if report is None:
+            from probe_core.flights import share
 
-        Gives up when `wake_fd` becomes readable.
+            report = share((self._key, self._environ), self._refresh, self._probe_for_all)
+        return report
+
+    async def awaited(self) -> Report:
+        """Return the report to a task, which may be cancelled meanwhile."""
+        from probe_core.gate import load
+
+        load("awaiting")
+        from probe_core.awaiting import in_thread
+
+        # Settings may be files, and those may be slow.
+        report = await in_thread(self._alone)
+        if report is None:
+            from probe_core.flights import share_awaited
+
+            key = self._key, self._environ
+            report = await share_awaited(key, self._refresh, self._probe_for_all)
+        return report
+
+    def _alone(self, wake_fd: int) -> Report | None:
+        """Return the report that no others are concerned with; None where they may share a probe.
+
+        That is the cached one where nothing has changed since, and a probe of another machine, or
+        with probers or hooks of its own. It gives up when `wake_fd` becomes readable.
         """
-        from probe_core.model import Report
+        from probe_core.gate import load
 
-        live = self._machine is None or self._machine.live
-        environ = (self._machine or Machine()).environ if live else os.environ
-        config, ignored = load_settings(self._settings, environ, self._file)
+        load("probe")
+        machine = self._machine or Machine()
+        environ = machine.environ if machine.live else os.environ
+        self._config, self._ignored = load_settings(self._settings, environ, self._file, load)
+        if self._machine or self._probers or self._hooks:
+            return self._probe(wake_fd)
         # Another process (fork) or other settings are another report; a changed environment too,
         # for a program that hides devices from itself must not be shown them.
-        key: object = None
-        if not (self._machine or self._probers or self._hooks):
-            key = (os.getpid(), config.key(), tuple(setting.reason for setting in ignored))
-        cached = _cache.get(key) if key is not None and not self._refresh else None
-        if cached is not None and cached[0] == environ:
-            return cached[1]
+        reasons = tuple(setting.reason for setting in self._ignored)
+        self._key = os.getpid(), _registrations, self._config.key(), reasons
+        self._environ = frozenset(machine.environ.items())
+        return None if self._refresh else self._cached()
+
+    def _cached(self) -> Report | None:
+        environ, report = _cache.get(self._key, (None, None))
+        return report if environ == self._environ else None
+
+    def _probe_for_all(self, wake_fd: int, is_fresh: bool) -> Report:
+        """Probe, and cache the report; one that was made just before counts unless `is_fresh`."""
+        report = None if is_fresh else self._cached()
+        if report is None:
+            report = self._probe(wake_fd)
+            _keep(self._key, self._environ, report)
+        return report
+
+    def _probe(self, wake_fd: int) -> Report:
+        from probe_core.gate import load
+        from probe_core.model.report import Report
+
         plain = document(
-            config,
-            ignored,
+            self._config,
+            self._ignored,
             machine=self._machine,
             probers=self._probers,
             hooks=self._hooks,
             wake_fd=wake_fd,
+            load=load,
         )
-        report = Report.of(plain)
-        if key is not None:
-            _keep(key, environ, report)
-        return report
+        return Report.of(plain)
 
 
-def _keep(key: object, environ: Mapping[str, str], report: Report) -> None:
+def _keep(key: object, environ: Environment, report: Report) -> None:
     """Cache a report, and drop the oldest beyond `MAX_CACHED`."""
     _cache[key] = (environ, report)
     while len(_cache) > MAX_CACHED:
@@ -250,13 +314,18 @@ def document(
     wake_fd: int = -1,
     waiting: Waiting | None = None,
     meanwhile: Callable[[], object] | None = None,
+    load: Load | None = None,
 ) -> ReportDoc:
     """Return the report's document as plain data; `probe` is this with a typed view.
 
     A static report named by the settings replaces probing. Where it cannot be used, no plugin runs.
-    `waiting` and `meanwhile` are called while plugins run, see `pipeline.run.run_pipeline`.
+    `waiting` and `meanwhile` are called while plugins run, see `pipeline.run.run_pipeline`. `load`
+    imports what is needed part by part; without it each module imports what it uses.
     """
     unusable: list[FindingDoc] = []
+    if load is not None:
+        for part in _parts(config, hooks):
+            load(part)
     if config.static:
         from probe_core.pipeline.static import load_static
 
@@ -279,9 +348,16 @@ def document(
         wake_fd=wake_fd,
         waiting=waiting,
         meanwhile=meanwhile,
+        load=load,
     )
     report["findings"] = unusable + report["findings"]
     return report
+
+
+def _parts(config: Config, hooks: Sequence[object]) -> list[str]:
+    """Return which parts of the core only these settings and arguments need."""
+    wanted = {"static": config.static, "hooks": hooks, "active": config.active}
+    return [part for part, is_wanted in wanted.items() if is_wanted]
 
 
 def _as_visible_here(static: ReportDoc, machine: Machine | None) -> ReportDoc:

@@ -19,6 +19,7 @@ def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.heavy
 def test_a_question_is_answered_with_figures_and_targets() -> None:
     done = bench("--json", "memory")
     figures = [json.loads(line) for line in done.stdout.splitlines()]
@@ -41,12 +42,13 @@ def test_an_unknown_question_names_those_there_are() -> None:
     done = bench("speed")
     assert done.returncode == 1
     assert done.stderr.strip() == (
-        "'speed' is no question: one of price, import, cold, rivals, nvidia, stages, ready, child,"
-        " hang, memory, exo, export, partition, predictions, cluster, commands, doctor, env,"
-        " report, sealed, leases, samples, watch"
+        "'speed' is no question: one of price, first, import, cold, bytecode, rivals, nvidia, amd,"
+        " intel, user, stages, ready, child, hang, memory, exo, export, partition, predictions,"
+        " cluster, commands, doctor, env, report, reading, sealed, leases, samples, watch"
     )
 
 
+@pytest.mark.heavy
 def test_the_text_form_has_a_line_per_figure() -> None:
     done = bench("memory")
     lines = done.stdout.splitlines()

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 ODD = {
     "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPYCACHEPREFIX": "/nonexistent/cache", "LC_ALL": "C",
@@ -39,7 +41,8 @@ def test_surroundings_are_the_default() -> None:
     assert done.stdout == "0 set()\n"
 
 
-def test_odd_surroundings_are_left_outside() -> None:
+@pytest.mark.heavy
+def test_odd_surroundings_are_left_outside(tmp_path: Path) -> None:
     start = f"""
 import os, signal, sys
 for number in {tuple(map(int, IGNORED))}:
@@ -49,7 +52,7 @@ os.umask(0o077)
 os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 """
     own = f"{Path(__file__)}::test_surroundings_are_the_default"
-    options = ("-m", "pytest", "-q", "-p", "no:cacheprovider", own)
+    options = ("-m", "pytest", "-q", "-p", "no:cacheprovider", f"--basetemp={tmp_path}", own)
     path = os.pathsep.join(entry for entry in sys.path if entry)
     done = subprocess.run(
         [sys.executable, "-c", start, *options],

@@ -97,6 +97,7 @@ FORBIDDEN = [
 ]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("word", FORBIDDEN)
 def test_no_tracked_file_names_a_registry_or_this_machine(word: str) -> None:
     assert [str(path.relative_to(ROOT)) for path in tracked() if word in text_of(path)] == []

@@ -16,8 +16,8 @@ import pytest
 from probe_core.model.complete import _NOUNS
 from probe_core.model.device import FIELDS
 from probe_core.model.field import Field, FreeTable, Items
-from probe_core.model.findings import SEVERITIES
-from probe_core.model.kinds import KINDS, STATUSES
+from probe_core.model.ids import KINDS, STATUSES
+from probe_core.model.parts import SEVERITIES
 from probe_core.model.report import REPORT
 from probe_core.model.schema import schema
 
@@ -53,6 +53,7 @@ def test_the_published_schema_is_made_from_the_table(tmp_path: Path) -> None:
     assert not (ROOT / "probe_core/report.schema.json").exists()
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", ["report.schema.json", "doctor/doctor.schema.json"])
 def test_every_reference_has_its_definition(name: str, tmp_path: Path) -> None:
     schema = published(name, tmp_path)

@@ -3,7 +3,7 @@
 
 import pytest
 
-from probe_chipdb.arch import Arch
+from probe_chipdb.chip import Arch
 from probe_chipdb.database import Database
 
 

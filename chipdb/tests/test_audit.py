@@ -153,6 +153,7 @@ def test_a_device_is_no_table(command: str, capsys: pytest.CaptureFixture[str]) 
     assert "/dev/zero is no regular file; save it to one" in out + err
 
 
+@pytest.mark.heavy
 def test_a_table_of_too_many_rows_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.json"
     path.write_text(json.dumps({f"x{at}": at + 1 for at in range(20_001)}))

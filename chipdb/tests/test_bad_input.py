@@ -29,6 +29,7 @@ FIELDS = (
 LIMIT_S = 0.5
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("text", TEXTS, ids=lambda text: ascii(text[:12]))
 def test_any_text_in_any_field(real: Database, text: str) -> None:
     start = time.perf_counter()
@@ -61,6 +62,7 @@ def test_any_number_as_a_live_count(real: Database, number: int) -> None:
     assert real.match(pci="10de:2684", units=number).chip == real.match(pci="10de:2684").chip
 
 
+@pytest.mark.heavy
 def test_seven_thousand_mutations_of_what_tools_print(real: Database) -> None:
     rng = random.Random(19)
     lines = [
@@ -116,6 +118,7 @@ FILES = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", FILES)
 def test_any_file_is_read_or_refused_soon(tmp_path: Path, name: str) -> None:
     path = tmp_path / "site.toml"

@@ -39,6 +39,7 @@ def test_every_command_is_run_below(capsys: Capture) -> None:
     assert listed(capsys) == set(RUNS)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", RUNS)
 def test_a_command_is_wired_to_its_function(
     name: str,

@@ -9,6 +9,9 @@ from probe_chipdb.chip import Chip
 from probe_chipdb.database import Database
 from probe_chipdb.tools.check import check
 
+pytestmark = pytest.mark.heavy
+
+
 DATA = Path(__file__).parents[1] / "data"
 GIB = 2**30
 

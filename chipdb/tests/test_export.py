@@ -10,6 +10,8 @@ from probe_chipdb.__main__ import main
 from probe_chipdb.database import Database
 from probe_chipdb.tools import export
 
+pytestmark = pytest.mark.heavy
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, real: Database) -> Path:

@@ -21,6 +21,7 @@ def run(code: str, path: str = str(SRC)) -> str:
 NEW = "print(*sorted(m for m in set(sys.modules) - before))"
 
 
+@pytest.mark.heavy
 def test_only_the_standard_library_is_imported() -> None:
     """A host that vendors the reader takes nothing else along."""
     for path in SRC.rglob("*.py"):
@@ -72,7 +73,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 @pytest.fixture
 def unbuilt(tmp_path: Path) -> Path:
     """A checkout in which nothing was installed or built."""
-    shutil.copytree(SRC, tmp_path / "src", ignore=shutil.ignore_patterns("table"))
+    shutil.copytree(SRC, tmp_path / "src", ignore=shutil.ignore_patterns("table", "__pycache__"))
     return tmp_path / "src"
 
 

@@ -12,6 +12,7 @@ def verdict(match: object) -> tuple[object, ...]:
     return (chip.id if chip else None, match.by, match.confidence)  # type: ignore[attr-defined]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("facts", "answer"),
     [

@@ -1,16 +1,20 @@
 """Names of others for our chips: each row's own example finds what the row means."""
 
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from probe_chipdb.database import Database
-from probe_chipdb.entry.files import read_folder
 from probe_chipdb.name_lookup import has_codename
 from probe_chipdb.tools.check import check
 
 DATA = Path(__file__).parents[1] / "data"
-NAMES = read_folder(str(DATA)).names
+NAMES = {
+    f"{file.stem}/{text}": entry
+    for file in sorted((DATA / "names").glob("*.toml"))
+    for text, entry in tomllib.loads(file.read_text()).items()
+}
 
 
 @pytest.mark.parametrize("text", NAMES)

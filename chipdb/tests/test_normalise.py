@@ -82,6 +82,8 @@ TABLE = [
         "ANGLE (NVIDIA, NVIDIA GeForce RTX 4090 (0x00002684) Direct3D11 vs_5_0 ps_5_0, D3D11)",
         "geforce rtx 4090",
     ),
+    ("gl", "ANGLE (Intel, Intel(R) UHD Graphics 770)", "uhd graphics 770"),
+    ("gl", "ANGLE (Samsung Xclipse 920)", "samsung xclipse 920"),
     (
         "gl",
         "ANGLE (Apple, ANGLE Metal Renderer: Apple M1 Pro, Unspecified Version)",
@@ -118,6 +120,7 @@ def test_table(kind: str, text: str, key: str) -> None:
     assert normalise(text, kind) == key
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("kind", KINDS)
 @given(text=st.text(max_size=300) | st.sampled_from([row[1] for row in TABLE]))
 def test_idempotent_and_bounded(kind: str, text: str) -> None:

@@ -38,6 +38,27 @@ def test_finds_ours_among_others(tmp_path: Path) -> None:
     assert [package.problem != "" for name, package in packages.items() if name != "acme"] == [True]
 
 
+@pytest.mark.parametrize("group", ["probe_core.chipdb.v2", "probe_core.chipdb.v10"])
+def test_a_package_of_a_newer_group_is_named(tmp_path: Path, group: str) -> None:
+    """It vanished without a word, and its chips were unknown ones."""
+    (tmp_path / "acme_chips").mkdir()
+    dist(tmp_path, "acme-3.0", f"[{group}]\nacme = acme_chips\n")
+    (package,) = find([str(tmp_path)])
+    assert (package.distribution, package.name, package.folder) == ("acme 3.0", "acme", "")
+    assert package.problem == f"it needs {group!r}, this chipdb reads 'probe_core.chipdb.v1'"
+    (sentence,) = load(path=[str(tmp_path)]).problems
+    assert sentence.startswith("acme 3.0: acme: it needs")
+    assert "upgrade probe-chipdb, or install a version of it that fits" in sentence
+
+
+def test_a_package_for_several_versions_is_read(tmp_path: Path) -> None:
+    (tmp_path / "acme_chips").mkdir()
+    newer = "[probe_core.chipdb.v2]\nacme = acme_chips.two\n"
+    dist(tmp_path, "acme-3.0", newer + GROUP + "acme = acme_chips\n")
+    (package,) = find([str(tmp_path)])
+    assert (package.folder, package.problem) == (str(tmp_path / "acme_chips"), "")
+
+
 def test_an_editable_install_keeps_its_data_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "src" / "acme_chips" / "data").mkdir(parents=True)
     dist(tmp_path / "site", "acme-1.0", GROUP + "acme = acme_chips.data\n")

@@ -16,6 +16,7 @@ def test_escape_comes_back_and_holds_no_separator(value: str) -> None:
     assert not set(written) & set("\t\n|;")
 
 
+@pytest.mark.heavy
 @given(st.lists(st.lists(plain, min_size=2, max_size=4), min_size=1, max_size=4))
 def test_parts_come_back(rows: list[list[str]]) -> None:
     written = "|".join(";".join(map(table.escape, values)) for values in rows)

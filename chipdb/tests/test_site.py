@@ -18,6 +18,9 @@ from probe_chipdb.__main__ import main
 from probe_chipdb.database import Database
 from probe_chipdb.tools import export
 
+pytestmark = pytest.mark.heavy
+
+
 HARNESS = Path(__file__).parent / "harness.html"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 Seen = dict[str, object]

@@ -70,6 +70,7 @@ def test_brand_strings_are_no_gpus(real: Database) -> None:
     assert confused == []
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("suffix", ["q7", " q7", "7q", " zz"])
 def test_a_name_with_more_letters_is_never_the_product(real: Database, suffix: str) -> None:
     """No spelling rule goes by likeness: a letter more is another product, which is unknown."""
@@ -83,6 +84,7 @@ def test_a_name_with_more_letters_is_never_the_product(real: Database, suffix: s
     assert mistaken == []
 
 
+@pytest.mark.heavy
 def test_a_name_with_a_memory_that_nobody_sold_is_never_the_product(real: Database) -> None:
     mistaken = [
         chip.id for chip in real.chips() if real.match(name=f"{chip.name} 7777GB").chip is not None

@@ -16,6 +16,7 @@ from probe_chipdb.tools.diff import diff
 keys = st.text(st.characters(codec="utf-8", categories=["L", "N", "P"]), min_size=1, max_size=12)
 
 
+@pytest.mark.heavy
 @given(st.sets(keys, max_size=40), keys)
 def test_find(present: set[str], other: str) -> None:
     lines = sorted(present, key=str.encode)
@@ -44,6 +45,7 @@ def test_empty() -> None:
     assert SortedText(b"").find("x") is None
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("length", [0, 300, 3 * 4096], ids=["short", "some", "long"])
 @given(present=st.sets(keys, max_size=60), other=keys)
 def test_a_file_is_searched_as_a_text_is(

@@ -49,6 +49,7 @@ def test_an_unchanged_build_touches_nothing(data: Path, tmp_path: Path) -> None:
     assert {name: os.stat(tmp_path / "a" / name).st_mtime_ns for name in FILES} == before
 
 
+@pytest.mark.heavy
 def test_the_built_table_is_up_to_date(tmp_path: Path) -> None:
     """Otherwise run `python -m probe_chipdb build`: the data or what packs it has changed."""
     assert build(str(ROOT / "data"), str(tmp_path)) == []

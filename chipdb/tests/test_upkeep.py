@@ -214,6 +214,7 @@ def test_a_throttled_card_has_what_was_measured_and_nothing_derived(real: Databa
     }  # fmt: skip
 
 
+@pytest.mark.heavy
 def test_the_page_of_what_is_missing(real: Database) -> None:
     page = list(pages.missing_page(real))
     assert sum(line.startswith("| ") and "<br>`" in line for line in page) == len(

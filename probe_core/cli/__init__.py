@@ -108,7 +108,7 @@ def entry() -> NoReturn:
         status = main()
     except KeyboardInterrupt:  # before or behind what `main` guards
         pass
-    running = sys.modules.get("probe_core.cli.running")
+    running = sys.modules.get("probe_core.cli.plugin_commands")
     is_brief = running is not None and running.ended_briefly
     if is_brief or _command(sys.argv[1:])[0] in COMMANDS:
         _end(status)
@@ -150,7 +150,7 @@ def _run(arguments: list[str]) -> int:
         if name in COMMANDS:
             status = _run_builtin(name, arguments)
         else:
-            from probe_core.cli.running import run_installed
+            from probe_core.cli.plugin_commands import run_installed
 
             status = run_installed(name, arguments)
         _flush()
@@ -217,7 +217,7 @@ def _sub_command(
     name: str, commands: Mapping[str, SubCommand], arguments: list[str]
 ) -> tuple[str | None, list[str]]:
     """Split off the sub-command, None where the first one is meant; raises `CommandError`."""
-    from probe_core.cli.plain import command_place
+    from probe_core.commands.options import command_place
 
     place = command_place(arguments, commands)
     if place is None:
@@ -247,8 +247,7 @@ def _plain(table: Iterable[Argument | Option], arguments: list[str]) -> argparse
     argparse with gettext and locale takes 4 ms to import, a quarter of `probe --json`: a script
     that calls this in a loop needs none of it. Help, and every error, is argparse's.
     """
-    from probe_core.cli.plain import plain
-    from probe_core.commands.options import with_color
+    from probe_core.commands.options import plain, with_color
 
     return plain(arguments, with_color(table))  # type: ignore[return-value]  # read as one is
 

@@ -55,19 +55,32 @@ def run(args: argparse.Namespace, context: Context) -> int:
 # the shell itself knows better: ``files``, ``folders`` or ``programs``.
 
 # Written for bash 3.2 too, which macOS has: it has neither `mapfile` nor `compopt`.
+# bash puts a word into the line as it stands in COMPREPLY, unless it is to be a file's name, and
+# `COMPREPLY=(…)` expands patterns: each is read as a line, and quoted. A comma needs no quote.
 _BASH = r"""_probe() {
-  local IFS=$'\n' answer kind
+  local answer kind
   answer=$("$1" completion bash --complete "${COMP_LINE:0:COMP_POINT}" "$COMP_WORDBREAKS" \
     2>/dev/null)
   kind=${answer##*$'\n'}
-  COMPREPLY=(${answer%"$kind"})
   case $kind in
-    files) compopt -o default 2>/dev/null ;;
-    folders) COMPREPLY=($(compgen -d -- "$2")); compopt -o filenames 2>/dev/null ;;
-    programs) COMPREPLY=($(compgen -c -- "$2")) ;;
-    nospace) compopt -o nospace +o default 2>/dev/null ;;
-    *) compopt +o default 2>/dev/null ;;
+    files) COMPREPLY=(); compopt -o default 2>/dev/null ;;
+    folders) _probe_offer plain <<<"$(compgen -d -- "$2")"; compopt -o filenames 2>/dev/null ;;
+    programs) _probe_offer quoted <<<"$(compgen -c -- "$2")" ;;
+    *) _probe_offer quoted <<<"${answer%"$kind"}"; compopt +o default 2>/dev/null ;;
   esac
+  if [[ $kind == nospace ]]; then compopt -o nospace 2>/dev/null; fi
+}
+_probe_offer() {
+  local word
+  COMPREPLY=()
+  while IFS= read -r word; do
+    [[ -n $word ]] || continue
+    if [[ $1 == quoted ]]; then
+      printf -v word %q "$word"
+      word=${word//\\,/,}
+    fi
+    COMPREPLY+=("$word")
+  done
 }
 complete -o default -F _probe probe"""
 
@@ -84,7 +97,7 @@ _ZSH = r"""_probe() {
     files) _files ;;
     folders) _files -/ ;;
     programs) _path_commands ;;
-    nospace) values=("${(@)answer%%$'\t'*}"); compadd -Q -S '' -a values ;;
+    nospace) values=("${(@)answer%%$'\t'*}"); compadd -S '' -a values ;;
     words) values=("${(@)${(@)answer%%$'\t'*}//:/\\:}"); _probe_offer ;;
   esac
 }

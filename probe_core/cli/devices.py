@@ -7,10 +7,10 @@ from probe_core.commands.options import JSON, SHARED_OPTIONS, Option
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
 
     from probe_core.commands import Context
     from probe_core.model.document import ReportDoc
+
 
 HELP = "Show the devices of this computer: accelerators, CPU, available memory and peak FLOPS."
 
@@ -21,9 +21,6 @@ ARGUMENTS = (
     *SHARED_OPTIONS,
 )
 """All arguments but those that end the process: with these alone argparse is not imported."""
-
-_FEW = 2
-"""Devices with little in common: a CPU and one GPU. Of more, most are equal."""
 
 EXAMPLES = (
     ("probe", "this computer at a glance"),
@@ -37,7 +34,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     """Print the report."""
     report = context.report()
     if args.json:
-        context.json(report, _encoder(report))
+        context.json(report)
     else:
         # A script that wants JSON does not pay for the table.
         from probe_core.cli.table import lines
@@ -45,22 +42,15 @@ def run(args: argparse.Namespace, context: Context) -> int:
         for line in lines(report, context):
             context.out(line)
         if any("stderr" in outcome for outcome in report["outcomes"]):
-            from probe_core.cli.findings import printed_lines
+            from probe_core.cli.table import printed_lines
 
             for line in printed_lines(report["outcomes"]):
                 context.out(line)
-    return 1 if args.strict and is_degraded(report) else 0
+    return 1 if args.strict and has_failed(report) else 0
 
 
-def _encoder(report: ReportDoc) -> Callable[[object], str] | None:
-    if len(report["devices"]) <= _FEW:
-        return None
-    from probe_core.cli.json_report import write_report
+def has_failed(report: ReportDoc) -> bool:
+    """Return whether somebody should act: see `NodeVerdict.failed`."""
+    from probe_core.model.verdict import NodeVerdict
 
-    return write_report
-
-
-def is_degraded(report: ReportDoc) -> bool:
-    """Return whether something is wrong: the fallback stepped in, or a finding is an error."""
-    errors = any(finding["severity"] == "error" for finding in report["findings"])
-    return report["fallback"] == "degraded" or errors
+    return NodeVerdict(report).failed

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from probe_core.doctor.remote import RemoteCheck
     from probe_core.machine import Machine
     from probe_core.model.document import ReportDoc
-    from probe_core.recording.recording import Recording
+    from probe_core.recording.document import Recording
 
 
 HELP = (
@@ -124,12 +124,12 @@ def _examined(
 
 def _saved(request: Request, document: DoctorDoc) -> str:
     from probe_core.commands import CommandError
-    from probe_core.doctor.baseline import save, state_file
+    from probe_core.doctor.baseline import baseline_file, save
 
     try:
         return save(request, document)
     except OSError as error:
-        path = state_file(request.machine.environ)
+        path = baseline_file(request.machine.environ)
         hint = "name another folder in XDG_STATE_HOME"
         raise CommandError(f"doctor: {path}: {error.strerror or error}; {hint}", 1) from None
 
@@ -147,7 +147,7 @@ def _device(part: str | None, report: ReportDoc) -> str | None:
     if part is None:
         return None
     from probe_core.commands import CommandError
-    from probe_core.model.kinds import ACCELERATORS
+    from probe_core.model.ids import ACCELERATORS
 
     devices = [device for device in report["devices"] if device["kind"] in ACCELERATORS]
     exact = [device["id"] for device in devices if part in device["ids"]]

@@ -6,7 +6,7 @@ Marks stay without colours: ✕ an error, ! a warning, i a hint, ? what could no
 from __future__ import annotations
 
 from probe_core.commands import grid, text
-from probe_core.model.findings import NO_FIX
+from probe_core.model.parts import NO_FIX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,10 +64,8 @@ def lines(
     if serious:
         yield from text.wrapped(_headline(document), width, " ")
     else:
-        # A few checks say nothing of the rest.
-        verdict = "nothing found" if chosen else "healthy"
         tally = _tally(document["checks"])
-        yield from text.wrapped(f"probe doctor: {verdict}. {tally}.", width, " ")
+        yield from text.wrapped(f"probe doctor: {_verdict(document, chosen)}. {tally}.", width, " ")
         yield ""
         yield from _healthy_devices(document["devices"], width)
     for finding in document["findings"]:
@@ -86,6 +84,28 @@ def lines(
     if show_all:
         yield ""
         yield from _checks(document["checks"], context)
+
+
+def _verdict(document: DoctorDoc, chosen: bool) -> str:
+    """Return the verdict where no finding is more than a hint; only a good node is healthy."""
+    if chosen:  # a few checks say nothing of the rest
+        return "nothing found"
+    states = {device["readiness"]["state"] for device in document["devices"]}
+    if states == {"unknown"}:
+        return "nothing wrong found, and nothing known to be well"
+    node = document.get("node")
+    if node is None:
+        return "healthy"
+    if node["state"] == "none" and node["set_aside"]:
+        return "healthy, no accelerator for jobs"
+    if node["state"] == "none":
+        from probe_core.doctor.checks.absence import looked_at, points_to_one
+
+        if points_to_one(document["findings"]):
+            return "no accelerator found, and something points to one"
+        return f"healthy, no accelerator found; {looked_at(document['checks'])} signs looked at"
+    here, whole = len(node["usable"]), len(node["grantable"])
+    return "healthy" if here == whole else f"healthy; this process may use {here} of {whole}"
 
 
 def _headline(document: DoctorDoc) -> str:
@@ -145,6 +165,7 @@ def _block(
         yield from text.folded(subject, width, _INDENT)
     yield from text.wrapped(f"{finding['what']}.", width, _INDENT)
     yield from _field("seen", finding["evidence"] or finding["why"], width)
+    yield from _field("but", finding.get("contradicts", ""), width)
     for name in ("has", "needs"):
         yield from _field(name, str(finding.get(name) or ""), width)
     if finding["fix"] != NO_FIX:

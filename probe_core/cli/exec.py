@@ -17,7 +17,9 @@ HELP = (
     "Run a command on devices that are free: visible here, not leased by another process, and not"
     " in use outside any lease. The lease ends with the last process that the command started."
     " Exit status: the command's; 3 when no such devices are free; 126 or 127 when the command"
-    " cannot be run."
+    " cannot be run. In a service of systemd the command gets its sockets and watchdog"
+    " (LISTEN_PID, WATCHDOG_PID); the main process is `probe exec`, so that NotifyAccess= has to be"
+    " all, and a PIDFile= is not kept."
 )
 UNMET, USAGE = 3, 2
 """Exit statuses: no such devices are free; a wrong command line. No shell gives 3 by itself."""
@@ -210,6 +212,8 @@ def _leased(args: argparse.Namespace, context: Context, command: list[str]) -> L
         _show(report["findings"], leased.ids, context)
         for line in _exclusions(leased.excluded):
             context.err(f"probe: exec {line}")
+        for note in leased.kept().folder.notes:
+            context.err(f"probe: exec {note}")
     return leased
 
 
@@ -219,7 +223,7 @@ def _show(findings: Iterable[FindingDoc], devices: Iterable[str], context: Conte
     shown = [f for f in findings if f["severity"] != "info" and f.get("device") in ids]
     if not shown:
         return
-    from probe_core.cli.findings import finding_lines
+    from probe_core.cli.table import finding_lines
     from probe_core.commands.context import Context
 
     plain = Context(environ={**context.environ, "NO_COLOR": "1"})
@@ -256,8 +260,8 @@ def _environments(args: argparse.Namespace, lease: Lease) -> list[Mapping[str, s
 def _dry_run(args: argparse.Namespace, context: Context, command: list[str]) -> int:
     """Print the environment that the command would get; the lease is released at once."""
     with _leased(args, context, command) as lease:
-        from probe_core.leasing.folder import OUTER_LEASE
-        from probe_core.leasing.owners import MARK
+        from probe_core.leasing.keys import OUTER_LEASE
+        from probe_core.leasing.records import MARK
         from probe_core.selection.environment import lines
 
         # The variables that name the lease would be about one that has ended.
@@ -273,6 +277,6 @@ def _dry_run(args: argparse.Namespace, context: Context, command: list[str]) -> 
 def _exclusions(excluded: Mapping[str, str]) -> list[str]:
     if not excluded:
         return []
-    from probe_core.cli.findings import exclusions
+    from probe_core.cli.table import exclusions
 
     return exclusions(excluded)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from probe_core.cli.findings import finding_lines
+from probe_core.cli.table import finding_lines
 from probe_core.commands import text
 from probe_core.commands.measured_text import measured_amount, measured_name, measured_part
 from probe_core.commands.options import JSON, SHARED_OPTIONS, Argument, Option
 from probe_core.commands.tables import grid_rows
 from probe_core.model.device import FIELDS
-from probe_core.model.ids import short_ids, short_name
-from probe_core.model.kinds import ACCELERATORS
-from probe_core.model.readiness import state_word
+from probe_core.model.ids import ACCELERATORS, short_ids, short_name
+from probe_core.model.verdict import state_word
 from probe_core.wording import counted
 
 TYPE_CHECKING = False

@@ -7,8 +7,8 @@ import sys
 
 from probe_core import __version__
 from probe_core.cli import COMMANDS, GROUPS, OTHER
-from probe_core.cli.installed import installed_commands
 from probe_core.cli.parser import HELP_OPTIONS, Section, meaning, sections, usage_lines, written
+from probe_core.cli.plugin_commands import installed_commands
 from probe_core.commands.context import terminal_width, write_error
 from probe_core.commands.text import columns, paint, width_of, wrapped
 

@@ -74,9 +74,8 @@ def _print(
     selection: Selection,
     indices: Iterable[int],
 ) -> int:
-    from probe_core.cli.findings import exclusions
-    from probe_core.selection.environment import confine, lines
-    from probe_core.selection.for_tinygrad import versions
+    from probe_core.cli.table import exclusions
+    from probe_core.selection.environment import confine, lines, versions
 
     processes = []
     if not args.json:

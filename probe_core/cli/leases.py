@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 from probe_core.commands.options import JSON, Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from probe_core.commands import Context
+    from probe_core.leasing.proof import Proof
     from probe_core.model.document import LeaseDoc
 
 HELP = (
@@ -23,6 +27,10 @@ EXAMPLES = (
     ("probe leases --kill 4242", "end all processes under a lease, by its process number"),
 )
 
+_PRIVATE = (
+    "This folder has this user's leases alone. For those of all users an administrator sets"
+    " /run/probe-core up: `systemd-tmpfiles --create probe-core.conf`"
+)
 
 ARGUMENTS = (
     JSON,
@@ -33,6 +41,7 @@ ARGUMENTS = (
         " without LIST: what commands that have ended left running",
         bare="",
     ),
+    Option("yes", "", "with --kill, as root: end other users' processes without asking"),
 )
 
 
@@ -45,14 +54,14 @@ def run(args: argparse.Namespace, context: Context) -> int:
     refuse_without_locks()
     try:
         if args.kill is not None:
-            return _kill(args.kill, context)
-        path, entries = _read(context)
+            return _kill(args.kill, context, confirmed=args.yes)
+        path, entries, is_private = _read(context)
     except LeaseError as error:
         raise CommandError(f"leases: {error}", 3) from None
     if args.json:
         context.json({"folder": path, "leases": entries})
     elif not entries:
-        context.err(f"no device is leased ({path})")
+        context.err(f"no device is leased ({path or 'there is no folder of leases yet'})")
     else:
         from probe_core.commands.tables import grid
         from probe_core.model.ids import short_ids
@@ -61,46 +70,105 @@ def run(args: argparse.Namespace, context: Context) -> int:
         rows = [_HEAD, *([context.encodable(c) for c in _row(e, ids)] for e in entries)]
         for line in grid(rows, context.width, right=("PID",), wrap="COMMAND"):
             context.out(line)
+    if is_private and not args.json:
+        context.err(_PRIVATE)
     return 0
 
 
-def _read(context: Context) -> tuple[str, list[LeaseDoc]]:
-    """Return the lease folder's path and its entries; raises `LeaseError`."""
-    from probe_core.leasing.folder import lease_folder
+def _read(context: Context) -> tuple[str | None, list[LeaseDoc], bool]:
+    """Return the folder's path, its entries, and whether it is this user's; raises `LeaseError`.
 
-    folder = lease_folder(context.environ)
+    Nothing is made for a look: without a folder there is no lease.
+    """
+    from probe_core.leasing.folder import present_folder
+
+    folder = present_folder(context.environ)
+    if folder is None:
+        return None, [], False
     try:
         from probe_core.leasing.listing import leases
 
-        return folder.path, leases(folder)
+        return folder.path, leases(folder), folder.is_private
     finally:
         folder.close()
 
 
-def _kill(which: str, context: Context) -> int:
+def _kill(which: str, context: Context, *, confirmed: bool) -> int:
     """End leases; 3 where some are left, or where there is none such."""
-    from probe_core.leasing.folder import lease_folder
-    from probe_core.leasing.listing import end, leases, of
+    from probe_core.leasing.ending import end, of
+    from probe_core.leasing.folder import present_folder
+    from probe_core.leasing.listing import leases, proof_of
 
-    folder = lease_folder(context.environ)
+    folder = present_folder(context.environ)
+    if folder is None:
+        context.err("probe leases: no such lease: there is no folder of leases yet")
+        return 0 if which in ("", "all") else 3
     try:
         listed = leases(folder)
         entries = of(listed, _whole(which, listed))
+        unrecorded = _unrecorded(which, listed, entries, context)
+        if not entries and unrecorded:
+            return 3
         if not entries:
             context.err(f"probe leases: no such lease ({folder.path})")
             return 0 if which in ("", "all") else 3
-        remaining = end(folder, entries)
+        others: set[int] = set()
+        if os.geteuid() == 0 and which not in ("", "all"):
+            others = _confirmed([proof_of(folder, entry) for entry in entries], context, confirmed)
+        remaining = end(folder, entries, others=others)
+        proofs = {(e["device"], e["uid"], e["pid"]): proof_of(folder, e) for e in remaining}
     finally:
         folder.close()
-    ids = [(entry["device"], entry["pid"]) for entry in remaining]
     for entry in entries:
         subject = f"lease of {entry['device']} by process {entry['pid'] or '?'}"
-        if (entry["device"], entry["pid"]) in ids:
-            context.err(f"probe leases: {subject} is not ended: its processes are another user's,"
-                        " or stuck in the kernel")  # fmt: skip
-        else:
+        proof = proofs.get((entry["device"], entry["uid"], entry["pid"]))
+        if proof is None:
             context.out(f"ended the {subject}")
-    return 3 if remaining else 0
+        else:
+            context.err(f"probe leases: {subject} is not ended: {_obstacle(proof)}")
+    return 3 if remaining or unrecorded else 0
+
+
+def _unrecorded(
+    which: str, listed: Sequence[LeaseDoc], entries: Sequence[LeaseDoc], context: Context
+) -> int:
+    """Name what `all` leaves since no record says whose it is; return how many those are."""
+    left = [e for e in listed if e not in entries] if "all" in which.split(",") else []
+    for entry in left:
+        holder = f"lock of {entry['device']} by process {entry['pid'] or '?'}"
+        context.err(f"probe leases: {holder} is not ended: no record says whose it is")
+    return len(left)
+
+
+def _confirmed(proofs: Iterable[Proof], context: Context, confirmed: bool) -> set[int]:
+    """Return the other users whose processes root ends: shown first, and only when confirmed."""
+    found = {pid: uid for proof in proofs for pid, uid in proof.members.items() if uid != 0}
+    users = {uid for uid in found.values() if uid is not None}
+    if not users or confirmed:
+        return users
+    from probe_core.proc import program
+
+    for pid, uid in sorted(found.items()):
+        context.err(context.encodable(f"process {pid} of {_user(uid)}: {program(pid) or '?'}"))
+    if not sys.stdin.isatty():
+        context.err("probe leases: these are other users' processes: --yes ends them, too")
+        return set()
+    context.err(f"End these {len(found)} processes of other users? [y/N]")
+    return users if sys.stdin.readline().strip().lower() in ("y", "yes") else set()
+
+
+def _obstacle(proof: Proof) -> str:
+    """Return why a lease is left: nothing is signalled that is not proven to be under it."""
+    if proof.foreign:
+        pid, uid = min(proof.foreign.items())
+        return f"process {pid} of {_user(uid)} holds it, and is not proven to be the lease's"
+    if not proof.members:
+        return "held, and its holder cannot be seen from here"
+    users = {uid for uid in proof.members.values() if uid != os.geteuid()}
+    if users:
+        names = ", ".join(sorted(map(_user, users)))
+        return f"its processes are {names}'s; root ends them by the device's name"
+    return "its processes are stuck in the kernel"
 
 
 def _whole(which: str, entries: Sequence[LeaseDoc]) -> str:
@@ -128,8 +196,13 @@ def _row(entry: LeaseDoc, ids: Mapping[str, str]) -> tuple[str, ...]:
         _time(entry["since"]),
         how,
         _state(entry),
-        entry["command"] or "?",
+        _command(entry),
     )
+
+
+def _command(entry: LeaseDoc) -> str:
+    text = entry["command"] or "?"
+    return text if entry["proven"] or text == "?" else f"{text} (as its record says)"
 
 
 def _state(entry: LeaseDoc) -> str:

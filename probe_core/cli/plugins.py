@@ -5,7 +5,7 @@ from __future__ import annotations
 from probe_core.commands import text
 from probe_core.commands.options import JSON, SHARED_OPTIONS, Argument, Option, SubCommand
 from probe_core.commands.tables import grid, grid_rows
-from probe_core.model.kinds import FAILURES
+from probe_core.model.ids import FAILURES
 from probe_core.wording import counted
 
 TYPE_CHECKING = False
@@ -90,7 +90,7 @@ def _version(decision: DecisionDoc) -> str:
 
 def _summaries() -> Mapping[tuple[str, str], str]:
     """Return what the manifests say of the installed plugins, by name and distribution."""
-    from probe_core.registry.discover import discover
+    from probe_core.registry.select import discover
 
     probers, _ = discover({})
     return {(prober.name, prober.owner): prober.summary for prober in probers}
@@ -198,7 +198,7 @@ def _list(args: argparse.Namespace, context: Context) -> int:
     lines = long_lines if args.long else grouped_lines
     for line in lines(report, decisions, context):
         context.out(line)
-    from probe_core.cli.findings import printed_lines
+    from probe_core.cli.table import printed_lines
 
     for line in printed_lines(report["outcomes"]):
         context.out(line)

@@ -216,7 +216,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         from probe_core.machine import Machine
 
         return _run(prober, Machine(environ=context.environ), config, context)
-    from probe_core.commands.recorded import opened
+    from probe_core.commands.reports import opened
 
     with opened(args.machine) as machine:
         return _run(prober, machine, config, context)
@@ -252,7 +252,7 @@ def _run(prober: Prober, machine: Machine, config: Config, context: Context) -> 
 
 def _is_sound(rehearsal: Rehearsal) -> bool:
     """Return whether the answer is a valid one, and nothing of it or its manifest was refused."""
-    from probe_core.model.kinds import FAILURES
+    from probe_core.model.ids import FAILURES
 
     refused = any(item.rejected or item.refused for item in rehearsal.items)
     return rehearsal.run.status not in FAILURES and not refused and not rehearsal.prober.problems

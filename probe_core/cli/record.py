@@ -64,7 +64,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if args.source is None:
         gathered = recorded_machine(Machine(environ=context.environ), sources, asked, context)
     else:
-        from probe_core.commands.recorded import opened
+        from probe_core.commands.reports import opened
 
         with opened(args.source) as machine:
             gathered = recorded_machine(machine, sources, asked, context)
@@ -85,7 +85,7 @@ def recorded_machine(
     """Return the recording of a machine; raises `CommandError`."""
     from probe_core.commands import CommandError
     from probe_core.recording.gather import gather
-    from probe_core.recording.limits import BadRecording
+    from probe_core.recording.paths import BadRecording
 
     if machine.os != "linux":
         raise CommandError(f"on {machine.os} plugins read no files that could be recorded")

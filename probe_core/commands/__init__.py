@@ -7,6 +7,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from probe_core.awaiting import within as within
     from probe_core.commands.context import CommandError as CommandError
     from probe_core.commands.context import Context as Context
     from probe_core.commands.measured import save_measured as save_measured
@@ -40,11 +41,11 @@ if TYPE_CHECKING:
     from probe_core.commands.typed import command_settings as command_settings
     from probe_core.machine.files import replace_file as replace_file
     from probe_core.measured.compare import above_peak as above_peak
-    from probe_core.measured.compare import driver_text as driver_text
     from probe_core.measured.compare import with_fractions as with_fractions
+    from probe_core.model.ids import driver_text as driver_text
     from probe_core.pipeline.settings import plugin_rules as plugin_rules
     from probe_core.recording.anonymise import without_identities as without_identities
-    from probe_core.resolve.reasons import shorthand as shorthand
+    from probe_core.resolve import shorthand as shorthand
     from probe_core.selection.candidates import document_of as document_of
     from probe_core.wording import did_you_mean as did_you_mean
 
@@ -61,7 +62,7 @@ _MODULES = {
     "command_settings": "commands.typed",
     "did_you_mean": "wording",
     "document_of": "selection.candidates",
-    "driver_text": "measured.compare",
+    "driver_text": "model.ids",
     "folded": "commands.text",
     "grid": "commands.tables",
     "grid_rows": "commands.tables",
@@ -81,10 +82,11 @@ _MODULES = {
     "read_report": "commands.reports",
     "read_report_text": "commands.reports",
     "save_measured": "commands.measured",
-    "shorthand": "resolve.reasons",
+    "shorthand": "resolve",
     "size": "commands.text",
     "system_memory": "commands.reports",
     "with_fractions": "measured.compare",
+    "within": "awaiting",
     "without_identities": "recording.anonymise",
     "wrapped": "commands.text",
     "write_json": "commands.reports",

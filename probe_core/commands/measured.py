@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from probe_core.measured import state_file
+from probe_core.config import MEASURED, state_base, state_file
 from probe_core.measured.store import FILE_LIMIT, empty, parsed, text, with_figures
 
 TYPE_CHECKING = False
@@ -25,7 +25,7 @@ def save_measured(
     Each replaces the older one of its kind. Raises `OSError`, and `ValueError` with the reason for
     a file of another version, or without a place; then what was there stays.
     """
-    path = state_file(environ)
+    path = state_file(environ, MEASURED)
     if path is None:
         raise ValueError("neither XDG_STATE_HOME nor HOME names a folder")
     content, node = _before(path), report["node"].get("id")
@@ -33,9 +33,9 @@ def save_measured(
         if figures.get(device["id"]):
             own = map(_without_fractions, figures[device["id"]])
             content = with_figures(content, node, device, own)
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    from probe_core.machine.files import replace_file
+    from probe_core.machine.files import make_own_folder, replace_file
 
+    make_own_folder(os.path.dirname(path), state_base(environ)[0])
     replace_file(path, text(content), mode=0o600)
     return path
 

@@ -1,26 +1,18 @@
-"""Reports as plain data, for commands and hosts that need no typed view of them."""
+"""Reports as plain data, of this machine or a recorded one, for those that need no typed view."""
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
+from probe_core.commands.context import CommandError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from probe_core.machine import Machine
     from probe_core.model.document import Json, NetworkDoc, NodeMemoryDoc, ReportDoc
-
-__all__ = [
-    "node_network",
-    "parse_json",
-    "parse_report",
-    "probe_document",
-    "read_report",
-    "read_report_text",
-    "system_memory",
-    "write_json",
-    "write_json_lines",
-]
 
 
 def probe_document(
@@ -134,3 +126,45 @@ def node_network(machine: Machine) -> list[NetworkDoc]:
     from probe_core.pipeline.network import network
 
     return network(machine)
+
+
+# The recorded machine that `--machine` names, for the time of a command.
+
+
+@contextmanager
+def opened(path: str) -> Iterator[Machine]:
+    """Yield the machine; raises `CommandError` when it cannot be opened."""
+    from probe_core.recording.opening import open_machine
+    from probe_core.recording.paths import BadRecording
+
+    _check_answers(path)
+    is_open = False
+    try:
+        with open_machine(path) as machine:
+            is_open = True
+            yield machine
+    except (BadRecording, OSError) as error:
+        if is_open:  # an error of the command itself
+            raise
+        raise CommandError(_problem(path, error)) from None
+
+
+def _problem(path: str, error: Exception) -> str:
+    if not isinstance(error, OSError):
+        return f"--machine: {error}"
+    # An error about another path is about a file inside the recording.
+    missing = isinstance(error, FileNotFoundError) and error.filename == path
+    problem = "no such file or folder" if missing else error.strerror or str(error)
+    return f"--machine {path}: {problem}"
+
+
+def _check_answers(path: str) -> None:
+    """Refuse a path on a dead server, where a look at it would not return."""
+    from probe_core.pipeline.settings import on_server
+
+    if on_server(path):
+        from probe_core.isolation.look import LOOK_S, answers
+
+        if not answers(path):
+            problem = f"its server did not answer within {LOOK_S:g} s"
+            raise CommandError(f"--machine {path}: {problem}")

@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import os
 
+from probe_core.config import state_base, state_file
+from probe_core.doctor.causes import fixed, shown
 from probe_core.jsontext import parse, write
-from probe_core.machine.files import read_regular, replace_file, text_of
-from probe_core.model.kinds import ACCELERATORS
+from probe_core.machine.files import make_own_folder, read_regular, replace_file, text_of
+from probe_core.model.causes import CAUSES
+from probe_core.model.ids import ACCELERATORS, driver_text
+from probe_core.model.parts import finding
 from probe_core.model.readiness import RUNTIMES
+from probe_core.model.verdict import grantable, state_of
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
@@ -19,16 +24,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from probe_core.doctor.check import Request
-    from probe_core.doctor.document import BaselineDoc, ChangeDoc, DoctorDoc
+    from probe_core.doctor.document import BaselineDoc, ChangeDoc, DoctorDoc, ShownFindingDoc
     from probe_core.model.document import DeviceDoc, Json
 
-__all__ = ["compare", "facts", "save", "state_file"]
+__all__ = ["baseline_file", "compare", "facts", "save"]
 
 SCHEMA = 1
 FILE_LIMIT = 1 << 20
-_READY = ("ready", "limited")
 _MAX_VALUE = 300
-_FOLDER = "probe-core"
+_NAME = "doctor-baseline.json"
 
 # Modules whose coming or going changes what a GPU can do.
 _MODULES = (
@@ -37,14 +41,10 @@ _MODULES = (
 ).split()
 
 
-def state_file(environ: Mapping[str, str]) -> str:
-    """Return where the baseline is kept: below XDG_STATE_HOME, else the system's own place."""
-    base = environ.get("XDG_STATE_HOME", "")
-    if not os.path.isabs(base):
-        local = environ.get("LOCALAPPDATA", "")
-        home = os.path.expanduser("~")
-        base = local if os.path.isabs(local) else os.path.join(home, ".local", "state")
-    return os.path.join(base, _FOLDER, "doctor-baseline.json")
+def baseline_file(environ: Mapping[str, str]) -> str:
+    """Return where the baseline is kept: where `state_file` says, else below the user's home."""
+    named = state_file(environ, _NAME)
+    return named or os.path.join(os.path.expanduser("~"), ".local/state/probe-core", _NAME)
 
 
 def facts(request: Request) -> dict[str, str | None]:
@@ -87,8 +87,7 @@ def _cgroup(text: str) -> str | None:
 
 def _of_device(device: DeviceDoc) -> Iterator[tuple[str, str | None]]:
     name = f"{device['name'] or device['vendor']} ({device['id']})"
-    driver = device["driver"] or {}
-    yield f"driver of {name}", f"{driver.get('name') or ''} {driver.get('version') or ''}".strip()
+    yield f"driver of {name}", driver_text(device) or ""
     # The BIOS carve-out of an integrated GPU is its VRAM.
     parts = device["memory"].get("parts") or {}
     yield f"VRAM of {name}", _text(parts.get("vram") or device["memory"]["total"])
@@ -109,15 +108,15 @@ def _libraries(request: Request) -> Iterator[tuple[str, str | None]]:
 
 def save(request: Request, document: DoctorDoc) -> str:
     """Keep the state of this computer, and return the file's path; raises `OSError`."""
-    path = state_file(request.machine.environ)
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    path = baseline_file(request.machine.environ)
+    base = state_base(request.machine.environ)[0] or os.path.expanduser("~")
+    make_own_folder(os.path.dirname(path), base)
     from time import gmtime, strftime
 
-    ready = [d["id"] for d in document["devices"] if d["readiness"]["state"] in _READY]
     content = {
         "schema": SCHEMA,
         "saved": strftime("%Y-%m-%dT%H:%M:%SZ", gmtime()),
-        "ready": ready,
+        "ready": sorted(_ready(request, document)),
         "facts": {n: v for n, v in facts(request).items() if n not in request.facts},
         "of_checks": request.facts,
     }
@@ -125,15 +124,28 @@ def save(request: Request, document: DoctorDoc) -> str:
     return path
 
 
+def _ready(request: Request, document: DoctorDoc) -> set[str]:
+    """Return the ids of the accelerators that a job can surely be given.
+
+    A variable of this process takes none of them away; what only the doctor's checks found does.
+    """
+    devices = [d for d in request.report["devices"] if d["kind"] in ACCELERATORS]
+    found = {d["id"] for d in document["devices"] if d["readiness"]["state"] == "blocked"}
+    ready = {device["id"] for device in devices if grantable(device).usable}
+    own = {device["id"] for device in devices if state_of(device) == "blocked"}
+    return ready - (found - own)
+
+
 def compare(request: Request, document: DoctorDoc) -> None:
     """Add to the document what differs from the baseline, where there is one.
 
-    Devices that were ready then and are not now are `lost`.
+    Devices that were ready then and are not now are `lost`, and with one nothing is healthy; what
+    no bus shows any more has a finding.
     """
-    baseline = _read(state_file(request.machine.environ))
+    baseline = _read(baseline_file(request.machine.environ))
     if baseline is None:
         return
-    ready = {d["id"] for d in document["devices"] if d["readiness"]["state"] in _READY}
+    ready = _ready(request, document)
     before = _texts(baseline.get("facts"))
     now, own = facts(request), _texts(baseline.get("of_checks"))
     # Facts of checks that ran at one of both times alone (`--env`) are no changes.
@@ -142,13 +154,39 @@ def compare(request: Request, document: DoctorDoc) -> None:
     else:
         now = {name: value for name, value in now.items() if name not in request.facts}
     was_ready = baseline.get("ready")
-    lost = [name for name in was_ready if name not in ready] if isinstance(was_ready, list) else []
+    kept = map(str, was_ready) if isinstance(was_ready, list) else ()
+    asked = [name for name in kept if request.device in (None, name)]
+    lost = [name for name in asked if name not in ready]
     result: BaselineDoc = {
         "saved": clean_text(str(baseline.get("saved")), 40),
-        "lost": [clean_text(str(name), 200) for name in lost[:256]],
+        "lost": [clean_text(name, 200) for name in lost[:256]],
         "changed": list(_changes(before, now)) if lost else [],
     }
     document["baseline"] = result
+    if lost:
+        document["healthy"] = False
+        present = {device["id"] for device in request.report["devices"]}
+        gone = [name for name in result["lost"] if name not in present]
+        document["findings"][:0] = [_gone(name, result["saved"], request) for name in gone]
+
+
+def _gone(device: str, saved: str, request: Request) -> ShownFindingDoc:
+    """Return the finding about a device that was ready, and that nothing shows now."""
+    cause = CAUSES["off-the-bus"]
+    result = shown(
+        finding(
+            cause.code,
+            f"{device} is lost: no bus and no plugin shows it now",
+            f"it was ready on {saved[:10]}",
+            cause.fix,
+            severity="error",
+            device=device,
+            step=cause.step,
+            evidence=f"the baseline of {saved}",
+        )
+    )
+    fixed(result, cause.parts, request)
+    return result
 
 
 def _changes(

@@ -14,19 +14,19 @@ import tarfile
 from probe_core.doctor.check import Request
 from probe_core.doctor.checks.boards import disabled_nodes
 from probe_core.doctor.checks.containers import CDI_FOLDERS, LIBCUDA, MOUNTS, driver_versions
-from probe_core.doctor.checks.kernel_log import kernel_log
 from probe_core.doctor.checks.nvidia import SERVER, SUSPENDS, TOKENS
 from probe_core.doctor.checks.rocm import DRIVER, ROCM
 from probe_core.doctor.checks.wsl import DRIVERS, FOLDER
 from probe_core.doctor.examine import examine
-from probe_core.model.kinds import ACCELERATORS
+from probe_core.doctor.log import ADAPTER, FIRMWARE, LOADED_ANEW, kernel_log
+from probe_core.model.ids import ACCELERATORS
 from probe_core.readiness.fixes import OPERATOR
 from probe_core.readiness.scene import folder_of
 from probe_core.recording.anonymise import Anonymiser
+from probe_core.recording.document import ABOUT_PATH, ANSWERS_PATH, Recording
 from probe_core.recording.gather import Taker
-from probe_core.recording.limits import BadRecording
 from probe_core.recording.opening import unpack
-from probe_core.recording.recording import ABOUT_PATH, ANSWERS_PATH, Recording
+from probe_core.recording.paths import BadRecording
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +40,12 @@ if TYPE_CHECKING:
 _TEXTS = (SUSPENDS, ROCM, DRIVER)
 """Small texts that hold nobody's name."""
 
-_LOG_MARKS = ("NVRM: Xid", "GPU reset", "IO_PAGE_FAULT", "fault addr", "GuC", "wedged")
+_LOG_MARKS = (
+    *("NVRM: Xid", "GPU reset", "IO_PAGE_FAULT", "fault addr", "GuC", "wedged"),
+    *("NVRM: The NVIDIA GPU", "fallen off the bus", "device lost from bus"),
+    *("load failed: status", "with non-zero usage count!"),
+    *(ADAPTER, LOADED_ANEW, FIRMWARE),
+)
 _MAX_LINES = 200
 _MAX_NAMES = 64
 _LOG = "/var/log/dmesg"
@@ -88,6 +93,9 @@ def _files(request: Request) -> Iterator[tuple[str, bytes]]:
     for name in machine.listdir(DRIVERS)[:_MAX_NAMES]:
         if name.startswith("nv"):
             yield f"{DRIVERS}/{name}/driver.inf", b""
+    if request.scene.wsl and request.scene.shows_nodes:
+        # That there is a /dev: without one nobody knows whether /dev/dxg is missing.
+        yield "/dev/null", b""
     if machine.exists(OPERATOR):
         yield f"{OPERATOR}/there", b""
     for path in disabled_nodes(machine):

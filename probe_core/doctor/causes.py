@@ -7,21 +7,26 @@ its reason and, where the core has no exact command, its fix.
 from __future__ import annotations
 
 from probe_core.doctor.check import REPORT, not_applicable, passed, unknown
+from probe_core.doctor.log import explained, is_of_kernel
 from probe_core.model.causes import CAUSES
-from probe_core.model.findings import CODES, finding
-from probe_core.model.kinds import ACCELERATORS
+from probe_core.model.fix import parts_of
+from probe_core.model.ids import ACCELERATORS
+from probe_core.model.parts import CODES, finding
+from probe_core.readiness.actions import parts_of_text
 from probe_core.readiness.chain import broken
 from probe_core.readiness.findings import Usable, finding_of, severity_of
-from probe_core.readiness.fixes import is_exact, meaning_of
+from probe_core.readiness.fixes import action_for, fix_for, fix_of_machine, meaning_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from probe_core.doctor.check import Check, Request, ResultDoc
-    from probe_core.doctor.document import ShownFindingDoc
+    from probe_core.doctor.document import ActionDoc, CheckFindingDoc, ShownFindingDoc
     from probe_core.model.causes import Cause
     from probe_core.model.document import DeviceDoc, FindingDoc, StepDoc
+    from probe_core.model.fix import Fix
+    from probe_core.readiness.actions import Action
 
     Group = list[tuple[DeviceDoc, StepDoc]]
 
@@ -60,7 +65,9 @@ def _groups(request: Request) -> Iterator[Group]:
     for device in request.report["devices"]:
         if device["kind"] in ACCELERATORS:
             for entry in _broken_steps(device):
-                step = _named(device, entry, request.report["findings"])
+                step = explained(request, device, entry) or _named(
+                    device, entry, request.report["findings"]
+                )
                 key = (step["step"], step["code"] or "", device["name"] or device["vendor"])
                 groups.setdefault(key, []).append((device, step))
     yield from groups.values()
@@ -108,10 +115,13 @@ def _finding(
     # The device stands beside it: the sentence need not name it again.
     result["what"] = _sentence(meaning_of(group[0][0], step, request.scene))
     by_prober = next((entry for entry in own if entry["prober"] is not None), None)
-    if by_prober is not None:
+    fix = fix_for(*group[0], request.scene)
+    if fix is not None:
+        result["action"] = document_of(fix.action)
+    if by_prober is not None and not is_of_kernel(request, *group[0]):
         result["why"], result["prober"] = by_prober["why"], by_prober["prober"]
-        if not is_exact(*group[0], request.scene):
-            result["fix"] = by_prober["fix"]
+        if fix is None or not fix.is_exact:
+            fixed(result, parts_of_text(by_prober["fix"]), request)
     result["severity"] = severity_of(*group[0], request.scene, usable, own)
     if len(group) > 1:
         result["devices"] = [device["id"] for device, _ in group]
@@ -155,42 +165,82 @@ def of_cause(
         step = broken(cause.step, code, evidence)
         group = [(device, step) for device in devices]
         return _finding(group, (), request, Usable(()))
-    return shown(
+    fix = fix_of_machine(code, request.scene)
+    result = shown(
         finding(
             code,
             _sentence(cause.meaning),
             evidence,
-            cause.fix,
+            fix.line,
             severity="warning" if cause.severity == "error" else cause.severity,
             step=cause.step,
             evidence=evidence,
         )
     )
+    result["action"] = document_of(fix.action)
+    return result
+
+
+def fixed(result: CheckFindingDoc, fix: Fix, request: Request) -> None:
+    """Give a finding another fix, and what that does."""
+    parts = parts_of(fix)
+    result["fix"] = "".join(parts)
+    cause = CAUSES.get(result["code"])
+    if cause is not None:
+        result["action"] = document_of(action_for(parts, cause, request.scene))
+
+
+def document_of(action: Action) -> ActionDoc:
+    """Return an action as plain data."""
+    return {
+        "command": action.command or None,
+        "where": action.where,
+        "root": action.root,
+        "precondition": action.precondition or None,
+        "changes": action.changes,
+        "removes": action.removes,
+        "undo": action.undo,
+        "reboots": action.reboots,
+    }
 
 
 # The checks of the causes that readiness knows: they read its steps, and look further where asked.
 #
 # One source: what the report says of a device and what the doctor says are the same steps.
 
+_LOADER = (
+    *("/etc/ld.so.conf", "/usr/lib", "/usr/local", "/lib", "/etc/ld.so.cache", "/etc/NIXOS"),
+    "/run/opengl-driver",
+)
+_PROCESS = ("/proc/self/status", "/proc/self/uid_map", "/proc/self/attr/current")
+_MOUNTS = "/proc/self/mounts"
+_NVIDIA_GPUS = "/proc/driver/nvidia/gpus"
+
 READS: dict[str, tuple[str, ...]] = {
     "hardware": ("/sys/bus/pci/devices",),
     "driver": (
-        "/sys/bus/pci/devices",
-        "/proc/modules",
-        "/proc/cmdline",
-        "/lib/modules",
-        "/etc/modprobe.d",
-        "/lib/firmware",
-        "/proc/driver/nvidia",
+        *("/proc/modules", "/proc/cmdline", "/proc/driver/nvidia", "/sys/module"),
+        *("/lib/modules", "/usr/lib/modules", "/var/lib/dkms", "/lib/firmware"),
+        *("/etc/modprobe.d", "/run/modprobe.d", "/usr/lib/modprobe.d", "/lib/modprobe.d"),
+        *("/sys/firmware/efi/efivars", _MOUNTS),
     ),
-    "node": ("/dev", "/proc/devices", "/proc/self/cgroup"),
-    "permission": ("/dev", "/proc/self/status", "/proc/self/uid_map", "/etc/group"),
-    "library": ("/proc/driver/nvidia/version", "/etc/ld.so.conf", "/usr/lib"),
-    "granted": ("/dev", "/proc/driver/nvidia/gpus", "/sys/fs/cgroup/devices"),
-    "runtime": ("/etc/ld.so.conf", "/usr/lib", "/opt", "/sys/class/kfd"),
+    "node": (
+        *("/dev", "/proc/devices", "/proc/modules", _MOUNTS, *_PROCESS, _NVIDIA_GPUS),
+        *("/sys/bus/pci/devices", "/sys/class/drm", "/sys/class/kfd", "/usr/bin/nvidia-modprobe"),
+    ),
+    "permission": (
+        *("/dev", *_PROCESS, "/etc/passwd", "/etc/group", "/sys/fs/selinux/enforce"),
+        *("/sys/bus/pci/devices", "/proc/driver/nvidia"),
+    ),
+    "library": ("/proc/driver/nvidia/version", *_LOADER),
+    "granted": (
+        *("/dev", "/proc/devices", "/sys/fs/cgroup/devices", "/sys/bus/pci/devices"),
+        *(_NVIDIA_GPUS, "/proc/self"),
+    ),
+    "runtime": ("/proc/driver/nvidia/version", "/sys/class/kfd", "/opt", _MOUNTS, *_LOADER),
 }
-"""Step of readiness to what the report reads to judge it; the other steps rest on plugins' answers
-and variables."""
+"""Step of readiness to what the report reads to judge it: files, or folders with them. The other
+steps rest on plugins' answers and variables; each reads the signs of a container as well."""
 
 _CHECKED_NAMES = {"darwin": "macOS", "windows": "Windows"}
 _TITLES = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
@@ -280,5 +330,5 @@ def builtin_checks(further: Iterable[Check]) -> list[Check]:
     """Return the core's checks in the order of the chain; `further` are those of `checks`."""
     by_code = {check.code: check for check in further}
     checks: list[Check] = [CauseCheck(cause, by_code.get(code)) for code, cause in CAUSES.items()]
-    checks += [ReportCheck(code) for code in CODES if code not in CAUSES]
+    checks += [by_code.get(code) or ReportCheck(code) for code in CODES if code not in CAUSES]
     return checks

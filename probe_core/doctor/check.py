@@ -123,6 +123,7 @@ class Request:
             from probe_core.readiness import Scene
 
             self._scene = Scene(self.machine)
+            self._scene.devices = self.report.get("devices", ())
         return self._scene
 
     def once(self, key: str, make: Callable[[], Value]) -> Value:

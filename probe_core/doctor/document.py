@@ -7,6 +7,7 @@ from typing import Literal, NotRequired, TypeAlias, TypedDict
 from probe_core.model.document import FindingDoc, ReadinessDoc
 
 __all__ = [
+    "ActionDoc",
     "BaselineDoc",
     "ChangeDoc",
     "CheckDoc",
@@ -24,12 +25,15 @@ Status: TypeAlias = Literal["passed", "failed", "unknown", "not_applicable"]
 
 
 class CheckFindingDoc(FindingDoc):
-    """A finding of a check. The last three are of checks that read an environment.
+    """A finding of a check. `action` is what its fix does, of a cause of the core.
+
+    The last three are of checks that read an environment.
 
     `wheel` is a distribution with its version, "torch 2.9.1+cu128"; `has` says for which
     devices it has code, `needs` what this device, or the distribution, would need.
     """
 
+    action: NotRequired[ActionDoc]
     wheel: NotRequired[str]
     has: NotRequired[str]
     needs: NotRequired[str]
@@ -67,6 +71,25 @@ class ResultDoc(TypedDict):
     wheels: NotRequired[list[WheelDoc]]
 
 
+class ActionDoc(TypedDict):
+    """What a fix does, for programs; `fix` has the same as a sentence.
+
+    `command` is what a person copies, None where it takes a person. `where` is one of
+    `readiness.actions.PLACES`; `root` is whether it needs root there. `precondition` names the
+    situation that was read from the machine, None of the general sentence. `changes` and `removes`
+    are "KIND NAME", such as "package nvidia-utils"; `undo` is None where the opposite is not known.
+    """
+
+    command: str | None
+    where: str
+    root: bool
+    precondition: str | None
+    changes: list[str]
+    removes: list[str]
+    undo: str | None
+    reboots: bool
+
+
 class FollowsDoc(TypedDict):
     """A finding that follows from another: it goes with it."""
 
@@ -75,8 +98,13 @@ class FollowsDoc(TypedDict):
 
 
 class ShownFindingDoc(CheckFindingDoc):
-    """A finding as the doctor gives it: `devices` are all that share it, where several do."""
+    """A finding as the doctor gives it: `devices` are all that share it, where several do.
 
+    `contradicts` is what the report has against it, of a device that the report has in use: the
+    device's readiness in this document is the worse of the two.
+    """
+
+    contradicts: NotRequired[str]
     devices: NotRequired[list[str]]
     follows: NotRequired[list[FollowsDoc]]
 
@@ -108,6 +136,23 @@ class DeviceStateDoc(TypedDict):
     readiness: ReadinessDoc
 
 
+class NodeDoc(TypedDict):
+    """The node's verdict, as `probe_core.model.verdict` has it.
+
+    `state` is good, reduced, bad, none or unknown. `usable` are the ids of what this process may
+    use, `grantable` of what a job can be given, `missing` of what no job can be given though nobody
+    chose so, `set_aside` of what somebody keeps from jobs on purpose. `cause` is the code of the
+    first that is missing, else of the report's gravest finding above a notice.
+    """
+
+    state: str
+    usable: list[str]
+    grantable: list[str]
+    missing: list[str]
+    set_aside: list[str]
+    cause: str | None
+
+
 class ChangeDoc(TypedDict):
     """What differs from the baseline: `fact` is its name, `before` and `now` its values."""
 
@@ -117,16 +162,20 @@ class ChangeDoc(TypedDict):
 
 
 class DoctorDoc(TypedDict):
-    """The whole answer. `healthy` is whether no finding is an error.
+    """The whole answer. `healthy` is whether nothing that was looked at is an error.
 
-    `baseline` is absent without one; `lost` in it are devices that were ready then. `wheels` is
-    there with `--env`: what each distribution with GPU code does on each device.
+    That is no finding, before what follows from another is folded under it; and no device that is
+    missing, or was ready when the baseline was saved. `node` is absent where one device alone, or
+    some of the checks, were asked for. `baseline` is absent without one; `lost` in it are devices
+    that were ready then. `wheels` is there with `--env`: what each distribution with GPU code does
+    on each device.
     """
 
     schema: int
     probe_core: str
     system: str
     healthy: bool
+    node: NotRequired[NodeDoc]
     findings: list[ShownFindingDoc]
     devices: list[DeviceStateDoc]
     checks: list[CheckDoc]

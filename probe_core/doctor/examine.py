@@ -5,16 +5,21 @@ from __future__ import annotations
 from time import perf_counter
 
 from probe_core import __version__
-from probe_core.doctor.causes import broken_findings, builtin_checks, shown
+from probe_core.doctor.causes import broken_findings, builtin_checks, fixed, shown
 from probe_core.doctor.check import ENVIRONMENT
+from probe_core.doctor.contradictions import reconciled
 from probe_core.model.causes import CAUSES
-from probe_core.model.kinds import ACCELERATORS
+from probe_core.model.ids import ACCELERATORS, driver_text
+from probe_core.model.parts import NO_FIX
 from probe_core.model.readiness import STEPS
+from probe_core.model.verdict import NodeVerdict
+from probe_core.readiness.actions import parts_of_text
+from probe_core.readiness.hardware import BY_STATUS
 from probe_core.wording import error_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from probe_core.doctor.causes import Broken
     from probe_core.doctor.check import Check, CheckFindingDoc, Request, ResultDoc
@@ -22,11 +27,12 @@ if TYPE_CHECKING:
         CheckDoc,
         DeviceStateDoc,
         DoctorDoc,
+        NodeDoc,
         ShownFindingDoc,
         WheelDoc,
     )
     from probe_core.doctor.remote import RemoteCheck
-    from probe_core.model.document import DeviceDoc, ReportDoc
+    from probe_core.model.document import DeviceDoc
 
 
 _SEVERITIES = {"error": 0, "warning": 1, "info": 2}
@@ -42,23 +48,44 @@ _OF_PLUGINS = (
     "driver-disagrees",
 )
 
+# What the kernel logged of a device that is out of use: part of that break, not one of its own.
+_OF_LOG = ("xid-seen", "amdgpu-reset-seen")
+_OF_DEVICE = ("hardware", "responding")
+
+# The general fix of a step that a plugin broke points to the finding about that plugin.
+_NO_FIXES = ("", NO_FIX, CAUSES["query-fails"].fix)
+
 # Code to the code of what it follows from: an environment's wheels are built for its Python.
 _FOLLOWS = {"wheel-other-architecture": "environment-other-architecture"}
 
+# A value that has another effect than it suggests, and what it hides so.
+_FAULTS = ("variable-stops-at", "variable-skips", "variable-breaks")
+_HIDDEN = "hidden-by-variable"
 
-def ordered(findings: Sequence[ShownFindingDoc], report: ReportDoc) -> list[ShownFindingDoc]:
+
+def ordered(findings: Sequence[ShownFindingDoc], request: Request) -> list[ShownFindingDoc]:
     """Return the findings by severity and step; alike ones together, consequences folded."""
     merged = _alike(findings)
     merged.sort(key=_rank)
-    return _folded(merged, report)
+    return _folded(merged, request)
 
 
-def _rank(finding: ShownFindingDoc) -> tuple[int, bool, int]:
-    """Return a key by severity; breaks come before what the report has of plugins and settings."""
-    step = finding["step"]
+def _rank(finding: ShownFindingDoc) -> tuple[int, bool, bool, bool, int]:
+    """Return a key by severity, then by how deep the evidence lies.
+
+    A plugin that root must not run comes first: without it nobody asked its devices. What the
+    kernel or a library says of a break comes before how a plugin ended, and both before what the
+    report has of plugins and settings.
+    """
+    step, code = finding["step"], finding["code"]
     place = STEPS.index(step) if step in STEPS else _LAST
-    is_break = finding["code"] in CAUSES or "wheel" in finding
-    return _SEVERITIES.get(finding["severity"], 1), not is_break, place
+    is_break = code in CAUSES or "wheel" in finding
+    is_refusal = code == "prober-refused"
+    return _severity(finding), not is_refusal, not is_break, code in _OF_PLUGINS, place
+
+
+def _severity(finding: ShownFindingDoc) -> int:
+    return _SEVERITIES.get(finding["severity"], 1)
 
 
 def _alike(findings: Iterable[ShownFindingDoc]) -> list[ShownFindingDoc]:
@@ -86,10 +113,13 @@ def _devices_of(finding: ShownFindingDoc) -> list[str]:
     return finding.get("devices") or ([device] if device else [])
 
 
-def _folded(findings: Sequence[ShownFindingDoc], report: ReportDoc) -> list[ShownFindingDoc]:
-    """Put what a plugin reports under the break of its devices that explains it."""
+def _folded(findings: Sequence[ShownFindingDoc], request: Request) -> list[ShownFindingDoc]:
+    """Put what a plugin reports under the break of its devices that explains it.
+
+    A break that has no fix of its own takes over that of what it explains.
+    """
     result: list[ShownFindingDoc] = []
-    vendors = {device["id"]: device for device in report["devices"]}
+    vendors = {device["id"]: device for device in request.report["devices"]}
     for finding in findings:
         cause = next((other for other in findings if _explains(other, finding, vendors)), None)
         if cause is None:
@@ -98,7 +128,18 @@ def _folded(findings: Sequence[ShownFindingDoc], report: ReportDoc) -> list[Show
             cause.setdefault("follows", []).append(
                 {"code": finding["code"], "what": finding["what"]}
             )
+            if cause["fix"] in _NO_FIXES:
+                fixed(cause, parts_of_text(finding["fix"]), request)
+            elif _knows_more(finding, cause):
+                cause["fix"] = finding["fix"]
+                if "action" in finding:
+                    cause["action"] = finding["action"]
     return result
+
+
+def _knows_more(finding: ShownFindingDoc, cause: ShownFindingDoc) -> bool:
+    """Return whether the kernel's number of an error says what ends a state that a plugin told."""
+    return finding["code"] in _OF_LOG and cause["prober"] is not None
 
 
 def _explains(
@@ -106,15 +147,38 @@ def _explains(
 ) -> bool:
     if cause["code"] == _FOLLOWS.get(finding["code"]):
         return True
+    if finding["code"] == _HIDDEN and cause["code"] in _FAULTS:
+        return cause["variable"] == finding["variable"]
+    if finding["code"] in _OF_LOG and cause["step"] in _OF_DEVICE:
+        concerned = {*_devices_of(finding)}
+        is_worse = cause["severity"] == "error" and cause["code"] not in _OF_LOG
+        return is_worse and bool(concerned) and concerned <= {*_devices_of(cause)}
     if cause is finding or finding["code"] not in _OF_PLUGINS or cause["step"] not in STEPS:
         return False
-    if cause["code"] in _OF_PLUGINS and cause["code"] != finding["evidence"]:
+    # A notice explains no error: one card is slow to start, and another hangs.
+    if _severity(cause) > _severity(finding):
+        return False
+    evidence = finding["evidence"] or ""
+    # How a plugin's process ended is what shows of a driver that hangs or crashes.
+    if cause["code"] in _OF_PLUGINS and cause["code"] != BY_STATUS.get(evidence, evidence):
         return False
     if finding["code"] == "prober-unavailable" and finding["evidence"] == cause["code"]:
         return True
-    concerned = [devices[name] for name in _devices_of(cause) if name in devices]
+    concerned = _concerned(finding, devices)
+    return bool(concerned) and concerned <= {*_devices_of(cause)}
+
+
+def _concerned(finding: ShownFindingDoc, devices: Mapping[str, DeviceDoc]) -> set[str]:
+    """Return the devices that a finding is about; of a plugin as a whole those that are its own."""
+    named = _devices_of(finding)
+    if named:
+        return {*named}
     prober = finding["prober"]
-    return any(prober in (device["vendor"], *device["seen_by"]) for device in concerned)
+    return {
+        name
+        for name, device in devices.items()
+        if device["kind"] in ACCELERATORS and prober in (device["vendor"], *device["seen_by"])
+    }
 
 
 # Run every check over one look at a machine, and put the doctor's document together.
@@ -124,9 +188,10 @@ SCHEMA = 1
 
 def all_checks() -> list[Check]:
     """Return the core's checks, in the order of the chain."""
+    from probe_core.doctor.bytecode import CHECK
     from probe_core.doctor.checks import further_checks
 
-    return builtin_checks(further_checks())
+    return builtin_checks([*further_checks(), CHECK])
 
 
 def examine(
@@ -161,7 +226,7 @@ def examine(
             wheels += answer.result.get("wheels", ())
             entry = _entry(answer.code, answer.result, answer.ms)
             checks.append({**entry, "distribution": answer.distribution})
-    document = _document(request, findings, checks)
+    document = _document(request, findings, checks, not only and request.device is None)
     if wheels:
         document["wheels"] = wheels
     return document
@@ -210,24 +275,40 @@ def _document(
     request: Request,
     findings: list[ShownFindingDoc],
     checks: list[CheckDoc],
+    whole: bool,
 ) -> DoctorDoc:
-    devices = [device for device in request.report["devices"] if _is_asked(device, request)]
+    report = reconciled(request.report, findings)
+    devices = [device for device in report["devices"] if _is_asked(device, request)]
     selected = [finding for finding in findings if _concerns(finding, request)]
-    selected = ordered(selected, request.report)
-    return {
+    failed = any(finding["severity"] == "error" for finding in selected)
+    document: DoctorDoc = {
         "schema": SCHEMA,
         "probe_core": __version__,
         "system": _system(request),
-        "healthy": not any(finding["severity"] == "error" for finding in selected),
-        "findings": selected,
+        "healthy": not failed,
+        "findings": ordered(selected, request),
         "devices": [_state(device) for device in devices],
         "checks": checks,
     }
+    if whole:
+        node = NodeVerdict(report)
+        document["healthy"] = not (failed or node.failed)
+        document["node"] = _node(node)
+    return document
 
 
-def is_healthy(document: DoctorDoc) -> bool:
-    """Return whether no finding is an error or a warning."""
-    return all(finding["severity"] == "info" for finding in document["findings"])
+def _node(node: NodeVerdict) -> NodeDoc:
+    def ids(devices: Iterable[DeviceDoc]) -> list[str]:
+        return [device["id"] for device in devices]
+
+    return {
+        "state": node.state,
+        "usable": ids(node.usable),
+        "grantable": ids(node.grantable),
+        "missing": ids(node.missing),
+        "set_aside": ids(node.set_aside),
+        "cause": node.cause,
+    }
 
 
 def _is_asked(device: DeviceDoc, request: Request) -> bool:
@@ -250,16 +331,11 @@ def _state(device: DeviceDoc) -> DeviceStateDoc:
         "name": device["name"],
         "kind": device["kind"],
         "vendor": device["vendor"],
-        "driver": _driver(device),
+        "driver": driver_text(device),
         "link": _link(device),
         "memory": device["memory"]["total"],
         "readiness": device["readiness"],
     }
-
-
-def _driver(device: DeviceDoc) -> str | None:
-    driver = device["driver"] or {}
-    return " ".join(filter(None, (driver.get("name"), driver.get("version")))) or None
 
 
 def _link(device: DeviceDoc) -> str | None:

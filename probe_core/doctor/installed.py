@@ -105,6 +105,7 @@ def _located(check_set: CheckSet, entry: EntryPoint, trust: Trust) -> str | None
     if place is None:
         return f"its module {module!r} does not exist; reinstall {prober.distribution}"
     prober.files += place.files(module, trust)
+    prober.origin = None if prober.needs_site else place.root(module)
     path = manifest_path(place, module, "check")
     if path is None:
         return None

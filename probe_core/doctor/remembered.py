@@ -114,12 +114,14 @@ class Memory:
         text = write({"schema": SCHEMA, "key": self._key, "files": files, "answers": [*answers]})
         if len(text) > FILE_LIMIT:
             return
-        from probe_core.machine.files import replace_file
+        from probe_core.machine.files import make_own_folder, replace_file
 
         folder = os.path.dirname(self._path)
+        cache = os.path.dirname(os.path.dirname(folder))
+        base = os.path.dirname(cache) if os.path.basename(cache) == ".cache" else cache
         try:
             for path in (os.path.dirname(folder), folder):  # `mode` is for the last folder alone
-                os.makedirs(path, mode=0o700, exist_ok=True)
+                make_own_folder(path, base)
             # Under sudo the home can be another user's, whose links would lead root elsewhere.
             if not (_is_own(folder) and _is_own(os.path.dirname(folder))):
                 return

@@ -16,6 +16,7 @@ from probe_core.isolation.hook import (
     SAMPLES,
     Answers,
     HookError,
+    Origin,
     failure,
     find_sampler,
     load_hook,
@@ -117,9 +118,9 @@ def main(size: int, supervisor: int) -> None:
 
 def _run(request: RequestMessage, channel: Channel, request_fd: int) -> None:
     if request["needs_site"]:
-        import site
-
-        site.main()
+        _run_site(request["paths"])
+    if request["origin"] is not None:
+        sys.meta_path.insert(0, Origin(request["target"], request["origin"]))
     channel.send("hello", api=API_VERSION, python=sys.version.split()[0], pid=_getpid())
     if request["round"] is not None:
         serve(request, request["round"], channel, request_fd)
@@ -129,6 +130,14 @@ def _run(request: RequestMessage, channel: Channel, request_fd: int) -> None:
     if function is not None:
         channel.send("loaded")
         _call(function, _prober_request(request, channel), channel)
+
+
+def _run_site(paths: list[str]) -> None:
+    """Have import hooks set up as in the host. Its path is known: as root, some is left out."""
+    import site
+
+    site.main()
+    sys.path[:] = paths
 
 
 def machine_of(request: RequestMessage) -> Machine:
@@ -143,6 +152,7 @@ def _prober_request(request: RequestMessage, channel: Channel) -> Request:
         active=request["active"],
         deadline_s=request["deadline_s"],
         avoid=request["avoid"],
+        serial=request["serial"],
         announce=channel.announce,
     )
 

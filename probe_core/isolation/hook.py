@@ -6,6 +6,8 @@ would double a child's. Where something is wrong, pluggy itself provides the sen
 
 from __future__ import annotations
 
+import sys
+
 from probe_core.api import NotApplicable, Unavailable
 from probe_core.isolation.wire import MAX_DEVICES, MAX_FINDINGS, type_name
 from probe_core.wording import INVALID, clean_text, error_text
@@ -48,6 +50,29 @@ def load_plugin(target: str) -> Any:
     for part in filter(None, attribute.split(".")):
         plugin = getattr(plugin, part)
     return plugin() if isinstance(plugin, type) else plugin
+
+
+class Origin:
+    """A finder of ``sys.meta_path`` that imports a plugin's top level from one folder alone.
+
+    That is where it was found and, for root, checked. An earlier folder of the path may have a
+    module of the same name, by somebody else.
+    """
+
+    def __init__(self, target: str, folder: str) -> None:
+        self._name = target.partition(":")[0].partition(".")[0]
+        self._folder = folder
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> Any:
+        if path is not None or name != self._name:
+            return None
+        others = (finder for finder in sys.meta_path if finder is not self)
+        specs = (finder.find_spec(name, [self._folder], None) for finder in others)
+        spec = next((spec for spec in specs if spec is not None), None)
+        if spec is not None and spec.origin is None and spec.submodule_search_locations:
+            # A namespace package, which would take in the portions of all other folders.
+            spec.submodule_search_locations = [f"{self._folder}/{name}"]
+        return spec
 
 
 def find_hook(plugin: Any, target: str, name: str = HOOK) -> Hook:

@@ -10,11 +10,12 @@ import os
 import sys
 from time import monotonic
 
+from probe_core.fastpath import native_id
 from probe_core.isolation.processes import MARK_VARIABLE
 from probe_core.isolation.run import Run
-from probe_core.isolation.worker import Worker
-from probe_core.model.ids import normalise_id
-from probe_core.model.kinds import FAILURES
+from probe_core.isolation.worker import Worker, uninterrupted
+from probe_core.machine.trust import Trust, applies
+from probe_core.model.ids import FAILURES, normalise_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ if TYPE_CHECKING:
 
 
 MAX_ATTEMPTS = 4
-"""Processes of one prober: of a node's eight GPUs one or two fail, more when the driver is gone."""
+"""Processes of one prober: of a node's eight GPUs one or two fail, more when the driver is gone.
+There is one more where the first asked several at once, and could not tell which of them failed."""
 
 LEAST_S = 0.1
 """Seconds that must remain for another process: less than that is its start alone."""
@@ -77,6 +79,16 @@ class Unresponsive:
         return _CODES[self.how]
 
 
+class Another:
+    """What one more run of a prober must do: devices to `avoid`, and whether it asks serially."""
+
+    __slots__ = ("avoid", "serial")
+
+    def __init__(self, avoid: frozenset[str], *, serial: bool) -> None:
+        self.avoid = avoid
+        self.serial = serial
+
+
 class Attempts:
     """The runs of one prober, in the order in which they were started."""
 
@@ -84,8 +96,8 @@ class Attempts:
         self.runs = [first]
         self._bus = bus
 
-    def attend(self, now: float) -> frozenset[str] | None:
-        """Return what one more run must avoid, or None; end the runs that nobody needs any more."""
+    def attend(self, now: float) -> Another | None:
+        """Return what one more run must do, or None; end the runs that nobody needs any more."""
         if len(self.runs) == 1 and not _needs_another(self.runs[0]):
             return None
         if self._best() is not None:
@@ -93,7 +105,8 @@ class Attempts:
                 run.finish("skipped", "an earlier process of this prober has answered", now)
             return None
         first = self.runs[0]
-        if len(self.runs) >= MAX_ATTEMPTS or first.deadline - now < LEAST_S:
+        most = MAX_ATTEMPTS + any(run.serial for run in self.runs)
+        if len(self.runs) >= most or first.deadline - now < LEAST_S:
             return None
         if any(run.over and run.status not in FAILURES for run in self.runs):
             return None
@@ -105,7 +118,8 @@ class Attempts:
         if any(run.status is None for run in self.runs):  # cancelled
             first.status = None
             return first
-        first.abandoned = any(run.abandoned for run in self.runs)
+        for run in self.runs[1:]:
+            first.still_there += run.still_there
         best = self._best()
         if best is not first:
             first.unresponsive = self._unresponsive()
@@ -121,13 +135,22 @@ class Attempts:
                 return run
         return None
 
-    def _around(self, run: Run) -> frozenset[str] | None:
-        """Return what a run must avoid that goes around the device of `run`; None if one does."""
-        device = _culprit(run)
-        if device is None:
+    def _around(self, run: Run) -> Another | None:
+        """Return the run that goes around the device of `run`; None if one does.
+
+        Where several devices may be the one, another run asks one after the other. So do all that
+        follow: what fails twice is better found than fast.
+        """
+        suspects = _suspects(run)
+        if len(suspects) > 1:
+            is_last = run is self.runs[-1]
+            return Another(run.avoid, serial=True) if is_last and not run.serial else None
+        if not suspects:
             return None
-        avoid = run.avoid | self._ids(device)
-        return None if any(avoid <= other.avoid for other in self.runs) else avoid
+        avoid = run.avoid | self._ids(suspects[0])
+        if any(avoid <= other.avoid for other in self.runs):
+            return None
+        return Another(avoid, serial=any(other.serial for other in self.runs))
 
     def _ids(self, device: str) -> frozenset[str]:
         """Return the ids of a device, also those that the bus knows, so that each form is known."""
@@ -158,6 +181,9 @@ class Attempts:
         first.sightings, first.findings = sightings, findings
         first.ended = max(run.ended for run in self.runs)
         if not first.unresponsive:
+            if best and best[0].serial and best[0].status == "ok":
+                first.status = "ok"
+                first.reason = f"{first.reason}; another process asked one after the other"
             return
         first.details["code"] = first.unresponsive[0].code
         first.details["avoided"] = [lost.device for lost in first.unresponsive]
@@ -175,13 +201,19 @@ def _needs_another(run: Run) -> bool:
     return run.patience.exhausted if run.status is None else run.status in FAILURES
 
 
-def _culprit(run: Run) -> str | None:
-    """Return the device over which a run is silent for too long, or failed."""
-    patience = run.patience
+def _suspects(run: Run) -> list[str]:
+    """Return the devices over which a run may be silent for too long, or may have failed."""
     if not run.over:
-        return patience.device if patience.exhausted else None
-    to_blame = patience.was_long(run.ended) if run.status == "timeout" else run.status in FAILURES
-    return patience.device if to_blame else None
+        return run.patience.silent
+    if run.status == "timeout":
+        return run.patience.suspects(run.ended)
+    return list(run.patience.asked) if run.status in FAILURES else []
+
+
+def _culprit(run: Run) -> str | None:
+    """Return the device over which a run is silent for too long, or failed, where it is one."""
+    suspects = _suspects(run)
+    return suspects[0] if len(suspects) == 1 else None
 
 
 def _how(run: Run) -> How:
@@ -283,7 +315,8 @@ def run_probers(
                 waiting(monotonic(), ())
 
     # In a thread of its own, because signal handlers raise in the main thread.
-    Worker(work, launcher.driver.start_thread).run()
+    in_place = native_id() in uninterrupted and not launcher.driver.has_threads
+    Worker(work, launcher.driver.start_thread, in_place).run()
     return launcher.united()
 
 
@@ -326,19 +359,25 @@ class _Launcher:
 
     def _attend(self, worker: Worker, now: float) -> None:
         for attempts in self._attempts:
-            avoid = attempts.attend(now)
-            if avoid is not None and not worker.stopping:
-                self._go_around(attempts, avoid, worker, now)
+            another = attempts.attend(now)
+            if another is not None and not worker.stopping:
+                self._go_around(attempts, another, worker, now)
         if self.waiting is not None:
             slow = [a.runs[0] for a in self._attempts if not all(run.over for run in a.runs)]
             self.waiting(now, slow)
 
-    def _go_around(
-        self, attempts: Attempts, avoid: frozenset[str], worker: Worker, now: float
-    ) -> None:
+    def _go_around(self, attempts: Attempts, another: Another, worker: Worker, now: float) -> None:
         first = attempts.runs[0]
         token, mark = os.urandom(8).hex(), os.urandom(8).hex()
-        run = Run(first.prober, token, mark, now, deadline=first.deadline, avoid=avoid)
+        run = Run(
+            first.prober,
+            token,
+            mark,
+            now,
+            deadline=first.deadline,
+            avoid=another.avoid,
+            serial=another.serial,
+        )
         attempts.runs.append(run)
         observe, number = self._observe, len(attempts.runs)
         if observe is not None:  # not waited for: the deadline runs
@@ -433,6 +472,7 @@ def _request(
         "paths": _paths(),
         "target": prober.target,
         "needs_site": prober.needs_site,
+        "origin": prober.origin,
         "deadline_s": min(prober.deadline_s, run.deadline - run.started),
         "ends": run.deadline,
         "active": active,
@@ -442,13 +482,18 @@ def _request(
         "arch": machine.arch,
         "bus": list(bus() if callable(bus) else bus),
         "avoid": sorted(run.avoid),
+        "serial": run.serial,
         "round": first,
     }
     return marshal.dumps(dict(request))
 
 
 def _paths() -> list[str]:
-    """Return this process's import path with absolute folders."""
+    """Return this process's import path with absolute folders.
+
+    As root, without those into which others could put a module: of the path, only the plugin's own
+    package was checked, and what it imports comes from there as well.
+    """
     paths = []
     for path in sys.path:
         if isinstance(path, str) and "\0" not in path:  # imports choke on anything else
@@ -456,7 +501,11 @@ def _paths() -> list[str]:
                 paths.append(os.path.abspath(path or os.curdir))
             except OSError:  # the working directory was deleted
                 continue
-    return list(dict.fromkeys(paths))
+    distinct = list(dict.fromkeys(paths))
+    if not applies():
+        return distinct
+    trust = Trust()
+    return [path for path in distinct if trust.above(path) is None]
 
 
 def _environ() -> dict[str, str]:
@@ -490,10 +539,13 @@ def _command() -> list[str]:
     # -I and -S: nobody's environment, user folder or .pth file runs in the child; the parent's
     # own path, which those have already shaped, is handed over in the request.
     flags = ["-I", "-S"]
-    if sys.dont_write_bytecode:
+    # As root, bytecode runs only from where it was checked, beside its module: in a folder for all
+    # of it others may have any. None is written there, since the host's is not there either.
+    has_prefix = bool(sys.pycache_prefix)
+    if sys.dont_write_bytecode or (has_prefix and applies()):
         flags.append("-B")
     if sys.flags.utf8_mode:
         flags += ["-X", "utf8"]
-    if sys.pycache_prefix:
+    if has_prefix and not applies():
         flags += ["-X", f"pycache_prefix={sys.pycache_prefix}"]
     return [sys.executable, *flags, "-c", _CODE.format(root=_ROOT)]

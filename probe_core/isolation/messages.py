@@ -28,6 +28,7 @@ class RequestMessage(TypedDict):
     paths: list[str]
     target: str
     needs_site: bool
+    origin: str | None
     deadline_s: float
     ends: float
     active: bool
@@ -37,4 +38,5 @@ class RequestMessage(TypedDict):
     arch: str
     bus: list[Any]
     avoid: list[str]
+    serial: bool
     round: RoundMessage | None

@@ -10,6 +10,7 @@ import queue
 import subprocess
 import sys
 import threading
+from functools import partial
 
 from probe_core.isolation import processes
 from probe_core.isolation.limits import stay_small
@@ -56,6 +57,9 @@ class Child:
 
 class Driver:
     """Starts, watches and ends the children of one probe."""
+
+    has_threads = True
+    """It joins the threads of its pipes, see `start_thread`."""
 
     def __init__(self) -> None:
         self._events: Events = queue.SimpleQueue()
@@ -206,14 +210,19 @@ def _end_all(children: Sequence[Child], clock: Clock) -> None:
         try:
             child.process.wait(max(0.0, limit - clock()))
         except subprocess.TimeoutExpired:
-            child.run.abandoned = True
+            child.run.still_there.append(partial(_runs, child.process))
     if children and sys.platform == "linux":
         started = {child.pid: child.run.mark for child in children if not child.run.abandoned}
-        for pid in processes.end_leftovers(started, limit, clock):
-            next(child for child in children if child.pid == pid).run.abandoned = True
+        for pid, owner in processes.end_leftovers(started, limit, clock).items():
+            run = next(child.run for child in children if child.pid == owner)
+            processes.note_survivor(run, pid)
     for child in children:
         if not child.run.abandoned:
             _close(child, max(0.0, limit - clock()))
+
+
+def _runs(process: subprocess.Popen[bytes]) -> bool:
+    return process.poll() is None and processes.is_stuck(process.pid)
 
 
 def _close(child: Child, patience: float) -> None:

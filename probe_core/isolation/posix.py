@@ -198,6 +198,9 @@ class Driver:
     `watch` returns early when `wake_fd` becomes readable.
     """
 
+    has_threads = False
+    """Whether the thread that calls it must be one that `threading` knows."""
+
     def __init__(self, wake_fd: int = -1) -> None:
         self._wake_fd = wake_fd
         self._children: list[Child] = []

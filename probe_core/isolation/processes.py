@@ -14,6 +14,7 @@ from time import sleep
 
 from probe_core.fastpath import signal
 from probe_core.isolation import NOTHING_LEFT
+from probe_core.proc import environment, processes, proportional_bytes, resident_pages, status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from probe_core.isolation.portable import Child as PortableChild
     from probe_core.isolation.posix import Child
     from probe_core.isolation.posix import Child as PosixChild
+    from probe_core.isolation.run import Run
 
     Watched: TypeAlias = PosixChild | PortableChild
     Clock = Callable[[], float]
@@ -43,30 +45,26 @@ long for that, also on a busy machine, and short for the host.
 _PAUSE_MS = 2
 """Time between two looks at /proc; a look takes 0.06 ms, among 2,000 processes 1.9 ms."""
 
-_ENVIRON_BYTES = 1 << 20
-"""Bytes read of an environment, which can be as large as the stack limit allows."""
-
 
 def lives(pid: int, session: int) -> bool:
     """Return whether a process of that session has not ended."""
-    try:
-        status = read_status(pid)
-        return not status.ended and status.session == session
-    except Exception:  # as in `_belongs`
-        return False
+    process = status(pid)
+    return process is not None and not process.ended and process.session == session
 
 
-def end_leftovers(started: Mapping[int, str], limit: float, clock: Callable[[], float]) -> set[int]:
+def end_leftovers(
+    started: Mapping[int, str], limit: float, clock: Callable[[], float]
+) -> dict[int, int]:
     """Kill what ended children left: processes of their sessions, and ones that hold their mark.
 
-    Returns the children of which something is still there, by their process ids.
+    Returns what is still there: each process's id, and that of the child that it belongs to.
 
     `started` maps the process ids that the children had, which name their sessions, to their
     marks. Looks again until nothing is left or the clock says `limit`. A host that inherits
     orphans (process 1 of a container) is left no zombies of theirs.
     """
     if not started:
-        return set()
+        return {}
     search = _Search(started)
     settled_by = min(limit, clock() + EXEC_S)
     while True:
@@ -75,7 +73,7 @@ def end_leftovers(started: Mapping[int, str], limit: float, clock: Callable[[], 
             _end(pid)
         now = clock()
         if now >= limit or not (leftovers or (unclear and now < settled_by)):
-            return {search.owners[pid] for pid in leftovers if _outlives(pid)}
+            return {pid: search.owners[pid] for pid in leftovers if _outlives(pid)}
         select.poll().poll(_PAUSE_MS)
 
 
@@ -94,9 +92,10 @@ class _Search:
         return [pid for pid, ours in belongs.items() if ours], None in belongs.values()
 
     def _is_marked(self, pid: int) -> bool | None:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            environ = file.read(_ENVIRON_BYTES)
-        mark = next((text for text in environ.split(b"\0") if text in self._marks), None)
+        environ = environment(pid)
+        if environ is None:
+            return False
+        mark = next((text for text in environ if text in self._marks), None)
         if mark is not None:
             self.owners[pid] = self._marks[mark]
         return mark is not None if environ else None
@@ -106,45 +105,42 @@ class _Search:
 
         None: not known yet, because it is just being replaced by a program that it starts.
         """
-        try:
-            status = read_status(pid)
-            ours = status.session in self._sessions
-            if status.ended:  # a zombie, which only its parent can reap
-                return status.parent == os.getpid() and (ours or pid in self.owners)
-            if ours:
-                self.owners[pid] = status.session
-            if ours or status.flags & _KERNEL_THREAD:
-                return ours
-            return self._is_marked(pid)
-        except Exception:  # it has ended, is another user's, or an audit hook forbids the look
+        process = status(pid)
+        if process is None:
             return False
+        ours = process.session in self._sessions
+        if process.ended:  # a zombie, which only its parent can reap
+            return process.parent == os.getpid() and (ours or pid in self.owners)
+        if ours:
+            self.owners[pid] = process.session
+        if ours or process.flags & _KERNEL_THREAD:
+            return ours
+        return self._is_marked(pid)
 
 
 def _outlives(pid: int) -> bool:
     """Return whether a process that was killed is still there: stuck, or another user's."""
-    try:
-        return not read_status(pid).ended
-    except (OSError, ValueError, IndexError):
-        return False
+    process = status(pid)
+    return process is not None and not process.ended
 
 
-class Status:
-    """Fields of /proc/PID/stat, see proc_pid_stat(5)."""
-
-    __slots__ = ("ended", "flags", "parent", "session")
-
-    def __init__(self, fields: list[bytes]) -> None:
-        self.ended = fields[0] in b"ZX"
-        self.parent = int(fields[1])
-        self.session = int(fields[3])
-        self.flags = int(fields[6])
+def note_survivor(run: Run, pid: int) -> None:
+    """Note that a process of `run` is still there, which is no child of this process."""
+    process = status(pid)
+    if process is not None:  # else it has ended just now, and its number may be another's next
+        run.still_there.append(lambda: is_stuck(pid, process.started))
 
 
-def read_status(pid: int) -> Status:
-    """Return what /proc says of a process; raises `OSError` when it has ended."""
-    with open(f"/proc/{pid}/stat", "rb") as file:
-        # The name in parentheses may hold anything; fields count from behind it.
-        return Status(file.read().rpartition(b")")[2].split())
+def is_stuck(pid: int, started: int | None = None) -> bool:
+    """Return whether a process that was killed is stuck in the kernel, or nobody can tell.
+
+    What is in another state ends by itself: to free a gigabyte takes a while on a busy machine.
+    `started` tells it from a later process of the same number, see `Status`.
+    """
+    process = status(pid)
+    if process is None:
+        return sys.platform != "linux"
+    return process.stuck and started in (None, process.started)
 
 
 def _end(pid: int) -> None:
@@ -158,13 +154,12 @@ def _end(pid: int) -> None:
 def younger_than(oldest: int) -> list[int]:
     """Return the processes made after process `oldest`; all of them once the numbers wrapped."""
     try:
-        pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]
         with open("/proc/loadavg", "rb") as file:
             newest = int(file.read().split()[-1])
     except Exception:  # no /proc, or an audit hook of the host forbids to look there
         return []
     wrapped = newest < oldest
-    return [pid for pid in pids if (wrapped or pid > oldest) and pid != os.getpid()]
+    return [pid for pid in processes() if (wrapped or pid > oldest) and pid != os.getpid()]
 
 
 # How much memory a prober takes with all that it started, and how many processes that is.
@@ -176,6 +171,10 @@ _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 MAX_PROCESSES = 1024
 """Processes of one prober. A judgement: vendors' tools start one or two, a fork bomb thousands."""
 
+
+_PAUSE_OF_FILES_S = 1.0
+"""Seconds between two looks at open files, which take a call for each: memory that is only written
+to grows by a few GiB in that time. A judgement."""
 
 _PAUSE_SHARE = 10
 """Times as long as a look takes until the next: where process numbers wrapped it reads all of
@@ -201,7 +200,7 @@ def memory_limit() -> int:
     In a container the kernel kills when the group is full, and it may choose the host.
     """
     from probe_core.machine import Machine
-    from probe_core.machine.cgroups import memory_limits
+    from probe_core.machine.surroundings import memory_limits
 
     limit, *_ = memory_limits(Machine(environ={}))
     return MEMORY_LIMIT if limit is None else min(MEMORY_LIMIT, limit // 2)
@@ -210,39 +209,61 @@ def memory_limit() -> int:
 class Watch:
     """Ends the runs of probers that use too much, whoever drives them."""
 
-    __slots__ = ("_limit", "_next")
+    __slots__ = ("_limit", "_next", "_next_files")
 
     def __init__(self) -> None:
         self._limit = memory_limit()
-        self._next = 0.0
+        self._next = self._next_files = 0.0
 
     def check(self, children: Iterable[Watched], clock: Callable[[], float]) -> None:
         """Look at each child's tree, unless the last look was just now."""
         begin = clock()
         if begin < self._next:
             return
+        with_files = begin >= self._next_files
         for child in children:
             if child.pid is not None and not child.run.over:
                 prober = child.run.pid or child.pid
-                if problem := excess(child.pid, prober, self._limit):
+                if problem := excess(child.pid, prober, self._limit, with_files=with_files):
                     child.run.finish("resource", problem, clock())
         now = clock()
         self._next = now + _PAUSE_SHARE * (now - begin)
+        if with_files:
+            self._next_files = now + _PAUSE_OF_FILES_S
 
 
-def excess(child: int, prober: int, limit: int) -> str | None:
+def excess(child: int, prober: int, limit: int, *, with_files: bool = True) -> str | None:
     """Return what a prober uses too much of, with all that it started; None if nothing.
 
-    `child` is the process that the host started, the prober's supervisor where it has one.
+    `child` is the process that the host started, the prober's supervisor where it has one;
+    `with_files` says to look at memory that they have as open files as well.
     """
     pids = _tree(child) - ({child} if child != prober else set())
     if len(pids) > MAX_PROCESSES:
         return f"it started more than {MAX_PROCESSES:,} processes"
     # Forked copies share memory, which the first sum counts several times and the second divides.
-    if sum(map(_resident, pids)) > limit and sum(map(_proportional, pids)) > limit:
+    resident = sum(map(_resident, pids))
+    is_over = resident > limit and sum(map(_proportional, pids)) > limit
+    if is_over or (with_files and _is_over_with_files(pids, resident, limit)):
         processes = f" in {len(pids)} processes" if len(pids) > 1 else ""
         return f"it used more than {limit / (1 << 30):.3g} GiB of memory{processes}"
     return None
+
+
+def _is_over_with_files(pids: Iterable[int], resident: int, limit: int) -> bool:
+    """Return whether processes use too much, with what is only written to files of the kernel's.
+
+    Of each file the larger of what is mapped and what is allocated counts. Which it is takes a walk
+    through all mappings: only where both together would be too much.
+    """
+    from probe_core.isolation.shared import allocated, mapped
+
+    files = allocated(pids)
+    if not files or resident + sum(files.values()) <= limit:
+        return False
+    counted = mapped(pids, files)
+    beyond = sum(max(size - counted.get(file, 0), 0) for file, size in files.items())
+    return sum(map(_proportional, pids)) + beyond > limit
 
 
 def _tree(child: int) -> set[int]:
@@ -250,13 +271,11 @@ def _tree(child: int) -> set[int]:
     parents: dict[int, int] = {}
     tree = {child}
     for pid in younger_than(child):
-        try:
-            status = read_status(pid)
-        except Exception:  # it has ended, or an audit hook of the host forbids the look
-            continue
-        parents[pid] = status.parent
-        if status.session == child:
-            tree.add(pid)
+        process = status(pid)
+        if process is not None:
+            parents[pid] = process.parent
+            if process.session == child:
+                tree.add(pid)
     return tree | _descendants(tree, parents)
 
 
@@ -275,23 +294,12 @@ def _descendants(roots: Iterable[int], parents: dict[int, int]) -> set[int]:
 
 def _resident(pid: int) -> int:
     """Return a process's resident memory; 0 where the system does not say."""
-    try:
-        with open(f"/proc/{pid}/statm", "rb") as file:
-            return int(file.read().split()[1]) * _PAGE
-    except Exception:  # as in `_tree`
-        return 0
+    return (resident_pages(pid) or 0) * _PAGE
 
 
 def _proportional(pid: int) -> int:
     """Return a process's share of the memory it has; its resident memory before Linux 4.14."""
-    try:
-        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
-            for line in file:
-                if line.startswith(b"Pss:"):
-                    return int(line.split()[1]) * 1024
-    except Exception:  # another user's process, or as in `_tree`
-        pass
-    return _resident(pid)
+    return proportional_bytes(pid) or _resident(pid)
 
 
 # End children with all that they started, in bounded time.
@@ -340,22 +348,39 @@ def end_all(children: Sequence[Child], clock: Clock) -> None:
     limit = begin + REAP_S
     for child in children:
         _ask(child)
-    remaining = _reap_until(begin + _ASKING_S, children, clock)
-    for child in remaining:
+    asked = _reap_until(begin + _ASKING_S, children, clock)
+    for child in asked:
         _kill(child)
-    stuck = _reap_until(limit, remaining, clock)
+    stuck = _reap_until(limit, asked, clock)
     for child in children:
         child.close()
-    remaining_of: set[int] = set()
+    remaining: dict[int, int] = {}
     if sys.platform == "linux":
         ended = (child for child in children if not (child in stuck or child.nothing_left))
         marks = {child.pid: child.run.mark for child in ended if child.pid is not None}
-        remaining_of = end_leftovers(marks, limit, clock)
+        remaining = end_leftovers(marks, limit, clock)
+    runs = {child.pid: child.run for child in children}
+    for pid, owner in remaining.items():
+        note_survivor(runs[owner], pid)
     for child in children:
-        outlived = child.pid in remaining_of or (not child.nothing_left and _prober_outlived(child))
-        child.run.abandoned = child in stuck or outlived
+        prober = child.run.pid
+        if prober is not None and not child.nothing_left and _prober_outlived(child):
+            note_survivor(child.run, prober)
     _reap_late()
-    _unreaped.update(child.pid for child in stuck if child.pid is not None)
+    for child in stuck:
+        _note_unreaped(child)
+
+
+def _note_unreaped(child: Child) -> None:
+    pid = child.pid
+    if pid is not None:
+        _unreaped.add(pid)
+        child.run.still_there.append(lambda: _is_unreaped(pid) and is_stuck(pid))
+
+
+def _is_unreaped(pid: int) -> bool:
+    _reap_late()
+    return pid in _unreaped
 
 
 def end_process(pid: int, clock: Clock) -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from probe_core.fastpath import signal
 from probe_core.isolation.wire import FRAME_LIMIT, MAX_DEVICES, MAX_FINDINGS, MAX_FRAMES
 from probe_core.jsontext import parse
-from probe_core.model.ids import ID_LIMIT
-from probe_core.model.kinds import FAILURES, STATUSES
+from probe_core.model.ids import FAILURES, ID_LIMIT, STATUSES
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any, Literal
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any, Literal, TypeGuard
 
     from probe_core.isolation.launch import Unresponsive
     from probe_core.model.document import OutcomeFacts
@@ -39,48 +38,108 @@ NEVER = float("inf")
 class Patience:
     """What one run is silent over, and until when that is normal.
 
-    `device` is the id that the prober announced and has not answered for yet; `exhausted` whether
-    that took too long. `due` is when `pass_time` must be called. Times are seconds on the monotonic
-    clock; `whole` are the seconds that a prober has, of which this process may have got fewer.
+    `asked` are the devices that the prober announced and has not answered for yet, one or `several`
+    side by side, each with the time since which it is silent and the line that runs, where that is
+    known. `silent` are those that took too long; `exhausted` is whether anything did. `due` is when
+    `pass_time` must be called. Times are seconds on the monotonic clock; `whole` are the seconds
+    that a prober has, of which this process may have got fewer.
     """
 
-    __slots__ = ("_deadline", "_since", "_whole", "device", "due", "exhausted")
+    __slots__ = ("_deadline", "_whole", "asked", "due", "exhausted", "several", "silent")
 
     def __init__(self, whole: float, deadline: float) -> None:
-        self._whole, self._deadline, self._since = whole, deadline, deadline
+        self._whole, self._deadline = whole, deadline
         self.answered()
+
+    @property
+    def device(self) -> str | None:
+        """The device that is asked, where it is one alone."""
+        return next(iter(self.asked)) if len(self.asked) == 1 else None
 
     def answered(self) -> None:
         """Note that nothing is waited for."""
-        self.device: str | None = None
-        self.exhausted = False
+        self.asked: dict[str, tuple[float, str | None]] = {}
+        self.silent: list[str] = []
+        self.several = self.exhausted = False
         self.due = NEVER
 
+    def arrived(self) -> None:
+        """Note a device: the answer of the one that is asked. Of several the prober says whose."""
+        if not self.several:
+            self.answered()
+
     def touch(self, device: object, now: float) -> None:
-        """Note which device is being asked; what cannot be an id is not watched."""
-        if isinstance(device, str) and 0 < len(device) <= ID_LIMIT:
-            self.device, self.exhausted, self._since = device, False, now
-            share = QUIET_SHARE * (self._deadline - now)
-            self.due = now + max(share, QUIET_LEAST * self._whole)
+        """Note which device is being asked, and no other; what cannot be an id is not watched."""
+        if _is_id(device):
+            self.asked = {}
+            self.ask([(device, None)], now)
+            self.several = False
+
+    def ask(self, devices: Iterable[tuple[object, object]], now: float) -> None:
+        """Note the devices that are asked side by side, each with the line that runs or None.
+
+        Another line is a sign of life: a driver that serves one thread at a time is slow with all.
+        """
+        before = self.asked
+        self.asked, self.several = {}, True
+        for device, line in devices:
+            if not _is_id(device):
+                continue
+            since, last = before.get(device, (now, None))
+            at = clean_text(line, _LINE_LIMIT) if isinstance(line, str) else None
+            self.asked[device] = now if last not in (None, at) else since, at
+        self._weigh(now)
+
+    def go_on(self, now: float) -> None:
+        """Note that the prober said something, and asks the same device still."""
+        if self.device is not None and not self.several:
+            self.touch(self.device, now)
 
     def clean_up(self, now: float) -> None:
         """Note that all devices were sent."""
         self.answered()
         self.due = now + CLEANUP_S
 
-    def was_long(self, now: float) -> bool:
-        """Return whether the silence over a device is its own: a quarter of all time there was.
+    def suspects(self, now: float) -> list[str]:
+        """Return the devices whose silence was their own: a quarter of all time there was.
 
         Of a prober that is slow throughout, the deadline meets any one of its devices.
         """
-        return self.exhausted and now - self._since >= QUIET_SHARE * self._whole
+        least = QUIET_SHARE * self._whole
+        return [device for device in self.silent if now - self.asked[device][0] >= least]
+
+    def line(self) -> str | None:
+        """Return the line that runs over the first of the silent devices, where it is known."""
+        asked = self.silent or self.asked
+        return next((line for device in asked if (line := self.asked[device][1])), None)
 
     def pass_time(self, now: float) -> bool:
         """Return whether it is exhausted just now."""
         if now < self.due:
             return False
-        self.exhausted, self.due = True, NEVER
+        self._weigh(now)
+        self.exhausted = True
         return True
+
+    def _weigh(self, now: float) -> None:
+        """Note which devices are silent for too long, and when the next will be."""
+        ends = {device: self._end(since) for device, (since, _) in self.asked.items()}
+        self.silent = [device for device, end in ends.items() if end <= now]
+        self.exhausted = bool(self.silent)
+        self.due = min((end for end in ends.values() if end > now), default=NEVER)
+
+    def _end(self, since: float) -> float:
+        """Return until when a device may be silent that was asked then."""
+        return since + max(QUIET_SHARE * (self._deadline - since), QUIET_LEAST * self._whole)
+
+
+def _asking(devices: Iterable[str]) -> str:
+    names = ", ".join(devices)
+    return f"while it asked {clean_text(names, _FACT_LIMIT)}" if names else ""
+
+
+def _is_id(device: object) -> TypeGuard[str]:
+    return isinstance(device, str) and 0 < len(device) <= ID_LIMIT
 
 
 # One prober's run as the parent sees it: fed with bytes and events, it ends in an outcome.
@@ -125,9 +184,10 @@ class Run:
     as it comes. `status` is None until the
     run has ended. `pid` is the process that the prober runs in, as the core's own code reported it
     from there before it imported the plugin. `phase` is where the run is, and stays where it ended.
-    `patience` knows which device it asks. `avoid` are ids of devices that it must not ask;
-    `unresponsive` are those that other runs had to go around, see `attempts`. `rejected` says, of a
-    replayed run, what was rejected when it was live. Times are seconds on the monotonic clock.
+    `patience` knows which devices it asks. `avoid` are ids of devices that it must not ask,
+    `serial` is whether it asks one after the other; `unresponsive` are those that other runs had to
+    go around, see `attempts`. `rejected` says, of a replayed run, what was rejected when it was
+    live. Times are seconds on the monotonic clock.
     """
 
     resident = False
@@ -142,9 +202,11 @@ class Run:
         *,
         deadline: float | None = None,
         avoid: frozenset[str] = frozenset(),
+        serial: bool = False,
     ) -> None:
         self.prober = prober
         self.avoid = avoid
+        self.serial = serial
         self.token = token.encode("ascii")
         self.mark = mark
         self.pid: int | None = None
@@ -162,13 +224,27 @@ class Run:
         self.phase: Phase = "start"
         self.tail = b""
         self.ended = started
-        self.abandoned = False
+        self.still_there: list[Callable[[], bool]] = []
+        self.was_stuck = False
         self._buffer = b""
         self.forgive()
 
     def forgive(self) -> None:
         """Count anew what ends a process that floods its pipe."""
         self._received = self._frames = self._strays = 0
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether a process had not ended in time: `still_there` has a look at each."""
+        return bool(self.still_there)
+
+    @property
+    def stuck(self) -> bool:
+        """Whether one of them is stuck in the kernel: on a busy machine it may just end late.
+
+        Of a recording whether one was, when it was made: none of it is here to be looked at.
+        """
+        return self.was_stuck or any(is_there() for is_there in self.still_there)
 
     @property
     def over(self) -> bool:
@@ -233,12 +309,14 @@ class Run:
             return
         # Imported here: a node on which no prober fails does not need it.
         step = "importing its module" if self.phase in ("start", "import") else "its call"
-        frame = stuck_frame(self.stderr_tail())
+        # Of several threads the prober knows which one hangs; a dump has them without names.
+        frame = self.patience.line() or stuck_frame(self.stderr_tail())
         if frame:
             self.details["stuck_at"] = location(frame)
         place = f" (at {frame})" if frame else ""
-        asked = f" {asked}" if (asked := self._asking()) else ""
-        reason = f"{step} took longer than {self.prober.deadline_s:g} s{asked}{place}"
+        asked = _asking(self.patience.silent or self.patience.asked)
+        late = f"{step} took longer than {self.prober.deadline_s:g} s"
+        reason = f"{late} {asked}{place}" if asked else f"{late}{place}"
         self.finish("timeout", reason, now)
 
     def exited(self, exit_code: int | None, now: float) -> None:
@@ -255,7 +333,7 @@ class Run:
             return
         cause = self._last_frame() or crash_headline(self.stderr_tail())
         hint = f" ({cause})" if cause else ""
-        when = self._asking() or _WHEN[self.phase]
+        when = _asking(self.patience.asked) or _WHEN[self.phase]
         self.finish("crashed", f"{self._note_exit(exit_code)} {when}{hint}", now)
 
     def closed(self, now: float) -> None:
@@ -277,10 +355,6 @@ class Run:
             return f"it was killed by {name}"
         self.details["exit_status"] = exit_code
         return f"it exited with status {exit_code}"
-
-    def _asking(self) -> str:
-        device = self.patience.device
-        return f"while it asked {clean_text(device)}" if device else ""
 
     def _last_frame(self) -> str | None:
         """Return why the child's own code gave up: the frame that it had no pipe left for.
@@ -324,9 +398,12 @@ class Run:
         elif kind == "finding":
             if len(self.findings) < MAX_FINDINGS:
                 self.findings.append(frame["finding"])
-            self.patience.touch(self.patience.device, now)
+            self.patience.go_on(now)
         elif kind == "touching":
             self.patience.touch(frame["device"], now)
+        elif kind == "asking":
+            asked = [(device, line) for device, line in frame["device"][:MAX_DEVICES]]
+            self.patience.ask(asked, now)
         elif kind == "raised":
             self.patience.due = NEVER
         elif kind == "done":
@@ -349,7 +426,7 @@ class Run:
         else:
             raise ValueError(kind)
         self.phase = "call"
-        self.patience.answered()
+        self.patience.arrived()
 
     def _take_end(self, frame: dict[str, Any], now: float) -> None:
         status, reason = frame["status"], frame.get("reason")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from time import sleep
 
+from probe_core import proc
 from probe_core.fastpath import call_c, signal
 from probe_core.isolation import NOTHING_LEFT
 from probe_core.isolation.start import discard, go_first
@@ -175,15 +176,13 @@ def _end_all(prober: int, own_group: str | None) -> int:
 
 def _kill_children() -> None:
     """Kill every process whose parent this is: also those that it has just inherited."""
-    own = str(os.getpid()).encode()
-    for name in filter(str.isdecimal, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{name}/stat", "rb") as file:
-                # The name in parentheses may hold anything; fields count from behind it.
-                if file.read().rpartition(b")")[2].split()[1] == own:
-                    os.kill(int(name), signal.SIGKILL)
-        except (OSError, IndexError):
-            continue
+    for pid in proc.processes():
+        process = proc.status(pid)
+        if process is not None and process.parent == os.getpid():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except OSError:  # it has just ended
+                continue
 
 
 def _exit_as(status: int) -> None:

@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["TICK_S", "Worker"]
+__all__ = ["INTERRUPTIONS", "PATIENCE_S", "TICK_S", "Worker", "outlast", "uninterrupted"]
 
 TICK_S = 0.1
 """Seconds after which each of the two threads looks at what the other has set.
@@ -42,6 +42,10 @@ Twice as many as a Ctrl-C key that is held down makes, 30 a second, while childr
 PATIENCE_S = 2.0
 """Seconds that the thread has to end once it was told to: four times what ending children takes."""
 
+uninterrupted: set[int] = set()
+"""Threads of ours, by the kernel's numbers, in which the host's signal handlers never run: they
+need no other thread for this."""
+
 _CALLER, _THREAD = "caller", "thread"
 
 
@@ -49,20 +53,22 @@ class Worker:
     """One piece of work, the thread that does it, and the caller's wait for that thread.
 
     `work` is called with the worker, and returns early once `stopping` is true. `start_thread`
-    starts a thread that calls its argument, or raises `RuntimeError`.
+    starts a thread that calls its argument, or raises `RuntimeError`. With `in_place` the caller's
+    thread is one of the `uninterrupted`, and does it all.
     """
 
     def __init__(
         self,
         work: Callable[[Worker], None],
         start_thread: Callable[[Callable[[], None]], None],
+        in_place: bool = False,
     ) -> None:
         self.stopping = False
         self._work = work
         self._start_thread = start_thread
         self._process = os.getpid()
         self._first: dict[str, str] = {}
-        self._inline = False
+        self._inline = in_place
         self._calls: list[Callable[[], object]] = []
         self._for_caller = _Bell()
         self._for_thread = _Bell()
@@ -78,7 +84,7 @@ class Worker:
         Returns when the work has ended, with whatever exception that, a call or a signal handler
         raised.
         """
-        _outlast(self._start_and_serve, self._finish, INTERRUPTIONS)
+        outlast(self._start_and_serve, self._finish, INTERRUPTIONS)
         if self._error is not None:
             raise self._error
 
@@ -104,6 +110,9 @@ class Worker:
             self._for_thread.wait()
 
     def _start_and_serve(self) -> None:
+        if self._inline:
+            self._do_work()
+            return
         try:
             self._start_thread(self._main)
         except RuntimeError:
@@ -185,7 +194,7 @@ class _Bell:
         self._lock.acquire(True, TICK_S)
 
 
-def _outlast(action: Callable[[], None], cleanup: Callable[[], None], times: int) -> None:
+def outlast(action: Callable[[], None], cleanup: Callable[[], None], times: int) -> None:
     """Call `action`, then `cleanup`, and `cleanup` again each time that it was interrupted.
 
     Each level handles what is raised anywhere in the levels inside it, also while those handle an
@@ -193,7 +202,7 @@ def _outlast(action: Callable[[], None], cleanup: Callable[[], None], times: int
     """
     try:
         if times:
-            _outlast(action, cleanup, times - 1)
+            outlast(action, cleanup, times - 1)
         else:
             action()
     finally:

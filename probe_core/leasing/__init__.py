@@ -38,13 +38,17 @@ class LeaseError(OSError):
 
 
 def require_locks() -> None:
-    """Raise `LeaseError` on a system without POSIX file locks: on Windows.
+    """Raise `LeaseError` on a system without POSIX file locks: on Windows, and in WebAssembly.
 
     Called before the modules that need them are imported, for fcntl is missing there.
     """
-    if os.name == "posix":
+    try:
+        import fcntl  # noqa: F401  # what the locks are made with
+    except ImportError:
+        pass
+    else:
         return
-    system = {"win32": "Windows"}.get(sys.platform, sys.platform)
+    system = {"win32": "Windows"}.get(sys.platform, f"{sys.platform} without fcntl")
     remedy = "Set CUDA_VISIBLE_DEVICES yourself, or use WSL 2."
     raise LeaseError(f"leases need Linux or macOS: this is {system}. {remedy}", variable=None)
 
@@ -161,7 +165,8 @@ def lease(
     `wait`: False to fail at once, True to wait for ever, or seconds. `runtime` is whose numbers
     count (``cuda``); `style` how devices are named to it: ``uuid``, ``index``, or ``auto``, which
     goes by what the program in `command` can read. `report` and `environ` are those of this
-    process unless given; what `environ` hides is never handed out. `command` is shown to others.
+    process unless given; what `environ` hides is never handed out. `command` stands in the lease's
+    record, while `probe leases` shows what the kernel has.
     After a wait for devices with `memory`, `measure` is called for a fresh report, once a second
     until they have it; unless given it probes again where `report` was not given. `versions` are
     versions that change what to set (``{"tinygrad": "0.12.0"}``). This process's own environment is

@@ -24,6 +24,12 @@ __all__ = [
     "spawn",
 ]
 
+# What systemd says to the process that it started, and that only the process of this number takes
+# for itself: sockets (sd_listen_fds(3)) and the watchdog (sd_watchdog_enabled(3)).
+_ADDRESSED = ("LISTEN_PID", "WATCHDOG_PID")
+_BY_PIDFD = "LISTEN_PIDFDID"
+"""The same by the number of a pidfd (since systemd 259): it is optional, and left out."""
+
 NOT_EXECUTABLE, NOT_FOUND = 126, 127
 """Exit statuses of a shell (POSIX, 2.8.2 Exit Status for Commands)."""
 
@@ -107,8 +113,9 @@ def spawn(
     Where it cannot be run, one sentence says so and the child ends with a shell's status. The
     child is not a copy of this process: copying the page tables of a Python takes a millisecond.
     """
-    if ignores_children:  # which a spawned process cannot be made to
-        return _fork(path, arguments, environ, mask)
+    addressed = _addressed(environ)
+    if ignores_children or addressed:  # which a spawned process cannot be made to, or know
+        return _fork(path, arguments, environ, mask, addressed, ignores_children)
     own = _without_coercion(environ)
     defaults = [getattr(signal, name) for name in _IGNORED_BY_PYTHON if hasattr(signal, name)]
     for file, line in ((path, list(arguments)), (_SHELL, [_SHELL, path, *arguments[1:]])):
@@ -120,15 +127,35 @@ def spawn(
     return 0
 
 
-def _fork(path: str, arguments: Sequence[str], environ: Mapping[str, str], mask: set[int]) -> int:
+def _addressed(environ: Mapping[str, str]) -> list[str]:
+    """Return the variables with which systemd addresses the process that was called.
+
+    The command takes that process's place, and has another number: it is a child of its child.
+    """
+    called = (str(os.getpid()), str(os.getppid()))
+    return [name for name in _ADDRESSED if environ.get(name) in called]
+
+
+def _fork(
+    path: str,
+    arguments: Sequence[str],
+    environ: Mapping[str, str],
+    mask: set[int],
+    addressed: Sequence[str],
+    ignores_children: bool,
+) -> int:
     pid = os.fork()
     if pid == 0:
         try:
             if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
                 signal.signal(signal.SIGINT, signal.SIG_DFL)  # not Python's: it may come now
-            signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+            if ignores_children:
+                signal.signal(signal.SIGCHLD, signal.SIG_IGN)
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-            replace(path, arguments, environ)
+            own = {**environ, **dict.fromkeys(addressed, str(os.getpid()))}
+            if "LISTEN_PID" in addressed:
+                own.pop(_BY_PIDFD, None)
+            replace(path, arguments, own)
         except CannotRun as error:
             complain(error)
         finally:

@@ -11,8 +11,9 @@ import os
 
 from probe_core.fastpath import signal
 from probe_core.leasing.execute import end_as
-from probe_core.leasing.processes import descendants, processes
+from probe_core.leasing.processes import descendants
 from probe_core.leasing.wire import ENDED, PASS_ON, STARTED, STOPPED, WAKE, leave_files, pipe
+from probe_core.proc import processes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -146,12 +147,9 @@ class Front:
         return bool(processes()) and not descendants([os.getpid()]) - {self._witness.pid}
 
     def _give_back(self) -> bool:
-        from probe_core.leasing.scope import tidy
-
         if self.count:
             self.status = self.status or self._unseen
         self.leased.put_back()
-        tidy()
         return True
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from probe_core.leasing import Lease
-from probe_core.leasing.folder import OUTER_LEASE, outer_lease_value
-from probe_core.leasing.owners import MARK, marks
+from probe_core.leasing.keys import OUTER_LEASE, outer_lease_value
 from probe_core.leasing.plan import obtain
+from probe_core.leasing.records import MARK, marks
 from probe_core.selection.candidates import candidates
 from probe_core.selection.environment import confine
 

@@ -12,8 +12,8 @@ The keeper is a subreaper, see prctl(2): whatever descends from the command stay
 what closed its files, left the session and forked twice. It ends when nothing is left, and only
 then are the devices free. If the front is killed, the keeper kills the command, as if that had
 been killed itself, and keeps the devices for what remains. If the keeper is killed, the front
-inherits everything and keeps the devices. If both are, the records in the lock files do, see
-`owners`, and the control group of the commands, where one could be made, see `scope`.
+inherits everything and keeps the devices. If both are, whatever kept the descriptor of the locks
+does; what closed it is found by its mark, see `records`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ import os
 
 from probe_core.fastpath import call_c, signal
 from probe_core.leasing.execute import NOT_EXECUTABLE, CannotRun, complain, quiet, spawn
-from probe_core.leasing.scope import enter
 from probe_core.leasing.wire import ENDED, STARTED, STOPPED, WAKE, Wire, leave_files, pipe
 
 TYPE_CHECKING = False
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from probe_core.leasing.leased import Leased
-    from probe_core.leasing.scope import Scope
     from probe_core.leasing.wire import Event
 
 __all__ = ["Program", "can_keep", "run"]
@@ -105,18 +103,14 @@ class Keeper:
         self.front = front
         self.pids: dict[int, int] = {}
         self._ends: list[Event] = []
-        self._scope: Scope | None = None
 
     def run(self, mask: set[int], ignored: bool) -> NoReturn:
         """Start the commands, wait for all that descends from them, give the devices back."""
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-        self._scope = enter(self.leased.mark)
         for number, program in enumerate(self.programs):
             pid = spawn(program.path, program.arguments, program.environ, mask, ignored)
             self.pids[pid] = number
             self.wire.send((STARTED, number, pid))
-        if self._scope:
-            self._scope.leave()
         self._leave()
         wakes = (signal.SIGCHLD, _PARENT_ENDED, WAKE)
         while self._reap():
@@ -132,7 +126,7 @@ class Keeper:
         _prctl(_PR_SET_NAME, b"probe-lease")
         _prctl(_PR_SET_PDEATHSIG, _PARENT_ENDED)
         leave_files((*self.leased.files, *self.wire.files))
-        self.leased.be_kept_by(os.getpid(), self._scope.name if self._scope else "")
+        self.leased.be_kept_by(os.getpid())
 
     def _reap(self) -> bool:
         """Reap what has ended; return whether anything is left to wait for."""
@@ -142,8 +136,6 @@ class Keeper:
             except ChildProcessError:  # the front is told of the end after the devices are free
                 self.leased.put_back()
                 self._report()
-                if self._scope:
-                    self._scope.remove()
                 return False
             if pid == 0:
                 break

@@ -1,211 +1,213 @@
-"""Which devices are leased, by whom and since when, from the lock files of a folder."""
+"""Which devices are leased, by whom and since when, from the locks and records of a folder."""
 
 from __future__ import annotations
 
 import os
 from time import monotonic, sleep
 
-from probe_core.fastpath import signal
-from probe_core.leasing import LeaseError
-from probe_core.leasing.folder import Folder, file_name
-from probe_core.leasing.locks import POLL_S, is_held
-from probe_core.leasing.owners import MARK, Owner, in_group, living_sharers, read_owners, survivors
-from probe_core.leasing.processes import descendants, marked, openers
+from probe_core.leasing.proof import Holders, Proof
+from probe_core.leasing.ranges import QUEUES, SLOT, UNITS, obstacle, slot
+from probe_core.leasing.records import COMMAND, Record, command_text, read_records, remains
+from probe_core.proc import arguments, user
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
+    from probe_core.leasing.folder import Folder
+    from probe_core.leasing.keys import Key
     from probe_core.model.document import LeaseDoc
 
+__all__ = ["leases", "obstacles", "proof_of"]
 
 _ENDING_S = 0.2
 """Seconds for which a lease that is just ending is looked at again, see `acquire`."""
+_POLL_S = 0.005
+_PCI = "/sys/bus/pci/devices"
+_MOST_SLOTS = 64
+"""Slots in a row that are told one by one: who locks more has locked all that there is."""
+_MOST_LOOKS = 1024
+"""Looks for locks of which each shows a slot at least: who locks bytes of more hides the rest."""
+UNKNOWN = "?"
+"""What stands for a device whose bytes are locked, while nobody says which it is."""
 
 
-def leases(folder: Folder) -> list[LeaseDoc]:
-    """Return one entry for each owner: device, pid, uid, since, share, command, state, kept_by.
+def leases(folder: Folder, names: Collection[str] = ()) -> list[LeaseDoc]:
+    """Return one entry for each lease and device.
 
-    ``state`` is ``running``; ``inherited`` where the owner ended and what it started keeps the
-    lease (``kept_by`` then names the processes, as far as this user may see them); ``unknown``
-    where its process cannot be seen from here (another PID namespace). ``reserve`` is the part of
-    the device's memory that is leased, in bytes; None where it is all of it, or shared as it comes.
-    A lock file that cannot be used is passed over.
+    Of each: device, pid, uid, since, share, command, state, kept_by, reserve, proven. ``state`` is
+    ``running``; ``inherited`` where the owner ended and what it started keeps the lease
+    (``kept_by`` then names the processes, as far as this user may see them); ``unknown`` where the
+    kernel shows neither from here (another PID namespace, another user's processes). ``reserve`` is
+    the part of the device's memory that is leased, in bytes; None where it is all of it, or shared
+    as it comes. ``uid`` is the kernel's: whose file the record is. ``proven`` says that pid and
+    command are the kernel's, too; else they are what that user says. What is locked and has no
+    record is told by its PCI address, or its name among `names`; else as ``?``.
     """
+    return _settled(lambda: [*_recorded(folder), *_unnamed(folder, lambda at: _all(at, names))])
+
+
+def obstacles(folder: Folder, keys: Sequence[Key]) -> list[LeaseDoc]:
+    """Return the entries of the leases that hold any of these, a part of it, or what it is of."""
+    own = {key.own for key in keys}
+    names = own | {key.whole for key in keys if key.whole is not None}
+
+    def is_in_the_way(record: Record) -> bool:
+        return not names.isdisjoint(record.devices) or not own.isdisjoint(record.wholes)
+
+    return _settled(
+        lambda: [
+            *_recorded(folder, is_in_the_way),
+            *_unnamed(folder, lambda look: _held(look, names)),
+        ]
+    )
+
+
+def _settled(look: Callable[[], list[LeaseDoc]]) -> list[LeaseDoc]:
+    """Look again while a command was killed just now: its keeper still has to notice."""
     until = monotonic() + _ENDING_S
     while True:
-        entries = _all_entries(folder)
-        # A command that was killed just now: its keeper still has to notice.
+        entries = look()
         ending = [e for e in entries if e["state"] == "inherited" and not e["kept_by"]]
         if not ending or monotonic() >= until:
             return entries
-        sleep(POLL_S)
+        sleep(_POLL_S)
 
 
-def _all_entries(folder: Folder) -> list[LeaseDoc]:
-    entries: list[LeaseDoc] = []
-    for name in folder.names():
-        try:
-            entries += _entries(folder, name)
-        except LeaseError:  # a link or a pipe that somebody put there
-            continue
-    return entries
+def _recorded(
+    folder: Folder, counts: Callable[[Record], bool] = lambda record: True
+) -> Iterator[LeaseDoc]:
+    records = [record for record in read_records(folder) if counts(record)]
+    if not records:
+        return
+    left = remains(records)
+    holders = Holders(folder)
+    for record in records:
+        if record.living or left.get(record.name):
+            proof = holders.prove(record)
+            for name in record.devices:
+                yield _entry(name, record, proof)
 
 
-def _entries(folder: Folder, name: str) -> list[LeaseDoc]:
-    handle = folder.open(name, create=False)
+def _unnamed(
+    folder: Folder, find: Callable[[int], Iterable[tuple[int, str]]]
+) -> Iterator[LeaseDoc]:
+    """Yield what is locked without a record that says so, of the slots and names that are found."""
+    look = folder.present_locks()
+    if look < 0:
+        return
     try:
-        owners = read_owners(handle)
-        if not _seems_held(handle, owners):
-            return []
+        living = [record for record in read_records(folder) if record.living]
+        named = {slot(name) for r in living for name in (*r.devices, *r.wholes)}
+        found = [(place, name) for place, name in find(look) if place not in named]
     finally:
-        os.close(handle)
-    sharers = [owner for owner in owners if owner.share]
-    if sharers:  # somebody holds the lock: where all seem to have ended, the last record stays
-        owners = living_sharers(sharers) or sharers[-1:]
-    device = _device_of(name)
-    path = os.path.realpath(f"{folder.path}/{name}")
-    return [_entry(device, owner, path) for owner in owners or [Owner()]]
+        os.close(look)
+    if found:
+        holders = Holders(folder)
+        yield from (_unnamed_entry(name, holders.prove_unnamed(at)) for at, name in found)
 
 
-def _seems_held(handle: int, owners: Sequence[Owner]) -> bool:
-    """Return whether anybody holds the lock, or anything runs under the leases of `owners`.
-
-    No lock is taken for it: a look would keep others from theirs. An owner that cannot be seen from
-    here (another PID namespace) may hold it, for all that the kernel shows.
-    """
-    held = is_held(handle)
-    if held or survivors(owners):
-        return True
-    unseen = any(owner.alive() is None for owner in owners)
-    return unseen or (held is None and any(owner.alive() for owner in owners))
+def _held(look: int, names: Collection[str]) -> Iterator[tuple[int, str]]:
+    for name in names:
+        if obstacle(look, slot(name), UNITS):
+            yield slot(name), name
 
 
-def members(owner: Owner, path: str) -> list[int]:
-    """Return the processes under a lease, but for its owner and its keeper: as far as may be seen.
-
-    Those that descend from the keeper, that have the lease's mark, are in its control group, or
-    have the lock's file open.
-    """
-    roots = [pid for pid in (owner.pid if owner.alive() else None, _keeper(owner)) if pid]
-    pids = descendants(roots) if roots else set()
-    if owner.mark:
-        pids.update(marked(MARK, [owner.mark])[owner.mark])
-    pids.update(in_group(owner))
-    if not owner.share:
-        pids.update(openers(path))
-    return sorted(pids.difference([*roots, os.getpid()]))
+def _all(look: int, names: Collection[str]) -> Iterator[tuple[int, str]]:
+    """Yield all slots of which bytes are locked, with their names as far as they are known."""
+    places = sorted(_held_slots(look))
+    if not places:
+        return
+    try:
+        addresses = [f"pci:{name}" for name in os.listdir(_PCI)]
+    except OSError:  # not Linux
+        addresses = []
+    known = {slot(name): name for name in (*addresses, *names)}
+    for place in places:
+        yield place, known.get(place, UNKNOWN)
 
 
-def _keeper(owner: Owner) -> int | None:
-    return owner.keeper if owner.keeper_alive() else None
+def _held_slots(look: int) -> Iterator[int]:
+    """Yield each slot of which bytes are locked once, however many locks lie in it."""
+    remaining = [(0, QUEUES)]
+    for _ in range(_MOST_LOOKS):
+        if not remaining:
+            return
+        begin, end = remaining.pop()
+        found = obstacle(look, begin, end - begin)
+        if found is None:
+            continue
+        first = max(begin, found[0]) // SLOT
+        last = (min(end, found[1]) - 1) // SLOT
+        for number in range(first, min(last, first + _MOST_SLOTS) + 1):
+            if obstacle(look, number * SLOT, UNITS):  # more than a claim
+                yield number * SLOT
+        rest = (begin, first * SLOT), ((last + 1) * SLOT, end)
+        remaining += [(start, stop) for start, stop in rest if start < stop]
 
 
-def _entry(device: str, owner: Owner, path: str) -> LeaseDoc:
-    state = {True: "running", False: "inherited", None: "unknown"}[owner.alive()]
+def _entry(name: str, record: Record, proof: Proof) -> LeaseDoc:
+    """Return what is known of a lease: its state and command as the kernel has them, if it does."""
+    if record.alive() and record.pid in proof.below:
+        return _document(name, record, "running", is_proven=True)
+    if record.alive() and not proof.below and user(record.pid or 0) == record.uid:
+        return _document(name, record, "running", is_proven=False)
+    # What a record says of a process that holds nothing is no evidence.
+    is_known = record.alive() is not None and proof.below
+    state = "inherited" if is_known else "unknown"
+    return _document(name, record, state, is_proven=False, kept_by=sorted(proof.members))
+
+
+def _document(
+    name: str, record: Record, state: str, *, is_proven: bool, kept_by: Sequence[int] = ()
+) -> LeaseDoc:
     return {
-        "device": device,
+        "device": name,
         "state": state,
-        "pid": owner.pid,
-        "uid": owner.uid,
-        "since": owner.since,
-        "share": owner.share,
-        "command": owner.command,
-        "kept_by": members(owner, path) if state == "inherited" else [],
-        "reserve": owner.reserve,
+        "pid": record.pid,
+        "uid": record.uid,
+        "since": record.since,
+        "share": record.share,
+        "command": _command(record) if is_proven else record.command,
+        "kept_by": list(kept_by),
+        "reserve": record.reserve,
+        "proven": is_proven,
     }
 
 
-def owner_of(entry: LeaseDoc, folder: Folder) -> Owner | None:
-    """Return the record of an entry, as it is now; None where the lease has ended."""
-    try:
-        handle = folder.open(file_name(entry["device"]), create=False)
-    except LeaseError:
-        return None
-    try:
-        owners = read_owners(handle)
-    finally:
-        os.close(handle)
-    return next((owner for owner in owners if owner.pid == entry["pid"]), None)
+def _unnamed_entry(name: str, proof: Proof) -> LeaseDoc:
+    record = Record()
+    record.pid = min(proof.below, default=None)
+    record.uid = None if record.pid is None else user(record.pid)
+    state = "running" if proof.below else "unknown"
+    return _document(name, record, state, is_proven=bool(proof.below))
 
 
-def _device_of(name: str) -> str:
-    """Return the device's id of a lock file's name, the reverse of `folder.file_name`."""
-    head, *parts = name.removesuffix(".lock").split("%")
-    for part in parts:
-        try:
-            head += chr(int(part[:2], 16)) + part[2:]
-        except ValueError:
-            head += "%" + part
-    return head
+def _command(record: Record) -> str:
+    """Return the owner's command where the kernel confirms it, else what the kernel has."""
+    words = arguments(record.pid) if record.pid is not None else []
+    text = command_text([os.fsdecode(word) for word in words], limit=_ARGUMENTS)
+    written = record.command
+    is_cut = written.endswith("...") and written[:-3] in text
+    return written if written and (is_cut or text.endswith(written)) else text[:COMMAND] or written
 
 
-# Ends what keeps devices leased: every process under a lease, its keeper last.
-
-_GRACE_S = 3.0
-"""Seconds between asking processes to end and killing them: time to write a checkpoint's last
-block, no time for a whole one (a judgement)."""
-_DEATH_S = 2.0
-"""Seconds that killed processes have to be gone; one stuck in the kernel never is."""
-_LOOK_S = 0.02
+_ARGUMENTS = 1 << 16
+"""Characters of arguments that are compared: more than what is read of them takes when escaped."""
 
 
-def of(entries: Sequence[LeaseDoc], which: str) -> list[LeaseDoc]:
-    """Return the entries that `which` names: ``all``, devices, or processes of owners.
-
-    An empty text names those whose owner has ended and left something running.
-    """
-    if not which:
-        return [entry for entry in entries if entry["state"] == "inherited"]
-    names = {name.strip() for name in which.split(",")}
-    return [
-        entry
-        for entry in entries
-        if "all" in names or entry["device"] in names or str(entry["pid"]) in names
-    ]
-
-
-def end(folder: Folder, entries: Sequence[LeaseDoc]) -> list[LeaseDoc]:
-    """End the processes under these leases; return the leases that are left.
-
-    They are signalled with SIGTERM, and killed when three seconds have passed. The keepers are not
-    signalled: they end, and free the devices, when nothing is left.
-    """
-    for number, seconds in ((signal.SIGTERM, _GRACE_S), (signal.SIGKILL, _DEATH_S)):
-        until = monotonic() + seconds
-        signalled: set[int] = set()
-        while remaining := _remaining(folder, entries):
-            if monotonic() >= until:
-                break
-            for entry in remaining:
-                signalled |= _signal_all(folder, entry, number, signalled)
-            sleep(_LOOK_S)
-    return _remaining(folder, entries)
-
-
-def _remaining(folder: Folder, entries: Sequence[LeaseDoc]) -> list[LeaseDoc]:
-    own = [(entry["device"], entry["pid"], entry["since"]) for entry in entries]
-    return [e for e in leases(folder) if (e["device"], e["pid"], e["since"]) in own]
-
-
-def _signal_all(
-    folder: Folder, entry: LeaseDoc, number: int, signalled: Collection[int]
-) -> set[int]:
-    """Signal the processes under a lease that were not yet, the newest among them; return them.
-
-    A lease that a program took for itself has no keeper: the program is signalled then.
-    """
-    owner = owner_of(entry, folder)
-    if owner is None:
-        return set()
-    path = os.path.realpath(f"{folder.path}/{file_name(entry['device'])}")
-    pids = set(members(owner, path)) - {owner.keeper or 0}
-    if owner.pid is not None and owner.alive() and not owner.keeper_alive():
-        pids.add(owner.pid)
-    pids.difference_update(signalled)
-    for pid in pids:
-        try:
-            os.kill(pid, number)
-        except OSError:  # it has just ended, or is another user's
-            continue
-    return pids
+def proof_of(folder: Folder, entry: LeaseDoc) -> Proof:
+    """Return what is proven of an entry's lease, as it is now."""
+    holders = Holders(folder)
+    for record in read_records(folder):
+        # Whose file it is, too: another user can copy all that it says.
+        is_it = (record.uid, record.pid, record.since) == (
+            entry["uid"],
+            entry["pid"],
+            entry["since"],
+        )
+        if is_it and entry["device"] in record.devices:
+            return holders.prove(record)
+    if entry["since"] is None:
+        return holders.prove_unnamed(slot(entry["device"]))
+    return Proof((), (), {})

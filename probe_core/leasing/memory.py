@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 from time import monotonic
 
-from probe_core.leasing.folder import stable_name
-from probe_core.leasing.processes import processes
+from probe_core.leasing.keys import stable_name
+from probe_core.model.ids import pci_class
+from probe_core.proc import openers, program
 from probe_core.selection.candidates import free_memory, report_document
 
 TYPE_CHECKING = False
@@ -106,8 +107,8 @@ def is_used(device: DeviceDoc) -> bool:
     # Shared memory is the system's: who uses it says nothing of the device.
     if memory["kind"] in ("unified", "shared"):
         return False
-    pci_class = (device["pci"] or {}).get("class", "")
-    has_display = device["vendor"] != "nvidia" or not pci_class.startswith(_WITHOUT_DISPLAY)
+    base = pci_class(device) or ""
+    has_display = device["vendor"] != "nvidia" or not base.startswith(_WITHOUT_DISPLAY)
     if device.get("processes") and not has_display:
         return True
     if total is None or free is None:
@@ -211,11 +212,11 @@ def _holders(device: DeviceDoc, root: str) -> str:
     count = device.get("processes")
     if count == 0:
         return ""
-    openers = _openers(device, root)
-    named = [f"{name} ({pid})" for pid, name in openers if name not in _IGNORED]
+    found = _openers(device, root)
+    named = [f"{name} ({pid})" for pid, name in found if name not in _IGNORED]
     if not named:
         # Others may not be seen from here (another container), but these are counted as well.
-        others = (count or 0) - sum(name in _COUNTED for _, name in openers)
+        others = (count or 0) - sum(name in _COUNTED for _, name in found)
         return f"{others} process{'es' * (others != 1)}" if others > 0 else ""
     shown = ", ".join(named[:_SHOWN])
     unlisted = max(count or 0, len(named)) - min(len(named), _SHOWN)
@@ -227,11 +228,7 @@ def _openers(device: DeviceDoc, root: str) -> list[tuple[int, str]]:
     nodes = _nodes(device, root)
     if not nodes:
         return []
-    return [
-        (pid, _name(root, pid))
-        for pid in processes(root)
-        if nodes.intersection(_open_files(root, pid))
-    ]
+    return [(pid, _name(root, pid)) for pid in openers(nodes, root)]
 
 
 def _nodes(device: DeviceDoc, root: str) -> frozenset[str]:
@@ -264,20 +261,6 @@ def _names(folder: str) -> Sequence[str]:
         return ()
 
 
-def _open_files(root: str, pid: int) -> list[str]:
-    files = []
-    for number in _names(f"{root}/proc/{pid}/fd"):
-        try:
-            files.append(os.readlink(f"{root}/proc/{pid}/fd/{number}"))
-        except OSError:  # just closed
-            continue
-    return files
-
-
 def _name(root: str, pid: int) -> str:
-    try:
-        with open(f"{root}/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
-            text = file.read(64).strip()
-    except OSError:
-        return "?"
+    text = program(pid, root) or "?"
     return "".join(char if char.isprintable() else "?" for char in text)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from time import monotonic
 
 from probe_core.leasing.acquire import Acquisition, Terms
-from probe_core.leasing.folder import OUTER_LEASE, file_name, lease_folder
+from probe_core.leasing.folder import lease_folder
+from probe_core.leasing.keys import OUTER_LEASE
 from probe_core.leasing.memory import Room, wait_for_room
-from probe_core.leasing.owners import living_sharers
 from probe_core.selection import SelectionError
-from probe_core.selection.candidates import candidates, free_memory, load
+from probe_core.selection.candidates import candidates, load
 from probe_core.selection.choose import choose
 from probe_core.selection.refusals import Refusals
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from probe_core.leasing.folder import Folder
     from probe_core.leasing.leased import Leased
     from probe_core.leasing.memory import Measure
-    from probe_core.leasing.owners import Owner
     from probe_core.model.document import DeviceDoc, LeaseDoc, ReportDoc
 
 
@@ -236,7 +235,7 @@ def obtain(
     deadline = None if wait is None else monotonic() + wait
     ranked, count = plan(document, request, waiting=wait != 0)
     folder = lease_folder(environ)
-    acquisition = None
+    acquisition = leased = None
     try:
         folder.guard()
         depths = _depths(environ, folder)
@@ -254,16 +253,18 @@ def obtain(
             leased = acquisition.wait(room.only(pick), deadline, count)
         if leased is None:
             raise not_free(document, request, acquisition, room, wait)
+        if request.selector is None:
+            visible = candidates(document, request.runtime).visible
+            places = {device["id"]: place for place, device in enumerate(visible)}
+            leased.devices.sort(key=lambda device: places[device["id"]])
     except BaseException:
+        if leased is not None:
+            leased.put_back()
         folder.close()
         raise
     finally:
         if acquisition is not None:
             acquisition.close()
-    if request.selector is None:
-        visible = candidates(document, request.runtime).visible
-        places = {device["id"]: place for place, device in enumerate(visible)}
-        leased.devices.sort(key=lambda device: places[device["id"]])
     return leased, room.occupied, depths
 
 
@@ -288,30 +289,11 @@ def _chooser(
     return by_load(count, ranked)
 
 
-# Whether a device's sharers leave room for another: those who reserve memory share out its sum.
-
-
 def capacity(device: DeviceDoc) -> int:
     """Return the bytes of a device that can be reserved in all; 0 where its memory is unknown."""
     memory = device["memory"]
     amounts = [amount for amount in (memory["total"], memory["usable"]) if amount is not None]
     return max(amounts, default=0)
-
-
-def shares_with(device: DeviceDoc, owners: Sequence[Owner], terms: Terms) -> bool:
-    """Return whether the owners of a device let a request that shares it on these terms in too.
-
-    Who reserves a part and who takes what it gets do not mix: the second could use up the part.
-    """
-    living = living_sharers(owners)
-    if terms.reserve is None:
-        return all(owner.reserve is None for owner in living)
-    if any(owner.reserve is None for owner in living):
-        return False
-    if not living:  # what else is on the device is no reserver's, and will not go away for one
-        return terms.reserve <= (free_memory(device) or 0)
-    reserved = sum(owner.reserve or 0 for owner in living)
-    return reserved + terms.reserve <= capacity(device)
 
 
 # Why devices that exist are not free: who leases or occupies them, and what would work instead.
@@ -325,15 +307,10 @@ def not_free(
     wait: float | None,
 ) -> Exception:
     """Return the error of a request that was not met, with everything that was in its way."""
-    from probe_core.leasing.listing import leases
+    from probe_core.leasing.listing import obstacles as find_obstacles
 
-    if acquisition.unusable and not _others_would_do(request, acquisition):
-        return next(iter(acquisition.unusable.values()))
     keys = [key for _, key in acquisition.keys]
-    names = {name for key in keys for name in (key.own, key.whole)}
-    obstacles = [
-        entry for entry in leases(acquisition.folder) if file_name(entry["device"]) in names
-    ]
+    obstacles = find_obstacles(acquisition.folder, keys)
     refusals = Refusals(str(request), candidates(document, request.runtime))
     waited = f" after {wait:g} s" if wait else ""
     if room.occupied and not obstacles:
@@ -355,16 +332,6 @@ def not_free(
     )
 
 
-def _others_would_do(request: Request, acquisition: Acquisition) -> bool:
-    """Return whether the devices whose lock files are sound would have been enough."""
-    sound = [
-        key
-        for _, key in acquisition.keys
-        if key.own not in acquisition.unusable and key.whole not in acquisition.unusable
-    ]
-    return request.selector is None and len(sound) >= (request.count or 1)
-
-
 def _occupied(refusals: Refusals, occupied: Mapping[str, str], waited: str) -> SelectionError:
     listed = "; ".join(f"{name}: {text}" for name, text in occupied.items())
     return refusals.error(
@@ -380,11 +347,15 @@ def _owners(obstacles: Collection[LeaseDoc]) -> str:
 
 
 def _owner(entry: LeaseDoc) -> str:
-    listed = f"{entry['device']} by process {entry['pid'] or '?'} ({entry['command'] or '?'})"
+    said = "" if entry["proven"] or not entry["command"] else ", as its record says"
+    command = f"{entry['command'] or '?'}{said}"
+    listed = f"{entry['device']} by process {entry['pid'] or '?'} ({command})"
     if not entry["kept_by"]:
         return listed
     pids = ", ".join(str(pid) for pid in entry["kept_by"])
-    return f"{listed}, which has ended and left running {pids}"
+    if entry["state"] == "inherited":
+        return f"{listed}, which has ended and left running {pids}"
+    return f"{listed}, here seen as {pids}"  # of another PID namespace
 
 
 def _alternatives(request: Request, obstacles: Sequence[LeaseDoc], total: int) -> str:

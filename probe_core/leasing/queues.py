@@ -1,191 +1,164 @@
 """The order of those who wait, which a dead or stopped one cannot hold up.
 
-Everybody who waits has a file of its own, named by its queue and the time of its arrival, locked
-while it lives and renewed at each look. It watches the nearest one ahead alone. Who needs several
-devices at the head of a queue claims those that are free already, so that it is not passed over
-for ever; the earliest claim alone counts, so that two never claim what the other one needs.
+Everybody who waits holds a byte of its queue's slot, the next behind all that are held, and lets a
+second one beat: locked and unlocked in turn. A dead waiter's byte is free, a stopped one's beats no
+more. Who needs several devices at the head of a queue claims those that are free already, so that
+it is not passed over for ever; one claims at a time, so that two never claim what the other needs.
 """
 
 from __future__ import annotations
 
-import os
-from time import sleep, time_ns
+from time import monotonic
 
-from probe_core.fastpath import call_c
-from probe_core.leasing import LeaseError
-from probe_core.leasing.locks import CLAIM, drop, renew, stale, try_take
+from probe_core.leasing.ranges import (
+    CLAIMED,
+    QUEUES,
+    SLOT,
+    Pulse,
+    locked,
+    obstacle,
+    slot,
+    try_lock,
+    unlock,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection
 
-    from probe_core.leasing.folder import Folder
+__all__ = ["PAUSE_S", "Claims", "Place"]
 
-__all__ = ["Place", "claimed"]
+PAUSE_S = 0.02
+"""Seconds between two looks of who is not first (a judgement)."""
+STALE_S = 1.0
+"""Seconds without a beat after which a waiter counts as stopped. On a busy machine one may be late
+by a few turns, and then loses its place, nothing else."""
+CLAIM_STALE_S = 0.25
+"""The same for a claim, which keeps those from a device who do not wait at all."""
+_BEAT_S = 0.05
+"""Seconds between two beats: more than `PAUSE_S`, so that no look misses one."""
+_MOST_AHEAD = 1024
+"""Places ahead that are watched, the nearest: beyond, somebody holds them who is no waiter."""
+_CLAIM = "the claim"
+"""Names the slot whose first byte is locked by who may claim."""
 
-_CLAIM_BYTES = 65536
-_RENEW_S = 0.1
-"""Seconds between two renewals of a place, see `locks.STALE_S`."""
-_POLL_S = 0.02
-"""Seconds between two looks where the kernel does not tell that the one ahead has gone."""
-_EVENTS = 4096
-"""Bytes of events that are read: many more than one file can have (inotify(7))."""
-_IN_CLOSE_WRITE, _IN_NONBLOCK_CLOEXEC = 0x8, 0o2004000  # sys/inotify.h
-_FRESH_S = 0.05
-"""Seconds between making a place and locking it, at most: until then nobody takes it for dead."""
+
+class Beat:
+    """A byte that its owner locks and unlocks in turn."""
+
+    __slots__ = ("_byte", "_due", "_handle", "_is_locked")
+
+    def __init__(self, handle: int, byte: int) -> None:
+        self._handle = handle
+        self._byte = byte
+        self._is_locked = False
+        self._due = 0.0
+
+    def renew(self) -> None:
+        """Show that the owner lives, if it is time to."""
+        now = monotonic()
+        if now < self._due:
+            return
+        self._due = now + _BEAT_S
+        if self._is_locked:
+            unlock(self._handle, self._byte, 1)
+        else:
+            try_lock(self._handle, self._byte, 1)
+        self._is_locked = not self._is_locked
 
 
 class Place:
-    """A place in a queue: behind those who came before and still wait."""
+    """A place in a queue: behind those who came before and still wait.
 
-    __slots__ = (
-        "_ahead",
-        "_bell",
-        "_claim",
-        "_folder",
-        "_handle",
-        "_name",
-        "_queue",
-        "_watched",
-    )
+    It is left when its open file of locks is unlocked or closed.
+    """
 
-    def __init__(self, folder: Folder, queue: str) -> None:
-        self._folder = folder
-        self._queue = f".queue-{queue}-"
-        self._name = f"{self._queue}{time_ns():020d}-{os.getpid()}"
-        self._handle = folder.open(self._name)
-        self._claim = -1
-        self._watched = -1
-        self._bell = -1
-        try_take(self._handle)
-        names = sorted(os.listdir(folder.fd))
-        self._ahead = [n for n in names if n.startswith(self._queue) and n < self._name]
+    __slots__ = ("_ahead", "_beat", "_handle", "_pulses", "_start")
 
-    @property
-    def arrival(self) -> str:
-        """What orders places of all queues."""
-        return self._name.removeprefix(self._queue)
+    def __init__(self, handle: int, queue: str) -> None:
+        self._handle = handle
+        self._start = QUEUES + slot(queue)
+        self._ahead = self._waiting()
+        number = self._ahead[-1] + 1 if self._ahead else 0
+        while 2 * number + 1 < SLOT and not try_lock(handle, self._start + 2 * number, 1):
+            self._ahead.append(number)
+            number += 1
+        # Where somebody has locked the slot to its end nobody has a place, and all go on.
+        has_place = 2 * number + 1 < SLOT
+        self._beat = Beat(handle, self._start + 2 * number + 1) if has_place else None
+        self._pulses: dict[int, Pulse] = {}
+
+    def _waiting(self) -> list[int]:
+        """Return the places that are held, in order: the last ones, where there are many."""
+        held: list[int] = []
+        for begin, end in reversed(list(locked(self._handle, self._start, SLOT))):
+            places = range((begin - self._start + 1) // 2, (end - self._start + 1) // 2)
+            held = [*places[-_MOST_AHEAD:], *held]
+        return held[-_MOST_AHEAD:]
 
     def first(self) -> bool:
-        """Renew the place; return whether nobody is ahead who lives and is not stopped."""
-        renew(self._handle)
-        try_take(self._handle)
+        """Renew the place; return whether nobody is ahead who lives and is not stopped.
+
+        The nearest is watched alone, for it is all that most have to wait for; with the first that
+        does not beat all others are, so that many who are stopped cost no more than two.
+        """
+        if self._beat is not None:
+            self._beat.renew()
         while self._ahead:
-            if self._watched < 0:
-                self._watched = _opened(self._folder, self._ahead[-1])
-                self._bell = _bell(self._watched)
-            if self._watched >= 0 and self._waits(self._watched):
+            if len(self._pulses) > 1:
+                waits = [number for number in self._ahead if self._waits(number)]
+                self._ahead = waits
+                return not waits
+            nearest = self._ahead[-1]
+            if self._waits(nearest):
                 return False
-            self._forget(self._ahead.pop())
+            is_stopped = self._is_held(self._ahead.pop())
+            watched = self._ahead if is_stopped else self._ahead[-1:]
+            self._pulses = {number: self._pulse_of(number) for number in watched}
         return True
 
-    def pause(self, remaining: float | None) -> None:
-        """Sleep until the one ahead may have gone, at most `remaining` seconds."""
-        if self._bell < 0:
-            sleep(_POLL_S if remaining is None else min(_POLL_S, remaining))
-            return
-        import select
+    def _waits(self, number: int) -> bool:
+        if number not in self._pulses:
+            self._pulses[number] = self._pulse_of(number)
+        return self._is_held(number) and self._pulses[number].beats(STALE_S)
 
-        poller = select.poll()
-        poller.register(self._bell, select.POLLIN)
-        if poller.poll(1000 * (_RENEW_S if remaining is None else min(_RENEW_S, remaining))):
-            os.read(self._bell, _EVENTS)
+    def _pulse_of(self, number: int) -> Pulse:
+        return Pulse(self._handle, self._start + 2 * number + 1)
 
-    def _waits(self, handle: int) -> bool:
-        status = os.fstat(handle)
-        changed = status.st_mtime
-        if status.st_nlink == 0 or stale(changed):  # it left the queue, or is stopped
+    def _is_held(self, number: int) -> bool:
+        return obstacle(self._handle, self._start + 2 * number, 1) is not None
+
+
+class Claims:
+    """What those who wait for several devices claim, as one open file of locks sees it."""
+
+    __slots__ = ("_beat", "_claimed", "_handle", "_pulse", "_start")
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+        self._start = QUEUES + slot(_CLAIM)
+        self._claimed: frozenset[str] = frozenset()
+        self._pulse: Pulse | None = None
+        self._beat: Beat | None = None
+
+    def hold(self, name: str) -> bool:
+        """Return whether another one, that is not stopped, claims the device of a name."""
+        if obstacle(self._handle, slot(name) + CLAIMED, 1) is None:
             return False
-        if try_take(handle):
-            drop(handle)  # just made, and not yet locked by its own process
-            return not stale(changed, _FRESH_S)
-        return True
+        if self._pulse is None:
+            self._pulse = Pulse(self._handle, self._start + 1)
+        return self._pulse.beats(CLAIM_STALE_S)
 
-    def _forget(self, name: str) -> None:
-        if self._watched < 0:
-            return
-        # A file that could be locked is of a dead waiter, and nobody else's to keep.
-        if try_take(self._watched):
-            _remove(self._folder, name)
-        self._unwatch()
-
-    def _unwatch(self) -> None:
-        for handle in (self._watched, self._bell):
-            if handle >= 0:
-                os.close(handle)
-        self._watched = self._bell = -1
-
-    def claim(self, names: Iterable[str]) -> None:
-        """Claim the devices with these lock files, in place of those claimed before."""
-        text = "\n".join(sorted(names)).encode("utf-8", "surrogatepass")
-        try:
-            if self._claim < 0:
-                self._claim = self._folder.open(CLAIM + self.arrival)
-            if os.pread(self._claim, _CLAIM_BYTES, 0) != text:
-                os.ftruncate(self._claim, 0)
-                os.pwrite(self._claim, text, 0)
-        except (LeaseError, OSError):
-            return
-        renew(self._claim)
-
-    def leave(self) -> None:
-        """Leave the queue. Can be called once."""
-        for handle, name in ((self._claim, CLAIM + self.arrival), (self._handle, self._name)):
-            if handle >= 0:
-                _remove(self._folder, name)
-                os.close(handle)
-        self._unwatch()
-
-
-def _bell(handle: int) -> int:
-    """Return a file that becomes readable when a process closes the watched one, also by its end.
-
-    -1 where the kernel has none: beyond fs.inotify.max_user_instances, or on another system.
-    """
-    bell = call_c("inotify_init1", _IN_NONBLOCK_CLOEXEC) if handle >= 0 else -1
-    if bell < 0:
-        return -1
-    path = f"/proc/self/fd/{handle}".encode()
-    if call_c("inotify_add_watch", bell, path, _IN_CLOSE_WRITE) < 0:
-        os.close(bell)
-        return -1
-    return bell
-
-
-def claimed(folder: Folder, before: str | None = None) -> frozenset[str]:
-    """Return the lock files that the earliest claim names; none if it is not before `before`."""
-    for name in sorted(os.listdir(folder.fd)):
-        if not name.startswith(CLAIM):
-            continue
-        if before is not None and name >= CLAIM + before:
-            break
-        try:
-            status = os.stat(name, dir_fd=folder.fd, follow_symlinks=False)
-        except OSError:  # just left
-            continue
-        if stale(status.st_mtime):
-            _remove(folder, name)
-            continue
-        handle = _opened(folder, name)
-        if handle >= 0:
-            try:
-                text = os.pread(handle, _CLAIM_BYTES, 0)
-            finally:
-                os.close(handle)
-            return frozenset(text.decode("utf-8", "replace").splitlines())
-    return frozenset()
-
-
-def _opened(folder: Folder, name: str) -> int:
-    """Return the open file of that name; -1 where there is none, or no plain one."""
-    try:
-        return folder.open(name, create=False)
-    except LeaseError:
-        return -1
-
-
-def _remove(folder: Folder, name: str) -> None:
-    try:
-        os.unlink(name, dir_fd=folder.fd)
-    except OSError:  # another user's in a shared folder, or gone
-        pass
+    def make(self, names: Collection[str]) -> None:
+        """Claim the devices of these names, in place of those claimed before; or nothing."""
+        if self._beat is None:
+            if not try_lock(self._handle, self._start, 1):
+                return
+            self._beat = Beat(self._handle, self._start + 1)
+        self._beat.renew()
+        wanted = frozenset(names)
+        for name in self._claimed - wanted:
+            unlock(self._handle, slot(name) + CLAIMED, 1)
+        for name in wanted - self._claimed:
+            try_lock(self._handle, slot(name) + CLAIMED, 1)
+        self._claimed = wanted

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Trust", "allowed", "applies", "untrusted"]
 
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+_NO_NAMES = frozenset({"", ".", ".."})
+
 MAX_ENTRIES = 20_000
 """Entries of one package. A judgement: torch, the largest that people install, has 15,000. What has
 more is refused, because nobody looked at the rest."""
@@ -33,17 +36,20 @@ def untrusted(files: Iterable[str]) -> str | None:
 class Trust:
     """Says what root may use. Every path is looked at once, however many packages share it.
 
-    A file: owner and mode of it, of all folders above it and of all links on the way. A folder: the
-    same, and of everything in it, whatever its name: a package can run any of its files, and Python
-    itself runs what lies in ``__pycache__``.
+    A file: owner and mode of it, of all folders above it and of all links on the way, with the
+    folders above where those lead. A folder: the same, and of everything in it, whatever its name:
+    a package can run any of its files, and Python itself runs what lies in ``__pycache__``. A link
+    on the way is no part of the package: only a link in it has its target looked into.
     """
 
-    __slots__ = ("_bytecode", "_folders", "_trees", "_verdicts")
+    __slots__ = ("_bytecode", "_folders", "_links", "_names", "_trees", "_verdicts")
 
     def __init__(self) -> None:
-        self._bytecode: dict[str, dict[str, list[str]]] = {}
+        self._bytecode: dict[str, dict[str, list[str]] | str] = {}
+        self._names: dict[str, frozenset[str] | None] = {}
         self._verdicts: dict[str, str | None] = {}
         self._folders: set[str] = set()
+        self._links: set[str] = set()
         self._trees: dict[str, str | None] = {}
 
     def reason(self, files: Iterable[str]) -> str | None:
@@ -51,43 +57,86 @@ class Trust:
         if not applies():
             return None
         for path in files:
-            if problem := self._with_tree(os.path.abspath(path)):
+            # Most lie in a folder that was looked at: that path is a whole one already.
+            folder, _, name = path.rpartition("/")
+            whole = folder in self._folders and name not in _NO_NAMES
+            if problem := self._with_tree(path if whole else os.path.abspath(path)):
                 return f"running as root, and {problem}"
         return None
+
+    def above(self, path: str) -> str | None:
+        """Return why others could replace `path`, or put a file into it; None where they cannot."""
+        path = os.path.abspath(path)
+        while not os.path.lexists(path):  # who owns the folder above can make it
+            path = os.path.dirname(path)
+        if problem := self._chain(path):
+            return problem
+        return _addable(path, os.stat(path))
+
+    def present(self, folder: str, names: Iterable[str]) -> list[str]:
+        """Return the paths of those names that are in a folder.
+
+        It is listed once: hundreds of modules may lie side by side in a site folder.
+        """
+        if folder not in self._names:
+            try:
+                self._names[folder] = frozenset(os.listdir(folder))
+            except OSError:  # that of a zip archive, or one that may be entered and not listed
+                self._names[folder] = None
+        listed = self._names[folder]
+        if listed is not None:
+            return [f"{folder}/{name}" for name in names if name in listed]
+        return [path for path in (f"{folder}/{name}" for name in names) if os.path.lexists(path)]
 
     def bytecode(self, folder: str, module: str) -> list[str]:
         """Return the files of a folder's ``__pycache__`` that an import of `module` may run.
 
-        Each is listed once: hundreds of modules may lie side by side in a site folder.
+        Where others may put files there, it is the folder itself, which is refused then.
         """
         cache = f"{folder}/__pycache__"
         if cache not in self._bytecode:
-            try:
-                names = os.listdir(cache)
-            except (FileNotFoundError, NotADirectoryError):  # most have none
-                names = []
-            except OSError:  # it is checked in place of its files, and refused
-                return [cache]
-            listed = self._bytecode[cache] = {}
-            for name in names:
-                # Python writes it under a longer name first: what is not whole is not run.
-                if name.endswith(".pyc"):
-                    listed.setdefault(name.partition(".")[0], []).append(f"{cache}/{name}")
-        return self._bytecode[cache].get(module, [])
+            self._bytecode[cache] = self._bytecode_in(folder, cache)
+        listed = self._bytecode[cache]
+        return [listed] if isinstance(listed, str) else listed.get(module, [])
+
+    def _bytecode_in(self, folder: str, cache: str) -> dict[str, list[str]] | str:
+        """Return each module's files, or the folder that is to be checked in their place."""
+        # Whoever may add to one of them can put bytecode there at any moment, also into an empty
+        # one: the folder is refused then.
+        for place in (cache, folder):
+            if os.path.isdir(place) and self.above(place):
+                return place
+        try:
+            names = os.listdir(cache)
+        except (FileNotFoundError, NotADirectoryError):  # most have none
+            return {}
+        except OSError:
+            return cache
+        listed: dict[str, list[str]] = {}
+        for name in names:
+            # Python writes it under a longer name first: what is not whole is not run.
+            if name.endswith(".pyc"):
+                listed.setdefault(name.partition(".")[0], []).append(f"{cache}/{name}")
+        return listed
 
     def _with_tree(self, path: str) -> str | None:
-        # A link's own folder is looked into where it leads, see `_target`.
-        return self._chain(path) or (self._tree(path) if path in self._folders else None)
+        if problem := self._chain(path):
+            return problem
+        if path in self._folders:
+            return self._tree(path)
+        real = os.path.realpath(path) if path in self._links else path
+        return self._tree(real) if real != path and os.path.isdir(real) else None
 
     def _chain(self, path: str) -> str | None:
         """Check `path`, where its links lead, and the folders above both, up to the root."""
-        if path not in self._verdicts:
-            self._verdicts[path] = None  # a link that leads to itself ends here
-            above = os.path.dirname(path)
-            self._verdicts[path] = self._own(path) or (
-                self._chain(above) if above != path else None
-            )
-        return self._verdicts[path]
+        verdicts = self._verdicts
+        if path not in verdicts:
+            verdicts[path] = None  # a link that leads to itself ends here
+            above = path.rpartition("/")[0] or "/"
+            known = verdicts[above] if above in verdicts else self._chain(above)
+            # The folder nearest to the root: what is wrong with it is so for all that lies below.
+            verdicts[path] = known or self._own(path)
+        return verdicts[path]
 
     def _own(self, path: str) -> str | None:
         try:
@@ -96,8 +145,12 @@ class Trust:
             return None
         except OSError as error:
             return f"{path} cannot be checked: {error.strerror}"
+        if _is_roots_file(status):
+            return None
         if stat.S_ISDIR(status.st_mode):
             self._folders.add(path)
+        elif stat.S_ISLNK(status.st_mode):
+            self._links.add(path)
         return _open_to_others(path, status) or self._target(path, status)
 
     def _target(self, path: str, status: os.stat_result) -> str | None:
@@ -107,9 +160,11 @@ class Trust:
             hop = os.path.join(os.path.dirname(path), os.readlink(path))
         except OSError as error:
             return f"{path} cannot be checked: {error.strerror}"
-        # Each hop may be a link again, which somebody else could turn to another place.
         hop = os.path.normpath(hop)
-        return self._chain(hop) or self._with_tree(os.path.realpath(path))
+        if not os.path.lexists(hop):
+            return self.above(hop)
+        # Each hop may be a link again, which somebody else could turn to another place.
+        return self._chain(hop)
 
     def _tree(self, folder: str) -> str | None:
         """Check everything below a folder."""
@@ -119,6 +174,11 @@ class Trust:
         return self._trees[folder]
 
     def _below(self, top: str) -> str | None:
+        try:
+            if problem := _addable(top, os.stat(top)):
+                return problem
+        except FileNotFoundError:
+            return None
         folders, count = [top], 0
         while folders:
             try:
@@ -147,16 +207,29 @@ class Trust:
             return None
         except OSError as error:
             return f"{entry.path} cannot be checked: {error.strerror}"
+        if _is_roots_file(status):
+            return None
         if entry.is_dir(follow_symlinks=False):
             folders.append(entry.path)
-            # Into a sticky folder everybody may put a module, or bytecode for one.
-            if status.st_mode & stat.S_IWOTH:
-                return f"{entry.path} is writable by everyone"
-        return _open_to_others(entry.path, status) or self._target(entry.path, status)
+            if problem := _addable(entry.path, status):
+                return problem
+        problem = _open_to_others(entry.path, status) or self._target(entry.path, status)
+        if problem or not stat.S_ISLNK(status.st_mode):
+            return problem
+        real = os.path.realpath(entry.path)
+        return self._with_tree(real) if os.path.lexists(real) else None
+
+
+def _is_roots_file(status: os.stat_result) -> bool:
+    """Return whether it is a plain file that nobody but root can write: what most entries are."""
+    mode = status.st_mode
+    return status.st_uid == 0 and stat.S_ISREG(mode) and not mode & _WRITABLE_BY_OTHERS
 
 
 def _open_to_others(path: str, status: os.stat_result) -> str | None:
-    if status.st_uid != 0:
+    if status.st_uid == 0 and not status.st_mode & _WRITABLE_BY_OTHERS:
+        return None
+    if status.st_uid != 0 and not (status.st_uid == _OVERFLOW and _root_is_a_user()):
         return f"{path} belongs to user {status.st_uid}"
     # Whoever may write a sticky folder (/tmp) cannot replace what is root's own inside it; the
     # mode of a link means nothing.
@@ -164,6 +237,16 @@ def _open_to_others(path: str, status: os.stat_result) -> str | None:
         return None
     if stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX:
         return None
+    return _writable(path, status)
+
+
+def _addable(path: str, status: os.stat_result) -> str | None:
+    """Return who may put a module, or bytecode for one, into a folder, be it a sticky one."""
+    return _writable(path, status) if stat.S_ISDIR(status.st_mode) else None
+
+
+def _writable(path: str, status: os.stat_result) -> str | None:
+    """Return who may write a file or folder besides its owner."""
     if status.st_mode & stat.S_IWOTH:
         return f"{path} is writable by everyone"
     if status.st_mode & stat.S_IWGRP and status.st_gid != 0:
@@ -171,6 +254,27 @@ def _open_to_others(path: str, status: os.stat_result) -> str | None:
     if status.st_mode & stat.S_IWGRP and _has_access_list(path):
         return f"{path} is writable by those on its access control list"
     return None
+
+
+_OVERFLOW = 65534
+"""The user of all files whose owner the user namespace has no number for (user_namespaces(7))."""
+
+UID_MAP = "/proc/self/uid_map"
+
+
+def _root_is_a_user() -> bool:
+    """Return whether root of this user namespace is an ordinary user outside of it.
+
+    As in rootless engines, `unshare -r` and Apptainer's `--fakeroot`: the host's own files have no
+    owner there, and nobody inside can write them by owning them. A namespace that maps root to
+    root ("0 0 1") may be that of the real one.
+    """
+    try:
+        with open(UID_MAP, encoding="ascii") as file:
+            rows = [line.split() for line in file.read(4096).splitlines()]
+    except (OSError, ValueError):
+        return False
+    return any(row[:1] == ["0"] and row[1:2] != ["0"] for row in rows)
 
 
 def _has_access_list(path: str) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from probe_core.measured.store import FILE_LIMIT, figures_of, parsed
-from probe_core.model.findings import finding
+from probe_core.model.ids import driver_text
+from probe_core.model.parts import finding
 from probe_core.wording import clean_text, counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
     from probe_core.model.document import DeviceDoc, FindingDoc, MeasuredDoc, PeakDoc
 
@@ -75,17 +76,11 @@ def with_fractions(device: DeviceDoc, figure: MeasuredDoc) -> MeasuredDoc:
 
 def stale_reason(device: DeviceDoc, figure: MeasuredDoc) -> str | None:
     """Return why a figure no longer counts: the driver is another one."""
-    now = driver_text(device["driver"])
+    now = driver_text(device)
     before = figure["driver"]
     if now == before:
         return None
     return f"measured with driver {before or 'unknown'}; it is now {now or 'unknown'}"
-
-
-def driver_text(driver: Mapping[str, str] | None) -> str | None:
-    """Return a driver's name and version; None where none is known."""
-    parts = [(driver or {}).get(name) for name in ("name", "version")]
-    return " ".join(part for part in parts if part) or None
 
 
 def above_peak(device: DeviceDoc, figures: list[MeasuredDoc]) -> FindingDoc | None:

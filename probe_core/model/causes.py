@@ -14,15 +14,29 @@ as an extension of its runtime.
 
 from __future__ import annotations
 
+from probe_core.model.fix import (
+    REBOOT,
+    Command,
+    Made,
+    at,
+    by_hand,
+    otherwise,
+    parts_of,
+    reboot,
+    run,
+)
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Literal, TypedDict, Unpack
 
-    from probe_core.model.document import Severity
+    from probe_core.model.document import Severity, StepDoc
+    from probe_core.model.fix import Fix
 
+    Where = Literal["", "host", "container", "Windows", "firmware"]
     KeepsFrom = Literal["", "cuda", "cuda rule", "rocr", "kfd", "other driver"]
-    Fixes = Mapping[str, tuple["Words | Command", ...]]
+    Fixes = Mapping[str, Fix]
 
     class Facts(TypedDict, total=False):
         """What is declared of a cause besides its sentences, see `Cause`."""
@@ -32,19 +46,11 @@ if TYPE_CHECKING:
         word: str
         keeps_from: KeepsFrom
         parameter: str
+        where: Where
         fixes: Fixes
-
-
-class Words(str):
-    """A part of a fix as it is written, with names in braces."""
-
-    __slots__ = ()
-
-
-class Command(str):
-    """A part of a fix that each distribution has its own command for: a topic of `COMMANDS`."""
-
-    __slots__ = ()
+        instead: str
+        of_process: bool
+        of_purpose: bool
 
 
 class Cause:
@@ -52,13 +58,18 @@ class Cause:
 
     `step` is the link of the chain that it breaks. `limits` says that the device stays usable, with
     less than it has. `intended` says that somebody set it on purpose, so that it is a notice and no
-    failure. `meaning` completes the sentence "DEVICE: …", `check` is how to see it by hand, `fix`
-    what helps in general; names in braces are filled in for the device.
+    failure. `what` completes the sentence "DEVICE: …", and `meaning` is the same with what can use
+    the device `instead`. `check` is how to see it by hand, and `parts` are those of what helps in
+    general (`model.fix`); names in braces are filled in for the device.
 
     `vendor` and `system` are whose devices can have it, and under which system; "" is any. `word`
     is the device's state in a table, "" where it is the step's own. `fixes` are by situation, see
     `ON_HOST` and `IN_CONTAINER` of `readiness.fixes`; `parameter` is the kernel's, where a fix
-    changes the boot loader.
+    changes the boot loader. `where` is where a fix without a command is done, if not here: the
+    host's also in a container.
+
+    `of_purpose` says that it keeps a device from computing and from nothing else: it blocks one
+    that has no other use (`readiness.purpose`), and limits all others.
 
     `keeps_from` says which runtimes alone it keeps the device from; "" is all that need the step:
     ``cuda`` is CUDA (Vulkan needs no nvidia-uvm, and knows no compute mode, MPS or MIG), ``cuda
@@ -66,30 +77,38 @@ class Cause:
     the device; ``rocr`` is a variable that ROCr and HIP alone read (older ROCm lists a GPU under an
     override of another generation, a newer one may not: rocm-systems#5686); ``kfd`` is ROCm's
     interface, without which Vulkan works; ``other driver`` is one that Mesa's Vulkan may use.
+
+    `of_process` says that a variable of this process, another process, or a runtime that is not
+    installed beside it is the cause: a job that is given the device has an environment and an
+    image of its own, and the device for itself.
     """
 
     __slots__ = (
         "check",
         "code",
-        "fix",
         "fixes",
         "intended",
         "keeps_from",
         "limits",
         "meaning",
+        "of_process",
+        "of_purpose",
         "parameter",
+        "parts",
         "step",
         "system",
         "vendor",
+        "what",
+        "where",
         "word",
     )
 
     def __init__(
         self,
         code: str,
-        meaning: str,
+        what: str,
         check: str,
-        fix: str,
+        fix: Fix,
         *,
         limits: bool,
         intended: bool,
@@ -98,13 +117,18 @@ class Cause:
         word: str = "",
         keeps_from: KeepsFrom = "",
         parameter: str = "",
+        where: Where = "",
         fixes: Fixes | None = None,
+        instead: str = "",
+        of_process: bool = False,
+        of_purpose: bool = False,
     ) -> None:
         self.step = ""
         self.code = code
-        self.meaning = meaning
+        self.what = what
+        self.meaning = f"{what}; {instead}" if instead else what
         self.check = check
-        self.fix = fix
+        self.parts = parts_of(fix)
         self.limits = limits
         self.intended = intended
         self.vendor = vendor
@@ -112,7 +136,15 @@ class Cause:
         self.word = word
         self.keeps_from: KeepsFrom = keeps_from
         self.parameter = parameter
-        self.fixes: Fixes = fixes or {}
+        self.where = where
+        self.fixes = {name: parts_of(parts) for name, parts in (fixes or {}).items()}
+        self.of_process = of_process
+        self.of_purpose = of_purpose
+
+    @property
+    def fix(self) -> str:
+        """The general fix as a line, with names in braces."""
+        return "".join(self.parts)
 
     @property
     def severity(self) -> Severity:
@@ -125,19 +157,29 @@ class Cause:
         return "limited" if self.limits else "blocked"
 
 
-def blocks(code: str, meaning: str, check: str, fix: str, **facts: Unpack[Facts]) -> Cause:
-    return Cause(code, meaning, check, fix, limits=False, intended=False, **facts)
+def blocks(code: str, what: str, check: str, fix: Fix, **facts: Unpack[Facts]) -> Cause:
+    return Cause(code, what, check, fix, limits=False, intended=False, **facts)
 
 
-def limits(code: str, meaning: str, check: str, fix: str, **facts: Unpack[Facts]) -> Cause:
-    return Cause(code, meaning, check, fix, limits=True, intended=False, **facts)
+def limits(code: str, what: str, check: str, fix: Fix, **facts: Unpack[Facts]) -> Cause:
+    return Cause(code, what, check, fix, limits=True, intended=False, **facts)
 
 
 def intended(
-    code: str, meaning: str, check: str, fix: str, *, limits: bool = False, **facts: Unpack[Facts]
+    code: str, what: str, check: str, fix: Fix, *, limits: bool = False, **facts: Unpack[Facts]
 ) -> Cause:
-    return Cause(code, meaning, check, fix, limits=limits, intended=True, **facts)
+    return Cause(code, what, check, fix, limits=limits, intended=True, **facts)
 
+
+_RUNTIME_CLASS = by_hand(
+    "set `runtimeClassName: nvidia` in the pod's spec, or make it the default",
+    changes=("setting runtimeClassName",),
+)
+_ON_HOST = at("host", "on the host ")
+_IN_CONTAINER = at("container", "in the container ")
+_IN_WINDOWS = at("Windows", "in Windows ")
+_INITRAMFS = Command("initramfs", by_hand("rebuild the initramfs", changes=("initramfs",)))
+_POWER_CYCLE = reboot("power the machine off and on")
 
 # Causes on the machine side: the device on its bus, and its kernel driver.
 
@@ -146,7 +188,7 @@ HARDWARE = (
         "off-the-bus",
         "the device is lost: it does not answer on the PCI bus",
         "`lspci -xs {address}` prints ff; the kernel log has Xid 79 or `fallen off the bus`",
-        "power the machine off and on; check seating, power cables and riser",
+        (_POWER_CYCLE, "; check seating, power cables and riser"),
         word="lost",
     ),
     blocks(
@@ -154,10 +196,12 @@ HARDWARE = (
         "firmware assigned no address to the device's memory",
         "`lspci -vs {address}` prints `Memory at <unassigned>` or none for the large region",
         "switch on Above 4G Decoding in the firmware setup, or boot with `pci=realloc`",
+        where="firmware",
         parameter="pci=realloc",
         fixes={
             "host": (
-                Words("switch on Above 4G Decoding in the firmware setup, or "),
+                "switch on Above 4G Decoding in the firmware setup",
+                otherwise(", or "),
                 Command("add parameter"),
             ),
         },
@@ -172,7 +216,11 @@ HARDWARE = (
         "link-slow",
         "the PCIe link is slower than device and slot allow, while the device works",
         "`cat {folder}/current_link_speed {folder}/max_link_speed` under load",
-        "set the slot's PCIe generation in the firmware setup; check riser and cable",
+        (
+            by_hand("set the slot's PCIe generation", changes=("setting PCIe generation",)),
+            " in the firmware setup; check riser and cable",
+        ),
+        where="firmware",
     ),
     limits(
         "aer-errors",
@@ -185,6 +233,20 @@ HARDWARE = (
         "programs reach 256 MiB of the device's memory at a time",
         "`lspci -vvs {address}` prints `BAR 1: current size: 256MB` below `Resizable BAR`",
         "switch on Resizable BAR in the firmware setup",
+        where="firmware",
+    ),
+    limits(
+        "unlike-siblings",
+        "the device has less than its equals on this machine",
+        "the vendor's tool (nvidia-smi, amd-smi), for the device and for one of its siblings",
+        "compare firmware, slot and settings with those of a sibling",
+    ),
+    limits(
+        "nvlink-inactive",
+        "a part of the GPU's NVLinks is down",
+        "`nvidia-smi nvlink --status`",
+        "check the bridge; a bridge may join fewer links than the GPU has",
+        vendor="nvidia",
     ),
     intended(
         "mac-guest",
@@ -195,18 +257,105 @@ HARDWARE = (
     ),
 )
 
+# What points to a device that is not there: no device has these, and a finding about none names it.
+
+ABSENT = (
+    blocks(
+        "wsl-1",
+        "this is WSL 1, which has no GPU",
+        "`wsl --list --verbose` in Windows prints VERSION 1",
+        (_IN_WINDOWS, run("wsl --set-version {NAME} 2")),
+        where="Windows",
+    ),
+    blocks(
+        "wsl-without-gpu",
+        "Windows gives this WSL no GPU",
+        "`ls /dev/dxg`",
+        (_IN_WINDOWS, by_hand("install the GPU's driver"), ", then ", run("wsl --update")),
+        where="Windows",
+    ),
+    intended(
+        "gpu-off-in-firmware",
+        "the laptop's firmware keeps the discrete GPU off",
+        "`cat /sys/devices/platform/asus-nb-wmi/dgpu_disable` prints 1",
+        (run("supergfxctl -m Hybrid"), REBOOT),
+        where="host",
+    ),
+    intended(
+        "gpu-removed-by-rule",
+        "a rule of udev takes the discrete GPU off the bus",
+        "`grep -r 'ATTR{{remove}}=\"1\"' /etc/udev/rules.d /usr/lib/udev/rules.d`",
+        (
+            by_hand(
+                "set EnvyControl's mode hybrid where that wrote the rule, else remove it",
+                changes=("setting graphics mode",),
+            ),
+            reboot("; then reboot"),
+        ),
+        where="host",
+    ),
+    intended(
+        "gpu-off-by-mode",
+        "the graphics mode leaves the discrete GPU off",
+        "`cat /etc/prime-discrete /etc/supergfxd.conf`",
+        (
+            by_hand(
+                "set the mode of prime-select to nvidia, or that of supergfxctl to Hybrid",
+                changes=("setting graphics mode",),
+            ),
+            reboot("; then reboot"),
+        ),
+        where="host",
+    ),
+    intended(
+        "egpu-off-in-firmware",
+        "the laptop's firmware keeps the external GPU that is connected off",
+        "`cat /sys/devices/platform/asus-nb-wmi/egpu_connected` prints 1, `egpu_enable` there 0",
+        (
+            run("echo 1 | sudo tee /sys/devices/platform/asus-nb-wmi/egpu_enable"),
+            REBOOT,
+            "; the laptop's own discrete GPU is off then",
+        ),
+        where="host",
+    ),
+    blocks(
+        "egpu-not-authorized",
+        "a Thunderbolt device is connected and not authorised, so that its PCIe is off",
+        "`boltctl list`",
+        run("boltctl enroll {UUID}"),
+    ),
+    blocks(
+        "device-lost",
+        "a device fell off the PCI bus since the machine started, and is not there",
+        "`sudo dmesg | grep -e 'fallen off the bus' -e 'device lost from bus'`",
+        (_POWER_CYCLE, "; check seating, power cables and riser"),
+        word="lost",
+    ),
+    blocks(
+        "function-without-gpu",
+        "the sound function of a GPU is on the bus, and the GPU is not",
+        "`lspci -nn`",
+        (run("echo 1 | sudo tee /sys/bus/pci/rescan"), otherwise(", or "), "reboot"),
+    ),
+    blocks(
+        "driver-without-device",
+        "a driver is loaded or installed, and no device that it drives is there",
+        "`lsmod`; `lspci -nn`",
+        "check that the device is there: seating, power, slot; in a virtual machine attach it",
+    ),
+)
+
 DRIVER = (
     blocks(
         "no-driver",
         "no kernel driver is bound",
         "`ls {folder}/driver`",
-        "{load}",
+        Made("load"),
         fixes={
-            "loaded": (
-                Words("`sudo dmesg | grep -i -e {module} -e NVRM` has the reason of the driver"),
-            ),
+            "loaded": "`sudo dmesg | grep -i {log_words}` has the reason of the driver",
             "host": (
-                Words("`sudo modprobe {module}`; where that fails: "),
+                run("sudo modprobe {module}"),
+                otherwise("; where that fails: "),
                 Command("driver {module}"),
             ),
         },
@@ -215,9 +364,9 @@ DRIVER = (
         "driver-not-installed",
         "its kernel driver {module} is not installed",
         "`modinfo {module}` finds no module",
-        "install {package}, then reboot",
+        ("install {package}", REBOOT),
         fixes={
-            "host": (Command("driver {module}"),),
+            "host": Command("driver {module}"),
         },
     ),
     blocks(
@@ -226,9 +375,26 @@ DRIVER = (
         "`dkms status`; `find /lib/modules -name '{module}.ko*'`",
         "install linux-headers-{release}, then `dkms autoinstall` (`akmods --force` on Fedora)",
         fixes={
-            "secure boot": (Command("signed modules"),),
-            "host": (Command("headers"),),
+            "secure boot": Command("signed modules"),
+            "host": Command("headers"),
         },
+    ),
+    blocks(
+        "module-refused",
+        "the kernel refuses the driver {module}, which was built for another one",
+        "`sudo dmesg | grep '{module}:'` has `version magic`, `disagrees about version of symbol`"
+        " or `Unknown symbol`",
+        (
+            by_hand(
+                "build {module} again against the headers of {release}:"
+                " `sudo dkms install --force {module}/VERSION -k {release}`, with the version that"
+                " /usr/src names",
+                changes=("module {module}",),
+            ),
+            ", then ",
+            run("sudo modprobe {module}"),
+        ),
+        where="host",
     ),
     blocks(
         "secure-boot",
@@ -236,56 +402,69 @@ DRIVER = (
         "`mokutil --sb-state`; `modprobe {module}` prints `Key was rejected by service`",
         "enrol the key of the module (`mokutil --import`), or install a signed package",
         fixes={
-            "host": (Command("module key"),),
+            "host": Command("module key"),
         },
     ),
     blocks(
         "module-blacklisted",
         "the driver {module} is kept from loading by the configuration",
         "`modprobe --showconfig | grep {module}`; `cat /proc/cmdline`",
-        "remove that line, rebuild the initramfs, then reboot",
+        (by_hand("remove that line, rebuild the initramfs"), REBOOT),
+        parameter="{forbidden_line}",
+        fixes={
+            "forbidden by parameter": Command("remove parameter"),
+            "forbidden": (
+                by_hand(
+                    "remove the line `{forbidden_line}` from {forbidden_in}",
+                    removes=("line {forbidden_line} of {forbidden_in}",),
+                ),
+                ", ",
+                _INITRAMFS,
+                REBOOT,
+            ),
+        },
     ),
     blocks(
         "module-not-loaded",
         "the driver {module} is installed and not loaded",
         "`lsmod | grep {module}`",
-        "`modprobe {module}`, then read the kernel log",
+        (run("sudo modprobe {module}"), ", then read the kernel log"),
         fixes={
-            "host": (Words("`sudo modprobe {module}`; if it fails: `sudo dmesg | tail`"),),
+            "host": (
+                run("sudo modprobe {module}"),
+                otherwise("; if it fails: "),
+                "`sudo dmesg | tail`",
+            ),
         },
     ),
     blocks(
         "nouveau-bound",
         "nouveau is bound, which CUDA cannot use",
         "`readlink {folder}/driver`",
-        "install NVIDIA's driver, blacklist nouveau, rebuild the initramfs, then reboot",
+        ("install NVIDIA's driver, blacklist nouveau, rebuild the initramfs", REBOOT),
         vendor="nvidia",
         keeps_from="other driver",
         fixes={
             "installed": (
-                Words(
-                    "`echo blacklist nouveau | sudo tee "
-                    "/etc/modprobe.d/blacklist-nouveau.conf`, then "
-                ),
-                Command("initramfs"),
-                Words(", then reboot"),
+                run("echo blacklist nouveau | sudo tee /etc/modprobe.d/blacklist-nouveau.conf"),
+                ", then ",
+                _INITRAMFS,
+                REBOOT,
             ),
-            "host": (
-                Command("driver nvidia"),
-                Words(" (its package blacklists nouveau)"),
-            ),
+            "host": (Command("driver nvidia"), " (its package blacklists nouveau)"),
         },
     ),
     blocks(
         "nova-bound",
         "nova is bound, which CUDA cannot use",
         "`readlink {folder}/driver`",
-        "install NVIDIA's driver, blacklist nova_core, rebuild the initramfs, then reboot",
+        ("install NVIDIA's driver, blacklist nova_core, rebuild the initramfs", REBOOT),
         vendor="nvidia",
         keeps_from="other driver",
         fixes={
             "host": (
-                Words("`echo blacklist nova_core | sudo tee /etc/modprobe.d/nova.conf`, "),
+                run("echo blacklist nova_core | sudo tee /etc/modprobe.d/nova.conf"),
+                ", ",
                 Command("driver nvidia"),
             ),
         },
@@ -298,14 +477,14 @@ DRIVER = (
         vendor="amd",
         parameter="{si_or_cik}",
         fixes={
-            "host": (Command("add parameter"),),
+            "host": Command("add parameter"),
         },
     ),
     intended(
         "reserved-for-vm",
         "the device is reserved for a virtual machine (passthrough)",
         "`readlink {folder}/driver`",
-        "nothing, if that is intended; else take it out of vfio-pci.ids, then reboot",
+        ("nothing, if that is intended; else take it out of vfio-pci.ids", REBOOT),
         word="passthrough",
     ),
     intended(
@@ -324,7 +503,7 @@ DRIVER = (
         "install the proprietary kernel module of the same driver branch",
         vendor="nvidia",
         fixes={
-            "host": (Command("module closed"),),
+            "host": Command("module closed"),
         },
     ),
     blocks(
@@ -334,7 +513,7 @@ DRIVER = (
         "install the open kernel module of the same driver branch",
         vendor="nvidia",
         fixes={
-            "host": (Command("module open"),),
+            "host": Command("module open"),
         },
     ),
     blocks(
@@ -344,7 +523,7 @@ DRIVER = (
         "install the driver branch {branch}",
         vendor="nvidia",
         fixes={
-            "host": (Command("driver branch"),),
+            "host": Command("driver branch"),
         },
     ),
     blocks(
@@ -354,7 +533,7 @@ DRIVER = (
         "install a newer driver: {branch} or later",
         vendor="nvidia",
         fixes={
-            "host": (Command("driver open"),),
+            "host": Command("driver open"),
         },
     ),
     blocks(
@@ -365,12 +544,7 @@ DRIVER = (
         vendor="nvidia",
         word="driver error",
         fixes={
-            "host": (
-                Command("gsp firmware"),
-                Words(", then "),
-                Command("initramfs"),
-                Words(", then reboot"),
-            ),
+            "host": (Command("gsp firmware"), ", then ", Command("initramfs"), REBOOT),
         },
     ),
     blocks(
@@ -386,22 +560,20 @@ DRIVER = (
         "the kernel log has `Direct firmware load … failed with error -2`",
         "install {package}, then rebuild the initramfs",
         fixes={
-            "host": (
-                Command("firmware {module}"),
-                Words(", then "),
-                Command("initramfs"),
-                Words(", then reboot"),
-            ),
+            "host": (Command("firmware {module}"), ", then ", Command("initramfs"), REBOOT),
         },
     ),
     blocks(
         "nomodeset",
         "the kernel command line has nomodeset, with which {module} does not start",
         "`cat /proc/cmdline`",
-        "remove nomodeset from the boot loader's configuration",
+        by_hand(
+            "remove nomodeset from the boot loader's configuration",
+            removes=("parameter nomodeset",),
+        ),
         parameter="nomodeset",
         fixes={
-            "host": (Command("remove parameter"),),
+            "host": Command("remove parameter"),
         },
     ),
     blocks(
@@ -411,14 +583,8 @@ DRIVER = (
         "install a newer kernel, or boot with `{module}.force_probe` and the device's id",
         parameter="{module}.force_probe={device_id}",
         fixes={
-            "old kernel": (
-                Words("install Linux {first_kernel} or later: "),
-                Command("newer kernel"),
-            ),
-            "host": (
-                Words("install a newer kernel, or "),
-                Command("add parameter"),
-            ),
+            "old kernel": ("install Linux {first_kernel} or later: ", Command("newer kernel")),
+            "host": ("install a newer kernel", otherwise(", or "), Command("add parameter")),
         },
     ),
     blocks(
@@ -427,12 +593,10 @@ DRIVER = (
         "`lsmod | grep {module}`",
         "install and load {package}",
         fixes={
-            "old kernel": (
-                Words("install Linux {first_kernel} or later: "),
-                Command("newer kernel"),
-            ),
+            "old kernel": ("install Linux {first_kernel} or later: ", Command("newer kernel")),
             "host": (
-                Words("`sudo modprobe {module}`; where that fails: "),
+                run("sudo modprobe {module}"),
+                otherwise("; where that fails: "),
                 Command("driver {module}"),
             ),
         },
@@ -441,16 +605,20 @@ DRIVER = (
         "device-tree-disabled",
         "the board's device tree has an accelerator that is switched off",
         "`cat /proc/device-tree/…/status` prints disabled",
-        "enable its device-tree overlay (armbianEnv.txt, extlinux.conf or config.txt), then reboot",
+        ("enable its device-tree overlay (armbianEnv.txt, extlinux.conf or config.txt)", REBOOT),
     ),
     blocks(
         "jetson-no-nvgpu",
         "the driver nvgpu of the Jetson module is not loaded",
         "`lsmod | grep nvgpu`",
-        "`modprobe nvgpu`, then read the kernel log",
+        (run("sudo modprobe nvgpu"), ", then read the kernel log"),
         vendor="nvidia",
         fixes={
-            "host": (Words("`sudo modprobe nvgpu`; if it fails: `sudo dmesg | grep nvgpu`"),),
+            "host": (
+                run("sudo modprobe nvgpu"),
+                otherwise("; if it fails: "),
+                "`sudo dmesg | grep nvgpu`",
+            ),
         },
     ),
     blocks(
@@ -458,6 +626,7 @@ DRIVER = (
         "Windows uses its basic display driver",
         "Device Manager, Driver tab: Microsoft Basic Display Adapter",
         "install the driver of {vendor}",
+        where="Windows",
         system="windows",
     ),
 )
@@ -468,23 +637,37 @@ DRIVER = (
 NODE = (
     blocks(
         "node-missing",
-        "a device node is missing",
+        "{node} is missing",
         "`ls -l {node}`",
-        "`nvidia-modprobe -c 0 -u` creates NVIDIA's nodes; udev creates all others",
+        "load the driver {module} again, or reboot: with it the kernel makes {node}",
         word="driver error",
+        fixes={
+            "nvidia host": (
+                run("sudo nvidia-modprobe -c {minor} -u"),
+                " (package nvidia-modprobe)",
+            ),
+        },
     ),
     blocks(
         "uvm-missing",
         "CUDA needs /dev/nvidia-uvm, which is missing or has no driver",
         "`ls -l /dev/nvidia-uvm; lsmod | grep nvidia_uvm`",
-        "on the host: `nvidia-modprobe -u -c 0`; pass /dev/nvidia-uvm to the container",
+        (
+            at("host", "on the host: "),
+            run("sudo nvidia-modprobe -u -c 0"),
+            "; pass /dev/nvidia-uvm to the container",
+        ),
         vendor="nvidia",
         word="driver error",
         keeps_from="cuda",
         fixes={
-            "host": (Words("`sudo nvidia-modprobe -u -c 0`"),),
+            "host": (run("sudo nvidia-modprobe -u -c 0"), " (package nvidia-modprobe)"),
+            # The host has the node: what lacks is that the container was given it.
+            "uvm loaded": "start the container anew with {option}: it lacks the node",
             "container": (
-                Words("on the host `sudo nvidia-modprobe -u -c 0`, then restart the container"),
+                _ON_HOST,
+                run("sudo nvidia-modprobe -u -c 0"),
+                ", then start the container anew with {option}",
             ),
         },
     ),
@@ -492,7 +675,10 @@ NODE = (
         "service-without-devices",
         "{service} runs with a /dev of its own, without its device nodes",
         "`systemctl show {service} -p PrivateDevices -p DevicePolicy -p DeviceAllow`",
-        "`sudo systemctl edit {service}`: `[Service]`, `PrivateDevices=no`; then restart it",
+        (
+            run("sudo systemctl edit {service}"),
+            ": `[Service]`, `PrivateDevices=no`; then restart it",
+        ),
     ),
     blocks(
         "node-number-stale",
@@ -503,10 +689,34 @@ NODE = (
         keeps_from="cuda",
     ),
     blocks(
+        # open(2): "ENXIO: the file is a device special file and no corresponding device exists".
+        "node-without-driver",
+        "{node} is there, and no driver is behind it",
+        "`ls -l {node}; cat /proc/devices`",
+        (
+            run("sudo modprobe {module}"),
+            "; a {node} made by hand needs the number that /proc/devices shows",
+        ),
+        word="driver error",
+        fixes={
+            "container": "restart the container: its {node} has a number that the host has no more",
+        },
+    ),
+    blocks(
         "container-without-gpus",
         "the container has no device node for it",
         "`ls /dev`",
         "start the container with {option}",
+    ),
+    blocks(
+        "container-without-device",
+        "the container was to have an accelerator, and was given none",
+        "`env | grep VISIBLE_DEVICES; ls /dev`",
+        "start the container anew with the device",
+        where="container",
+        fixes={
+            "kubernetes": "request it in the pod's `resources.limits`, then start the pod anew",
+        },
     ),
     intended(
         "hidden-by-container",
@@ -521,9 +731,7 @@ NODE = (
         "`kubectl get pod -o yaml`: resources.limits",
         "request it: `resources.limits: {{{resource}: 1}}`",
         fixes={
-            "granted pod": (
-                Words("set `runtimeClassName: nvidia` in the pod's spec, or make it the default"),
-            ),
+            "granted pod": _RUNTIME_CLASS,
         },
     ),
     blocks(
@@ -534,7 +742,9 @@ NODE = (
         keeps_from="cuda",
         fixes={
             "proxmox": (
-                Words("on the host `pct set ID {missing_nodes}`, then restart the container"),
+                _ON_HOST,
+                run("pct set {ID} {missing_nodes}"),
+                ", then restart the container",
             ),
         },
     ),
@@ -542,47 +752,66 @@ NODE = (
         "flatpak",
         "the Flatpak sandbox has no device node for it",
         "`flatpak info --show-permissions APP`",
-        "`flatpak override --user --device=all APP`",
+        (_ON_HOST, run("flatpak override --user --device=all {APP}")),
     ),
     blocks(
         "snap",
         "the snap has no device node for it",
         "`snap connections {app}`",
-        "`snap connect {app}:opengl` (or its gpu interface)",
+        (_ON_HOST, run("sudo snap connect {app}:opengl"), " (or its gpu interface)"),
     ),
     blocks(
         "cdi-spec-stale",
         "the container's CDI specification is of another driver version",
         "`head /etc/cdi/nvidia.yaml /var/run/cdi/nvidia.yaml`",
-        "`nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml`",
+        run("sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"),
         vendor="nvidia",
     ),
     limits(
         "kfd-missing",
-        "ROCm needs /dev/kfd, which is missing; Vulkan can use the device",
+        "ROCm needs /dev/kfd, which is missing",
         "`ls -l /dev/kfd /sys/class/kfd`",
-        "{kfd_fix}",
+        Made("kfd_fix"),
         vendor="amd",
+        instead="Vulkan can use the device",
+        of_purpose=True,
         word="driver error",
         keeps_from="kfd",
     ),
 )
 
-LOG_IN = "then log in again"
+_LOG_IN = ", then log in again"
+_GROUP_OF_HOST = (_ON_HOST, run("sudo usermod -aG {group} $USER"), _LOG_IN)
+_SELINUX = (
+    _ON_HOST,
+    run("sudo setsebool -P {selinux_boolean} on"),
+    otherwise(", or "),
+    "start the container with `--security-opt label=disable`",
+)
+_WITH_GROUP = "start the container with the group that `stat -c %g {node}` prints"
 
 PERMISSION = (
     blocks(
         "no-permission",
         "this user may not open {node}",
         "`ls -l {node}; id`",
-        f"add the user to the group that owns {{node}}, {LOG_IN}",
+        # Not the group that owns it: that is root's, or it has no right to it.
+        "let this user open {node}: its owner, mode, access list or a security module refuses",
         fixes={
-            "closed group": (Words("`sudo usermod -aG {nvidia_group} $USER`, then log in again"),),
+            "closed group": (run("sudo usermod -aG {nvidia_group} $USER"), _LOG_IN),
+            "node's group": (run("sudo usermod -aG {node_group} $USER"), _LOG_IN),
+            "container without the group": (
+                "start the container with the group of {node}: `--group-add {node_group}`"
+            ),
             "closed mode": (
-                Words("where `grep -r NVreg_DeviceFile /etc/modprobe.d` shows {nvidia_mode}, "),
-                Words("set NVreg_DeviceFileMode=0666, "),
-                Command("initramfs"),
-                Words(", then reboot"),
+                by_hand(
+                    "set NVreg_DeviceFileMode=0666 where `grep -r NVreg_DeviceFile /etc/modprobe.d`"
+                    " shows {nvidia_mode}",
+                    changes=("setting NVreg_DeviceFileMode=0666",),
+                ),
+                ", ",
+                _INITRAMFS,
+                REBOOT,
             ),
         },
     ),
@@ -590,52 +819,77 @@ PERMISSION = (
         "not-in-group",
         "this user may not open {node}",
         "`ls -l {node}; id`",
-        f"`sudo usermod -aG {{group}} $USER`, {LOG_IN}",
+        (run("sudo usermod -aG {group} $USER"), _LOG_IN),
         fixes={
             "service": (
-                Words(
-                    "`sudo systemctl edit {service}`: `[Service]`, "
-                    "`SupplementaryGroups={groups}`; then restart it"
-                ),
+                run("sudo systemctl edit {service}"),
+                ": `[Service]`, `SupplementaryGroups={groups}`; then restart it",
             ),
-            "docker": (Words("start the container with `--group-add $(stat -c %g {node})`"),),
-            "podman": (Words("`podman run --group-add keep-groups` (with crun)"),),
-            "kubernetes": (
-                Words(
-                    "set `securityContext.supplementalGroups` of the pod to what `stat -c %g "
-                    "{node}` prints"
-                ),
+            "docker": "start the container with `--group-add $(stat -c %g {node})`",
+            "podman": "`podman run --group-add keep-groups` (with crun)",
+            "kubernetes": by_hand(
+                "set `securityContext.supplementalGroups` of the pod to what `stat -c %g {node}`"
+                " prints",
+                changes=("setting securityContext.supplementalGroups",),
             ),
+            # Their processes have the groups of the host's user.
+            "apptainer": _GROUP_OF_HOST,
+            "flatpak": _GROUP_OF_HOST,
+            "snap": _GROUP_OF_HOST,
+            "lxc": (
+                _IN_CONTAINER,
+                run("sudo usermod -aG {group} $USER"),
+                ", then log in again",
+            ),
+            "container": _WITH_GROUP,
         },
     ),
     blocks(
         "group-not-active",
         "the user is in the group of {node}, and this process is not",
         "`id; getent group {group}`",
-        "log in again, or start the program with `sg {group}`",
+        "log in again, or start the program with `sg {one_group}`",
         fixes={
-            "service": (Words("`sudo systemctl restart {service}`"),),
-            "docker": (Words("start the container with `--group-add $(stat -c %g {node})`"),),
+            "service": run("sudo systemctl restart {service}"),
+            "docker": "start the container with `--group-add $(stat -c %g {node})`",
+            "podman": "`podman run --group-add keep-groups` (with crun)",
+            "lxc": "log in to the container again",
+            "container": _WITH_GROUP,
         },
     ),
     blocks(
         "userns-group-lost",
         "the user namespace drops the group that may open {node}",
         "`cat /proc/self/uid_map; ls -ln {node}` prints 65534",
-        "podman with crun: `--group-add keep-groups`; Docker: run as a user of that group",
+        "let the user namespace keep the group of {node}",
+        fixes={
+            "podman": "`podman run --group-add keep-groups` (with crun)",
+            "docker": "run the container by Docker's daemon of root: the rootless one drops it",
+            "lxc": "map the group into the container (`lxc.idmap`), then restart it",
+        },
     ),
     blocks(
         "selinux-denies",
         "mode and groups allow {node}; SELinux refuses it",
         "`cat /sys/fs/selinux/enforce /proc/self/attr/current`; `ausearch -m avc`",
-        "`sudo setsebool -P {selinux_boolean} on`, or `--security-opt label=disable`",
+        "`sudo ausearch -m avc` names the rule; a policy must allow it",
+        fixes={
+            "docker": _SELINUX,
+            "podman": _SELINUX,
+            "container": (_ON_HOST, run("sudo setsebool -P {selinux_boolean} on")),
+        },
     ),
     blocks(
         "ssh-no-seat",
         "only the user at the screen may open {node}",
         "`getfacl {node}`",
-        f"`sudo usermod -aG {{group}} $USER`, {LOG_IN}",
+        (run("sudo usermod -aG {group} $USER"), _LOG_IN),
+        fixes={"container": _WITH_GROUP},
     ),
+)
+
+_WITH_TOOLKIT = (
+    "start the container with {option}; the host's nvidia-container-toolkit adds the libraries"
 )
 
 LIBRARY = (
@@ -647,41 +901,36 @@ LIBRARY = (
         vendor="nvidia",
         fixes={
             "operator": (
-                Words(
-                    "run the program in a pod that requests `nvidia.com/gpu`; the GPU "
-                    "operator has the driver's libraries in /run/nvidia/driver"
-                ),
+                "run the program in a pod that requests `nvidia.com/gpu`; the GPU operator has the"
+                " driver's libraries in /run/nvidia/driver"
             ),
-            "host": (Command("libraries nvidia"),),
-            "docker": (
-                Words(
-                    "start the container with {option}; nvidia-container-toolkit on the host "
-                    "adds the libraries"
-                ),
+            "host": Command("libraries nvidia"),
+            # distrobox-create(1), --nvidia.
+            "distrobox": (
+                _ON_HOST,
+                by_hand("create the distrobox anew: `distrobox create --nvidia`"),
             ),
-            "podman": (
-                Words(
-                    "start the container with {option}; nvidia-container-toolkit on the host "
-                    "adds the libraries"
-                ),
+            "musl": by_hand("take an image with glibc: NVIDIA's driver has no build for musl"),
+            "no capabilities": by_hand(
+                "start the container anew with NVIDIA_DRIVER_CAPABILITIES=compute,utility",
+                changes=("variable NVIDIA_DRIVER_CAPABILITIES=compute,utility",),
             ),
-            "apptainer": (Words("start the container with `apptainer exec --nv`"),),
+            "docker": _WITH_TOOLKIT,
+            "podman": _WITH_TOOLKIT,
+            "apptainer": "start the container with `apptainer exec --nv`",
             "flatpak": (
-                Words(
-                    "`flatpak update` (it installs org.freedesktop.Platform.GL.nvidia of "
-                    "driver {version})"
-                ),
+                _ON_HOST,
+                run("flatpak update"),
+                " (it installs org.freedesktop.Platform.GL.nvidia of driver {version})",
             ),
             "lxc": (
-                Words(
-                    "in the container run NVIDIA's installer of driver {version} with "
-                    "`--no-kernel-module`"
-                ),
-                Words(" (Incus: `incus config set NAME nvidia.runtime true`)"),
+                _IN_CONTAINER,
+                "run NVIDIA's installer of driver {version} with `--no-kernel-module`",
+                otherwise(" (Incus: "),
+                run("incus config set {NAME} nvidia.runtime true"),
+                ")",
             ),
-            "kubernetes": (
-                Words("set `runtimeClassName: nvidia` in the pod's spec, or make it the default"),
-            ),
+            "kubernetes": _RUNTIME_CLASS,
         },
     ),
     limits(
@@ -691,45 +940,81 @@ LIBRARY = (
         "install it in the driver's version (Debian: libnvidia-ml1)",
         vendor="nvidia",
         fixes={
-            "host": (Command("libraries nvidia"),),
+            "host": Command("libraries nvidia"),
         },
     ),
     blocks(
         "library-broken",
         "a library of the driver cannot be loaded",
         "`ls -lL {library}`; `file -L {library}`",
-        "install it again; take CUDA's `stubs` folder out of LD_LIBRARY_PATH",
+        "install it again, in the driver's version",
         vendor="nvidia",
+        # A container of NVIDIA's runtime has the host's libraries mounted over empty files, which
+        # stay in an image that is built or committed with it (libnvidia-container#140).
+        fixes={
+            "stub": Made("stub_out"),
+            "stub alone": (Made("stub_out"), ", and ", Command("libraries nvidia")),
+            "empty library": Command("libraries nvidia again"),
+            "empty library of an image": (
+                by_hand(
+                    "take {empty_library} out of the image: a build with NVIDIA's runtime left it"
+                    " there",
+                    removes=("file {empty_library}",),
+                ),
+                "; then start the container with {option}",
+            ),
+        },
     ),
     blocks(
         "version-mismatch",
         "kernel driver and libraries differ in version",
         "`cat /proc/driver/nvidia/version; ls -l {library}`",
-        "reboot, or unload and load the nvidia modules; in a container: no driver in the image",
+        (
+            reboot("reboot"),
+            otherwise(", or "),
+            "unload and load the nvidia modules; in a container: no driver in the image",
+        ),
         vendor="nvidia",
         fixes={
             "host": (
-                Words(
-                    "`sudo reboot`; or, with no GPU program running: `sudo rmmod nvidia_uvm "
-                    "nvidia_drm nvidia_modeset nvidia && sudo modprobe nvidia`"
+                run("sudo reboot"),
+                otherwise("; or, with no GPU program running: "),
+                run(
+                    "sudo rmmod nvidia_uvm nvidia_drm nvidia_modeset nvidia && sudo modprobe nvidia"
                 ),
             ),
-            "container": (
-                Words("take the driver's libraries out of the image: the host's are mounted"),
-            ),
+            "container": "take the driver's libraries out of the image: the host's are mounted",
         },
     ),
     blocks(
         "wsl-no-library",
         "WSL has no CUDA library of the Windows driver",
         "`ls /usr/lib/wsl/lib`",
-        "install the driver in Windows, `wsl --update`; remove a Linux driver from WSL",
+        (
+            by_hand("install the GPU's driver in Windows"),
+            ", then ",
+            run("wsl --update"),
+            " there, and no driver inside WSL",
+        ),
+        where="Windows",
     ),
     blocks(
         "wsl-linux-driver",
         "a Linux driver inside WSL hides the CUDA library of the Windows driver",
         "`ldconfig -p | grep libcuda.so.1` lists another folder before /usr/lib/wsl/lib",
-        "`sudo apt purge '^nvidia-.*' '^libnvidia-.*'` inside WSL; the driver is Windows's",
+        "remove the Linux driver inside WSL, and nothing else: the driver is Windows's",
+        fixes={
+            "driver packages": (
+                "inside WSL ",
+                run("sudo apt purge {driver_packages}"),
+                ": the driver is Windows's",
+            ),
+            "driver installer": (
+                "inside WSL ",
+                run("sudo nvidia-uninstall"),
+                ": the driver is Windows's",
+            ),
+        },
     ),
 )
 
@@ -763,7 +1048,22 @@ RESPONDING = (
         "driver-hangs",
         "the driver does not answer",
         "the process is in state D; the kernel log has Xid 45, 79 or 119",
-        "reboot; read the kernel log",
+        (reboot("reboot"), "; read the kernel log"),
+        word="timed out",
+    ),
+    blocks(
+        "gpu-init-failed",
+        "NVIDIA's driver holds the GPU and cannot start it",
+        "the kernel log has `RmInitAdapter failed`; `nvidia-smi` prints `No devices were found`",
+        (
+            reboot("reboot"),
+            otherwise("; if it stays, "),
+            _POWER_CYCLE,
+            "; check seating and power cables; `sudo dmesg | grep NVRM` has what went before it",
+        ),
+        vendor="nvidia",
+        word="driver error",
+        where="host",
     ),
     blocks(
         "gpu-lost",
@@ -777,9 +1077,10 @@ RESPONDING = (
         "gpu-reset-required",
         "the GPU must be reset",
         "the kernel log has Xid 46, 62, 64, 95, 109, 119, 120, 140 or 143",
-        "`nvidia-smi -r -i N` when it is idle",
+        (run("sudo nvidia-smi --gpu-reset -i {N}"), " when it is idle"),
         vendor="nvidia",
         word="driver error",
+        fixes={"host": (run("sudo nvidia-smi --gpu-reset -i {address}"), " when it is idle")},
     ),
     limits(
         "row-remap-pending",
@@ -800,7 +1101,10 @@ RESPONDING = (
         "uvm-stale",
         "CUDA does not start after the machine slept (error 999)",
         "all nodes are well, and cuInit returns 999",
-        "`rmmod nvidia_uvm; modprobe nvidia_uvm`; NVreg_PreserveVideoMemoryAllocations=1",
+        (
+            run("sudo rmmod nvidia_uvm && sudo modprobe nvidia_uvm"),
+            "; to keep it from coming back: NVreg_PreserveVideoMemoryAllocations=1",
+        ),
         vendor="nvidia",
         word="driver error",
     ),
@@ -829,7 +1133,7 @@ RESPONDING = (
         "power-capped",
         "the power limit is below the default",
         "`nvidia-smi -q -d POWER`",
-        "`nvidia-smi -pl WATTS`",
+        run("sudo nvidia-smi -pl {WATTS}"),
     ),
     limits(
         "thermal-slowdown",
@@ -837,6 +1141,12 @@ RESPONDING = (
         "`nvidia-smi -q -d PERFORMANCE`",
         "check cooling and power cables",
         vendor="nvidia",
+    ),
+    limits(
+        "memory-taken",
+        "other programs use most of the device's memory",
+        "`nvidia-smi`, or `amd-smi process`, lists them",
+        "let those programs end, or use another device",
     ),
     limits(
         "vgpu-unlicensed",
@@ -854,7 +1164,7 @@ RESPONDING = (
         word="driver error",
         parameter="iommu=pt",
         fixes={
-            "host": (Command("add parameter"),),
+            "host": Command("add parameter"),
         },
     ),
     blocks(
@@ -878,44 +1188,50 @@ RESPONDING = (
         "Windows resets the driver again and again",
         "Event Viewer, System: Display 4101, or nvlddmkm 153",
         "update the driver; lower the clocks; raise TdrDelay if programs run long kernels",
+        where="Windows",
         system="windows",
     ),
     limits(
         "wired-limit",
         "macOS lets GPU programs use a part of the memory",
         "`sysctl iogpu.wired_limit_mb`",
-        "`sudo sysctl iogpu.wired_limit_mb=…`",
+        run("sudo sysctl iogpu.wired_limit_mb={…}"),
         system="darwin",
     ),
 )
+
+# What keeps it so is for later: it repairs nothing now, and is words alone.
+_CHAR_LINKS = "`sudo nvidia-ctk system create-dev-char-symlinks --create-all`"
+_ANEW = f"start the container anew with {{option}}; to keep it: on the host {_CHAR_LINKS}"
 
 GRANTED = (
     blocks(
         "cgroup-denied",
         "a cgroup's device rule refuses {node}",
         "`head -c0 {node}` prints `Operation not permitted`",
-        "restart the container; use CDI, or `nvidia-ctk system create-dev-char-symlinks`",
+        "have the device allowed by whoever started this: the cgroup has its rules from there",
         fixes={
+            "WSL": ("start WSL anew: ", run("wsl --shutdown"), " in Windows, then open it again"),
             "service": (
-                Words(
-                    "`sudo systemctl edit {service}`: `[Service]`, {device_rules}; then restart it"
-                ),
+                run("sudo systemctl edit {service}"),
+                ": `[Service]`, {device_rules}; then restart it",
             ),
-            "job": (Words("{job_request}"),),
-            "host": (
-                Words("ask whoever started this session or job for the device: its cgroup decides"),
+            "job": "request a GPU for the job ({job_request}), then start it anew",
+            "host": "ask whoever started this session or job for the device: its cgroup decides",
+            "lxc": by_hand(
+                "add `lxc.cgroup2.devices.allow: c MAJOR:* rwm` to the container's configuration,"
+                " with the MAJOR that `ls -l {node}` prints; then restart the container",
+                changes=("setting lxc.cgroup2.devices.allow",),
             ),
-            "lxc": (
-                Words(
-                    "add `lxc.cgroup2.devices.allow: c MAJOR:* rwm` to the container's "
-                    "configuration,"
-                ),
-                Words(" with the MAJOR that `ls -l {node}` prints; then restart the container"),
-            ),
+            # systemd's daemon-reload takes the nodes away that were added to a running container's
+            # rules (nvidia-container-toolkit#48); CDI has the engine add them.
+            "docker": _ANEW,
+            "podman": _ANEW,
+            "kubernetes": f"start the pod anew; to keep it: on the node {_CHAR_LINKS}",
             "pod without NVIDIA": (
-                Words("request it: `resources.limits: {{{resource}: 1}}`, then start the pod anew"),
+                "request it: `resources.limits: {{{resource}: 1}}`, then start the pod anew"
             ),
-            "container without NVIDIA": (Words("start the container anew, with {option}"),),
+            "container without NVIDIA": "start the container anew, with {option}",
         },
     ),
     intended(
@@ -929,6 +1245,11 @@ GRANTED = (
         "this process was not given the device",
         "`nvidia-smi -L` lists other GPUs only",
         "nothing, if that is intended; else give more devices to the job or container",
+        # A plugin knows of one engine's option alone.
+        fixes={
+            "kubernetes": "nothing, if that is intended; else request more in `resources.limits`",
+            "container": "nothing, if that is intended; else start the container with {option}",
+        },
     ),
     intended(
         "kfd-node-closed",
@@ -941,16 +1262,41 @@ GRANTED = (
         "gpu-excluded",
         "the driver is told to leave the GPU out",
         "`grep Excluded /proc/driver/nvidia/gpus/*/information`",
-        "remove NVreg_ExcludedGpus from /etc/modprobe.d, then load the driver again",
+        (
+            by_hand(
+                "remove NVreg_ExcludedGpus from /etc/modprobe.d",
+                removes=("parameter NVreg_ExcludedGpus",),
+            ),
+            ", then load the driver again",
+        ),
         vendor="nvidia",
+        where="host",
     ),
     intended(
         "compute-prohibited",
         "the compute mode prohibits all programs",
         "`nvidia-smi -q -d COMPUTE`",
-        "as root: `nvidia-smi -c 0`",
+        run("sudo nvidia-smi -c 0"),
+        vendor="nvidia",
+        where="host",
+        keeps_from="cuda rule",
+        fixes={"host": run("sudo nvidia-smi -i {address} -c 0")},
+    ),
+    intended(
+        "exclusive-taken",
+        "the compute mode admits one process, and one is inside",
+        "`nvidia-smi -q -d COMPUTE,PIDS`",
+        "wait until that process ends, or use another GPU",
         vendor="nvidia",
         keeps_from="cuda rule",
+        of_process=True,
+        fixes={
+            "host": (
+                "wait until that process ends",
+                otherwise("; or, to share the GPU, "),
+                run("sudo nvidia-smi --compute-mode=0"),
+            ),
+        },
     ),
     blocks(
         "mps-daemon-gone",
@@ -958,13 +1304,20 @@ GRANTED = (
         "`ls $CUDA_MPS_PIPE_DIRECTORY`",
         "start `nvidia-cuda-mps-control -d`, or unset CUDA_MPS_PIPE_DIRECTORY",
         vendor="nvidia",
+        of_process=True,
         keeps_from="cuda rule",
     ),
     intended(
         "mig-without-instances",
         "MIG mode is on, and no instance exists",
         "`nvidia-smi mig -lgi`",
-        "create instances: `nvidia-smi mig -cgi PROFILE -C`; or `nvidia-smi -mig 0`",
+        (
+            "create instances: ",
+            run("sudo nvidia-smi mig -cgi {PROFILE} -C"),
+            otherwise("; or "),
+            run("sudo nvidia-smi -mig 0"),
+        ),
+        where="host",
         limits=True,
         vendor="nvidia",
         word="MIG mode",
@@ -982,7 +1335,7 @@ GRANTED = (
         "partition-mode",
         "the card is partitioned; its partitions are devices of their own",
         "`cat {folder}/current_compute_partition`",
-        "nothing, if that is intended; else `amd-smi set -C SPX`",
+        ("nothing, if that is intended; else ", run("amd-smi set -C SPX")),
         vendor="amd",
     ),
 )
@@ -993,12 +1346,17 @@ VISIBLE = (
         "an environment variable hides it",
         "`env | grep -e VISIBLE_DEVICES -e AFFINITY_MASK -e DEVICE_SELECTOR`",
         "change the variable, if the process may use the device",
+        of_process=True,
     ),
     intended(
         "mig-mode",
         "MIG is on: programs use the instances, not the whole GPU",
         "`nvidia-smi -L`",
-        "use the instances; for the whole GPU, as root: `nvidia-smi -mig 0`",
+        (
+            "use the instances",
+            otherwise("; for the whole GPU, as root: "),
+            run("nvidia-smi -mig 0"),
+        ),
         vendor="nvidia",
         word="MIG mode",
     ),
@@ -1007,19 +1365,22 @@ VISIBLE = (
         "its own runtime does not show it",
         "`probe visible`",
         "`probe visible` prints the reason",
+        of_process=True,
     ),
 )
 
 RUNTIME = (
     blocks(
         "libcuda-missing",
-        "libcuda.so.1 is not installed",
-        "`ldconfig -p | grep libcuda.so.1`",
-        "{libcuda_fix}",
+        "the loader finds no libcuda.so.1 of the driver",
+        "`ldconfig -p | grep libcuda.so.1`; `echo $LD_LIBRARY_PATH`",
+        Made("libcuda_fix"),
         vendor="nvidia",
         fixes={
-            "host": (Command("libraries nvidia"),),
-            "apptainer": (Words("start the container with `apptainer exec --nv`"),),
+            "stub": Made("stub_out"),
+            "stub alone": (Made("stub_out"), ", and ", Command("libraries nvidia")),
+            "host": Command("libraries nvidia"),
+            "apptainer": "start the container with `apptainer exec --nv`",
         },
     ),
     blocks(
@@ -1030,8 +1391,9 @@ RUNTIME = (
         vendor="nvidia",
         fixes={
             "container": (
-                Words("install a newer driver on the host, or take an image of an older CUDA;"),
-                Words(" on data centre GPUs: the package cuda-compat"),
+                at("host", "install a newer driver on the host"),
+                otherwise(", or "),
+                "take an image of an older CUDA; on data centre GPUs: the package cuda-compat",
             ),
         },
     ),
@@ -1039,87 +1401,127 @@ RUNTIME = (
         "cuda-compat-unsupported",
         "libcuda.so.1 is newer than the kernel driver, which no GeForce runs with (CUDA error 804)",
         "`cat /proc/driver/nvidia/version; ls -l {cuda_library}`",
-        "install driver {cuda_branch} or later on the host; or take an image for the driver's CUDA"
-        " version, without {cuda_folder}",
+        (
+            at("host", "install driver {cuda_branch} or later on the host"),
+            otherwise("; or "),
+            "take an image for the driver's CUDA version, without {cuda_folder}",
+        ),
         vendor="nvidia",
     ),
     blocks(
         "cuda-library-mismatch",
         "libcuda.so.1 is older than the kernel driver (CUDA error 803)",
         "`cat /proc/driver/nvidia/version; ls -l {cuda_library}`",
-        "{cuda_fix}",
+        Made("cuda_fix"),
         vendor="nvidia",
     ),
     blocks(
         "fabric-not-ready",
         "CUDA does not start before the NVSwitch fabric is set up (error 802)",
         "`nvidia-smi -q | grep -A3 Fabric`; `systemctl status nvidia-fabricmanager`",
-        "start nvidia-fabricmanager of the driver's exact version",
+        "start nvidia-fabricmanager of the driver's version on the machine that has the NVSwitches",
         vendor="nvidia",
+        # GB200 and GB300 have their switches in trays of the rack, where NMX-Controller runs the
+        # fabric manager (NVIDIA, "NMX-Controller"; "Mission Control", power-on order); from the
+        # B200 on it needs the subnet manager nvlsm and the module ib_umad beside it ("Fabric
+        # Manager User Guide"; NVIDIA/gpu-driver-container, nvlink5_pkgs_install and
+        # _ensure_nvlink5_prerequisites).
         fixes={
-            "host": (Command("fabric manager"),),
+            "rack": (
+                by_hand(
+                    "start the switch trays first: their fabric manager is part of"
+                    " NMX-Controller (NMX-C)"
+                ),
+                "; then ",
+                run("sudo systemctl restart nvidia-imex"),
+                " here",
+            ),
+            "fourth switches": (
+                Command("subnet manager"),
+                ", then ",
+                run("sudo modprobe ib_umad"),
+                " and ",
+                Command("fabric manager"),
+            ),
+            "switches": Command("fabric manager"),
+            "container": (_ON_HOST, "start nvidia-fabricmanager of the driver's version"),
         },
     ),
     limits(
         "shm-small",
         "the container shares 64 MiB of memory among processes; NCCL and data loaders need more",
         "`df -h /dev/shm`",
-        "start the container with `--shm-size=8g`, or `--ipc=host`",
+        "give the container more than 64 MiB at /dev/shm",
+        fixes={
+            "docker": "start the container with `docker run --shm-size=8g`, or `--ipc=host`",
+            "podman": "start the container with `podman run --shm-size=8g`, or `--ipc=host`",
+            "kubernetes": "mount an `emptyDir` of `medium: Memory` at /dev/shm in the pod",
+        },
     ),
     limits(
         "compute-runtime-too-old",
-        "Intel's compute runtime is older than the GPU; Vulkan can use the device",
+        "Intel's compute runtime is older than the GPU",
         "`ls -l /usr/lib/x86_64-linux-gnu/libze_intel_gpu.so.1` leads to the build's number",
         "install a newer libze-intel-gpu1 (or intel-level-zero-gpu) and intel-opencl-icd",
         vendor="intel",
+        instead="Vulkan can use the device",
         fixes={
-            "host": (Command("level zero"),),
+            "host": Command("level zero"),
         },
     ),
     limits(
         "kfd-no-gpu",
-        "the compute interface of AMD does not list the GPU; Vulkan can use it",
+        "the compute interface of AMD does not list the GPU",
         "`grep -l location_id /sys/class/kfd/kfd/topology/nodes/*/properties`",
         "`sudo dmesg | grep -i kfd` has the reason; without PCIe atomics use a slot of the CPU",
         vendor="amd",
+        instead="Vulkan can use it",
+        of_purpose=True,
         keeps_from="kfd",
     ),
     limits(
         "gfx-not-supported",
-        "the installed ROCm has no code for {gfx}; Vulkan can use it",
+        "the installed ROCm has no code for {gfx}",
         "`ls {folder_of_rocblas} | grep {gfx}`",
-        "{gfx_fix}",
+        Made("gfx_fix"),
         vendor="amd",
+        instead="Vulkan can use it",
     ),
     blocks(
         "hsa-override-bad",
         "ROCm does not start with this HSA_OVERRIDE_GFX_VERSION",
         "`echo $HSA_OVERRIDE_GFX_VERSION`",
-        "correct it (major.minor.step, as 10.3.0), or `unset HSA_OVERRIDE_GFX_VERSION`",
+        (
+            "correct it (major.minor.step, as 10.3.0)",
+            otherwise(", or "),
+            run("unset HSA_OVERRIDE_GFX_VERSION"),
+        ),
         vendor="amd",
         word="hidden",
         keeps_from="rocr",
+        of_process=True,
     ),
     blocks(
         "hsa-override-foreign",
         "HSA_OVERRIDE_GFX_VERSION names a generation whose code this GPU cannot run",
         "`echo $HSA_OVERRIDE_GFX_VERSION; rocminfo | grep gfx`",
-        "`unset HSA_OVERRIDE_GFX_VERSION`",
+        run("unset HSA_OVERRIDE_GFX_VERSION"),
         vendor="amd",
         word="hidden",
         keeps_from="rocr",
+        of_process=True,
     ),
     limits(
         "rocm-missing",
-        "ROCm's runtime is not installed; Vulkan can use the device",
+        "ROCm's runtime is not installed",
         "`ldconfig -p | grep -e libhsa-runtime64 -e libamdhip64`",
         "install ROCm's packages; wheels of PyTorch bring their own",
         vendor="amd",
+        instead="Vulkan can use the device",
+        of_purpose=True,
+        of_process=True,
         fixes={
-            "host": (
-                Command("rocm"),
-                Words("; wheels of PyTorch bring their own"),
-            ),
+            "host": (Command("rocm"), "; wheels of PyTorch bring their own"),
         },
     ),
     limits(
@@ -1131,19 +1533,45 @@ RUNTIME = (
     ),
     limits(
         "level-zero-missing",
-        "Intel's compute runtime is not installed; Vulkan can use the device",
+        "Intel's compute runtime is not installed",
         "`ldconfig -p | grep libze_intel_gpu`",
         "install libze-intel-gpu1 (or intel-level-zero-gpu) and intel-opencl-icd",
         vendor="intel",
+        instead="Vulkan can use the device",
+        of_purpose=True,
+        of_process=True,
         fixes={
-            "host": (Command("level zero"),),
+            "host": Command("level zero"),
         },
     ),
 )
 
 
+# linux-npu-driver's and xdna-driver's README; Arch Linux's package files.
+_NPU = (
+    limits(
+        "level-zero-npu-missing",
+        "the user driver of Intel's NPU is not installed",
+        "`ldconfig -p | grep libze_intel_npu`",
+        "install Intel's linux-npu-driver: intel-level-zero-npu and intel-driver-compiler-npu"
+        " (Arch Linux: intel-npu-driver)",
+        vendor="intel",
+        of_process=True,
+    ),
+    limits(
+        "xrt-missing",
+        "XRT's driver for AMD's NPU is not installed",
+        "`ls /opt/xilinx/xrt/lib/libxrt_driver_xdna.so.2`",
+        "install XRT and its plugin of AMD's xdna-driver: xrt and xrt_plugin-amdxdna (Arch Linux:"
+        " xrt-plugin-amdxdna)",
+        vendor="amd",
+        of_process=True,
+    ),
+)
+
+
 _BY_STEP: dict[str, tuple[Cause, ...]] = {
-    "hardware": HARDWARE,
+    "hardware": (*HARDWARE, *ABSENT),
     "driver": DRIVER,
     "node": NODE,
     "permission": PERMISSION,
@@ -1151,7 +1579,7 @@ _BY_STEP: dict[str, tuple[Cause, ...]] = {
     "responding": RESPONDING,
     "granted": GRANTED,
     "visible": VISIBLE,
-    "runtime": RUNTIME,
+    "runtime": (*RUNTIME, *_NPU),
 }
 
 
@@ -1179,7 +1607,9 @@ def limiting(code: str | None) -> bool:
     return cause is not None and cause.limits
 
 
-def on_purpose(code: str | None) -> bool:
-    """Return whether somebody set the cause on purpose; False for codes of others."""
-    cause = cause_of(code)
-    return cause is not None and cause.intended
+def usable_with(step: StepDoc) -> bool:
+    """Return whether the device can be used in spite of a broken step.
+
+    Not one that has no other use than what a cause, which limits others, keeps it from.
+    """
+    return limiting(step["code"]) and not step.get("blocks")

@@ -7,10 +7,11 @@ that the published schema gives it, because readers look no further; what is in 
 from __future__ import annotations
 
 from probe_core.model.field import Items, Number, TableOf
+from probe_core.model.views import plain_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from typing import Any
 
     from probe_core.model.field import Field
@@ -36,89 +37,199 @@ _NOUNS = {
 }
 """Shape of a part to what a sentence calls it."""
 
+_SMALL = ("step", "sight")
+"""Shapes of parts that are small, and often equal within one device."""
 
-def complete(table: object, fields: Mapping[str, Field], noun: str = "the report") -> None:
+_SCALARS = frozenset((str, int, float, bool))
+"""Types of JSON that hold no others: asked for first, because most values are such."""
+
+
+def complete(
+    table: object, fields: Mapping[str, Field], alike: Mapping[int, int] | None = None
+) -> None:
     """Check a table and all tables in it, and give every field that a report has its stand-in.
 
     Nulls in tables and lists go: they say no more than nothing. Raises `ValueError` with the name
-    of a field that has the wrong type, or that nothing can stand for.
+    of a field that has the wrong type, or that nothing can stand for. `alike` has the number (`id`)
+    of each part that equals an earlier one, and that one's.
     """
-    for name, field, part in _checked(table, fields, noun):
-        value = part.get(name)
-        if value is None:
-            _fill(part, field)
-        elif isinstance(field.value, TableOf):
-            part[name] = {key: item for key, item in value.items() if item is not None}
-    for part_noun, nested, part_fields in _parts(table, fields):
-        complete(nested, part_fields, part_noun)
+    _Completion(alike or {}).complete(table, fields, "the report")
 
 
-def check(table: object, fields: Mapping[str, Field], noun: str = "the report") -> None:
-    """Check a table and all tables in it as `complete` does, and change nothing."""
-    for _ in _checked(table, fields, noun):
-        pass
-    for part_noun, part, part_fields in _parts(table, fields):
-        check(part, part_fields, part_noun)
+class _Completion:
+    """Completes one document. It remembers what was whole: equal parts are not looked at again.
+
+    What is whole stays in the document as it is, so that no other part can get its number.
+    """
+
+    def __init__(self, alike: Mapping[int, int]) -> None:
+        self._alike = alike
+        self._whole: set[tuple[int, int | bytes]] = set()
+
+    def complete(self, table: object, fields: Mapping[str, Field], noun: str) -> bool:
+        """Complete a table, and return whether it was whole."""
+        part = _table(table, noun)
+        parts = _look_through(part, fields, noun)
+        is_whole = True
+        for name, field in fields.items():
+            value = part.get(name)
+            if value is None:
+                if field.always or name in part:
+                    is_whole = _fill(part, field) and is_whole
+            elif _is_table_of(field, value) and None in value.values():
+                part[name], is_whole = _without_nulls(value), False
+        for field, nested in parts:
+            is_whole = self._complete_parts(nested, field) and is_whole
+        return is_whole
+
+    def _complete_parts(self, nested: Any, field: Field) -> bool:
+        number = id(nested)
+        key = id(field), self._alike.get(number, number)
+        if key in self._whole:
+            return True
+        is_whole = True
+        for item in _parts(nested, field):
+            is_whole = self._complete_part(item, field) and is_whole
+        if is_whole:
+            self._whole.add(key)
+        return is_whole
+
+    def _complete_part(self, item: object, field: Field) -> bool:
+        # What one step or one runtime shows is alike where the whole chain or view is not.
+        same = plain_bytes(item) if field.shape in _SMALL else None
+        key = id(field), same or b""
+        if same is not None and key in self._whole:
+            return True
+        is_whole = self.complete(item, field.fields or {}, _NOUNS[field.shape])
+        if is_whole and same is not None:
+            self._whole.add(key)
+        return is_whole
 
 
-def _checked(
-    table: object, fields: Mapping[str, Field], noun: str
-) -> Iterator[tuple[str, Field, dict[str, Any]]]:
-    """Yield (name, field, table) of each field once all that is there has the right type."""
+def check(
+    table: object,
+    fields: Mapping[str, Field],
+    noun: str = "the report",
+    done: set[tuple[int, int]] | None = None,
+) -> None:
+    """Check a frozen table and all tables in it as `complete` does, and change nothing.
+
+    A part that stands in several places is looked at once: `done` has the numbers of those seen,
+    each with that of its field.
+    """
+    done = set() if done is None else done
+    for field, nested in _look_through(_table(table, noun), fields, noun, done):
+        if _is_new(nested, field.fields, done):
+            for item in _parts(nested, field):
+                if item is nested or _is_new(item, field.fields, done):
+                    check(item, field.fields or {}, _NOUNS[field.shape], done)
+
+
+def _is_new(part: object, kind: object, done: set[tuple[int, int]]) -> bool:
+    """Return whether a part was never looked at as this kind; it now was."""
+    key = id(part), id(kind)
+    if key in done:
+        return False
+    done.add(key)
+    return True
+
+
+def _table(table: object, noun: str) -> dict[str, Any]:
     if not isinstance(table, dict):
         raise ValueError(f"{noun} is not a table")
-    for name, field in fields.items():
-        value = table.get(name)
-        if isinstance(value, dict) and isinstance(field.value, TableOf):
-            value = {key: item for key, item in value.items() if item is not None}
-        if value is not None and not _has_type(value, field):
+    return table
+
+
+def _look_through(
+    table: dict[str, Any],
+    fields: Mapping[str, Field],
+    noun: str,
+    done: set[tuple[int, int]] | None = None,
+) -> list[tuple[Field, Any]]:
+    """Return the values of a table that hold parts, each with its field, for their own sentences.
+
+    Raises `ValueError` unless all that is there has the right type, and all that must be is.
+    `done` is that of `check`.
+    """
+    parts = []
+    for name, value in table.items():
+        field = fields.get(name)
+        if field is None or value is None:
+            continue
+        if type(value) in _SCALARS:
+            if not field.value.holds(value):
+                raise ValueError(f"{noun} has a {name!r} of the wrong type")
+            continue
+        if (done is None or _is_new(value, field, done)) and not _has_type(value, field):
             raise ValueError(f"{noun} has a {name!r} of the wrong type")
-    for name, field in fields.items():
-        if table.get(name) is None and field.required:
+        if field.fields is not None and field.shape in _NOUNS:
+            parts.append((field, value))
+    for field in _required(fields):
+        if table.get(field.name) is None:
             kind = "a number" if isinstance(field.value, Number) else "text"
-            raise ValueError(f"{noun} has no {name!r} that is {kind}")
-        yield name, field, table
+            raise ValueError(f"{noun} has no {field.name!r} that is {kind}")
+    return parts
+
+
+_REQUIRED: dict[int, tuple[Mapping[str, Field], tuple[Field, ...]]] = {}
+"""Number of a table of fields to that table, which keeps the number its own, and its required."""
+
+
+def _required(fields: Mapping[str, Field]) -> tuple[Field, ...]:
+    """Return the fields that a document must have; kept, because every table asks for them."""
+    found = _REQUIRED.get(id(fields))
+    if found is None:
+        required = tuple(field for field in fields.values() if field.required)
+        found = _REQUIRED[id(fields)] = fields, required
+    return found[1]
+
+
+def _is_table_of(field: Field, value: object) -> bool:
+    return isinstance(value, dict) and isinstance(field.value, TableOf)
+
+
+def _without_nulls(table: dict[str, Any]) -> dict[str, Any]:
+    return {key: item for key, item in table.items() if item is not None}
 
 
 def _has_type(value: object, field: Field) -> bool:
-    # What is in a list of parts is looked at part by part, for a sentence that names the part.
-    is_list_of_parts = field.shape in _NOUNS and isinstance(field.value, Items)
-    if is_list_of_parts:
-        return isinstance(value, list)
-    return field.value.holds(value) and _has_types(value, field)
+    kind = field.value
+    if type(value) in _SCALARS:
+        return kind.holds(value)
+    if field.shape in _NOUNS and isinstance(kind, Items):
+        # Looked at part by part, for a sentence that names the part.
+        return isinstance(value, (list, tuple))
+    if isinstance(value, dict) and isinstance(kind, TableOf):
+        value = _without_nulls(value)
+    return kind.holds(value) and (field.fields is None or _has_types(value, field))
 
 
 def _has_types(value: object, field: Field) -> bool:
     """Return whether a small table that no sentence names, such as `power`, has the right types."""
-    if not field.single or field.fields is None or not isinstance(value, dict):
-        return True
-    if field.shape in _NOUNS:
-        return True  # looked at with its own sentence
+    if not field.single or field.shape in _NOUNS or not isinstance(value, dict):
+        return True  # a part is looked at with its own sentence
+    assert field.fields is not None
     items = ((value.get(name), nested) for name, nested in field.fields.items())
     return all(item is None or _has_type(item, nested) for item, nested in items)
 
 
-def _fill(part: dict[str, Any], field: Field) -> None:
+def _fill(part: dict[str, Any], field: Field) -> bool:
+    """Give a null or missing field its stand-in, and return whether it had it."""
     if field.always:
-        part[field.name] = field.absent()
-    elif field.name in part and isinstance(field.empty, list):
+        value = field.absent()
+        had = value is None and field.name in part
+        part[field.name] = value
+        return had
+    if field.name in part and isinstance(field.empty, list):
         del part[field.name]  # readers go through lists
+        return False
+    return True
 
 
-def _parts(
-    table: object, fields: Mapping[str, Field]
-) -> Iterator[tuple[str, object, Mapping[str, Field]]]:
-    """Yield (noun, table, its fields) of every table that a table's fields hold."""
-    assert isinstance(table, dict)
-    for name, field in fields.items():
-        value = table.get(name)
-        if field.fields is None or field.shape not in _NOUNS or value is None:
-            continue
-        noun = _NOUNS[field.shape]
-        if field.single:
-            parts = [value]
-        else:
-            items = value.values() if isinstance(value, dict) else value
-            parts = [item for item in items if item is not None or isinstance(value, list)]
-        for part in parts:
-            yield noun, part, field.fields
+def _parts(value: Any, field: Field) -> list[object]:
+    """Return the tables that a field's value holds."""
+    if field.single:
+        return [value]
+    if isinstance(value, dict):
+        return [item for item in value.values() if item is not None]
+    return [*value]

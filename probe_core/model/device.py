@@ -24,10 +24,12 @@ from probe_core.model.field import (
     TableOf,
     Text,
     Word,
+    field,
+    fields_of,
+    part,
     typed,
 )
-from probe_core.model.kinds import KINDS
-from probe_core.model.part import field, fields_of, part
+from probe_core.model.ids import KINDS
 from probe_core.model.parts import (
     ALLOWED,
     ECC,
@@ -248,7 +250,8 @@ class ChipRef:
     )
     nominal: Mapping[str, Json] | None = field(
         FreeTable(),
-        "Units and peaks (TFLOPS, TOPS) of the full chip, where the device has fewer units",
+        "Units and peaks (TFLOPS, TOPS) of the full chip, where the device has, or this process may"
+        " use, fewer units",
     )
 
 

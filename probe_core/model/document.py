@@ -186,6 +186,7 @@ class LeaseDoc(TypedDict):
     command: str
     kept_by: list[int]
     reserve: int | None
+    proven: bool
 
 
 class StepDoc(TypedDict, total=False):
@@ -197,6 +198,9 @@ class StepDoc(TypedDict, total=False):
     evidence: Required[str | None]
     code: Required[str | None]
     prober: str | None
+    severity: Severity
+    opened: list[str] | None
+    blocks: bool
 
     # end generated
 
@@ -230,6 +234,7 @@ class EccDoc(TypedDict, total=False):
     # begin generated: EccDoc
     enabled: bool | None
     pending: bool | None
+    remapped: int | None
     remap_pending: bool | None
     remap_failed: bool | None
 
@@ -535,7 +540,7 @@ class ReportDoc(TypedDict):
 # start. `model.sample_fields` is the table that values are checked against; a test holds both
 # equal.
 
-SampleStatus: TypeAlias = Literal["ok", "asleep", "unresponsive", "unavailable"]
+SampleStatus: TypeAlias = Literal["ok", "asleep", "unresponsive", "unavailable", "pending"]
 
 
 class LiveMemoryDoc(TypedDict):

@@ -1,7 +1,7 @@
 """Strong ids: the only thing that joins sightings. Each has one written form.
 
-``pci:0000:01:00.0`` (domain of four or more hex digits) · ``uuid:GPU-…`` · ``dt:/soc/gpu@fb000000``
-· ``cpu:0`` · ``<prober>:<anything stable>`` for what has no better one.
+``pci:0000:01:00.0`` (domain of four or more hex digits) · ``uuid:GPU-…`` ·
+``dt:/soc/gpu@fb000000`` · ``cpu:0`` · ``<prober>:<anything stable>`` for what has no better one.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from probe_core.wording import counted
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
+    from typing import Literal
 
     from probe_core.model.document import DeviceDoc
 
@@ -117,6 +118,57 @@ def fits_kind(identity: str, kind: str) -> bool:
     if identity.startswith(("cpu:", "uuid:CPU-")):
         return kind == "cpu"
     return kind != "cpu" or not (identity.startswith("pci:") or single(identity))
+
+
+# What a name is that others choose: the gate before each output that another program reads.
+#
+# Shells run, and label stores, schedulers and metrics refuse, what stands in them unquoted. A name
+# that does not pass is left out of such an output, never escaped: each reader has escapes of its
+# own. People are shown every name (`clean_text`), and JSON has it as it is.
+
+_WORD = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.")
+_ID = _WORD | frozenset(":/@+")
+"""Of a device tree's path: ``dt:/soc/gpu@fb000000``. Not the comma, which parts the ids of a list
+(``--device``, CUDA_VISIBLE_DEVICES), though the device tree allows it."""
+
+_INSIDE = "-."
+"""What no name begins with: an option begins with the first, a hidden file with the second."""
+
+MAX_PROBER_NAME = 64
+_MAX_DISTRIBUTION = 128
+"""Characters; a judgement: four times the longest name of ours."""
+
+_MAX_CODE = 60
+"""Characters, as a prober's finding may have."""
+
+
+def is_prober_name(text: str) -> bool:
+    """Return whether `text` can be a prober's name: ``nvidia``."""
+    return _is_word(text, MAX_PROBER_NAME)
+
+
+def is_distribution_name(text: str) -> bool:
+    """Return whether `text` can be a distribution's name: ``probe-nvidia``."""
+    return _is_word(text, _MAX_DISTRIBUTION)
+
+
+def is_code(text: str) -> bool:
+    """Return whether `text` can be the code of a finding, a check or a step: ``driver-missing``."""
+    return _is_word(text, _MAX_CODE)
+
+
+def is_device_id(text: str) -> bool:
+    """Return whether `text` can be given to other programs as a device's id.
+
+    Stricter than `normalise_id`: an id only has to be printable to join the sightings of a device.
+    """
+    kind, colon, value = text.partition(":")
+    is_id = bool(colon and value) and len(text) <= ID_LIMIT and _ID.issuperset(text)
+    return is_id and kind.isalnum()
+
+
+def _is_word(text: str, limit: int) -> bool:
+    return 0 < len(text) <= limit and text[0] not in _INSIDE and _WORD.issuperset(text)
 
 
 # Ids as people write them: short in a table, and understood again by every command.
@@ -268,11 +320,18 @@ def cores(device: DeviceDoc, *, each: bool = False) -> str:
 
     Empty for other devices, and where the count is unknown.
     """
-    count = device.get("units")
+    count = whole(device, "units")
     if device["kind"] != "cpu" or not count:
         return ""
     number = f"{counted(count, 'core')} each" if each else counted(count, "core")
     return f" ({', '.join([number, *_allowed(device)])})"
+
+
+def whole(device: DeviceDoc, field: Literal["units", "threads"]) -> int | None:
+    """Return the count of the whole device, of which this process may use what the field has."""
+    nominal = device["chip"].get("nominal") or {}
+    count = nominal.get(field, device.get(field))
+    return count if isinstance(count, int) else None
 
 
 def _allowed(device: DeviceDoc) -> list[str]:
@@ -280,8 +339,109 @@ def _allowed(device: DeviceDoc) -> list[str]:
     part = device.get("allowed") or {}
     allowed, quota = part.get("cores", part.get("threads")), part.get("quota")
     notes = []
-    if allowed is not None and allowed != device.get("units"):
+    if allowed is not None and allowed != whole(device, "units"):
         notes.append(f"{allowed} allowed")
     if quota is not None:
         notes.append(f"{quota} CPUs of time")
     return notes
+
+
+# Where a device's document says that it is, and what drives it: None where no prober told.
+
+
+def pci_address(device: DeviceDoc) -> str | None:
+    """Return the device's PCI address as /sys writes it; None off that bus."""
+    return next((name[4:] for name in device["ids"] if name.startswith("pci:")), None)
+
+
+def pci_place(device: DeviceDoc) -> tuple[int, int, int, int] | None:
+    """Return domain, bus, device and function of the device's PCI address; None without one."""
+    first = device["id"]
+    # Nearly always the first id, and asked for each device of each runtime.
+    names = (first,) if first.startswith("pci:") else device["ids"]
+    for name in names:
+        if name.startswith("pci:"):
+            try:
+                _, domain, bus, slot = name.split(":")
+                number, function = slot.split(".")
+                return int(domain, 16), int(bus, 16), int(number, 16), int(function, 16)
+            except ValueError:
+                continue
+    return None
+
+
+NO_PLACE = (1 << 40, 0, 0, 0)
+"""Sorts behind every PCI address: domains go beyond 16 bits (Intel VMD's begin at 0x10000)."""
+
+
+def pci_model(device: DeviceDoc) -> str | None:
+    """Return the PCI ids of vendor and model, as ``10de:2684``."""
+    return (device["pci"] or {}).get("id") or None
+
+
+def pci_vendor(device: DeviceDoc) -> str | None:
+    """Return the four hexadecimal digits of the PCI vendor."""
+    return (pci_model(device) or "").partition(":")[0] or None
+
+
+def pci_product(device: DeviceDoc) -> str | None:
+    """Return the four hexadecimal digits that the vendor gave the model."""
+    return (pci_model(device) or "").partition(":")[2] or None
+
+
+def pci_class(device: DeviceDoc) -> str | None:
+    """Return the PCI class, six hexadecimal digits."""
+    return (device["pci"] or {}).get("class") or None
+
+
+def driver_name(device: DeviceDoc) -> str | None:
+    """Return the name of the kernel driver that a prober reported."""
+    return (device["driver"] or {}).get("name") or None
+
+
+def driver_version(device: DeviceDoc) -> str | None:
+    """Return the version of that driver, as the driver writes it."""
+    return (device["driver"] or {}).get("version") or None
+
+
+def driver_text(device: DeviceDoc) -> str | None:
+    """Return the driver's name and version, as far as they are known."""
+    return " ".join(filter(None, (driver_name(device), driver_version(device)))) or None
+
+
+# The kinds of devices, in the order in which reports list them.
+
+ACCELERATORS = ("gpu", "npu", "accelerator")
+"""Kinds that compute for others; a display adapter of a server's BMC does not.
+
+A coprocessor may, for all that is known: crypto cards file themselves under the same PCI class.
+"""
+
+KINDS = (*ACCELERATORS, "cpu", "coprocessor", "display")
+"""Every value that a device's `kind` may have."""
+
+KIND_ORDER = {"gpu": 0, "accelerator": 1, "npu": 2, "cpu": 3, "coprocessor": 4, "display": 5}
+"""Place of each kind in a report's list: what frameworks use first comes first."""
+
+
+# How a prober's run can end.
+
+STATUSES: dict[str, str] = {
+    "ok": "it reported devices",
+    "not_applicable": "nothing of its own is here",
+    "unavailable": "its hardware is here but cannot be queried",
+    "skipped": "it was not run",
+    "load_error": "its module or hook could not be loaded",
+    "call_error": "it raised",
+    "invalid": "it returned something other than devices",
+    "timeout": "it did not end before its deadline",
+    "crashed": "its process died",
+    "protocol": "its process broke the protocol",
+    "resource": "it used more than it may",
+}
+"""Status of an outcome to what it means."""
+
+FAILURES = frozenset(
+    {"load_error", "call_error", "invalid", "timeout", "crashed", "protocol", "resource"}
+)
+"""Statuses that are the prober's fault, or its process's."""

@@ -25,11 +25,10 @@ from probe_core.model.readiness import STATUSES, STEPS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from probe_core.model.document import Json
+    from probe_core.model.document import FindingDoc, Json, Severity
 
 
 COUNT = Number(0, 1 << 63, whole=True)
-PART = Number(0, 1e7)
 
 PCI = by_name(
     {
@@ -45,11 +44,12 @@ ALLOWED = by_name(
     {
         "threads": F(COUNT, "Hardware threads that it may run on", unit="count"),
         "cores": F(COUNT, "Cores with at least one such thread", unit="count"),
-        "quota": F(Number(0, 1e6), "CPU time at most, in CPUs: cpu.max", unit="CPUs"),
+        "quota": F(
+            Number(0, 1e6),
+            "CPU time at most, in CPUs: cpu.max; of several packages each has its part",
+            unit="CPUs",
+        ),
         "by": F(Items(Text()), "Where the limits are written: control groups, or the affinity"),
-        "fp32": F(PART, "fp32 of the allowed part", unit="TFLOPS", reported=False),
-        "fp16": F(PART, "fp16 of the allowed part", unit="TFLOPS", reported=False),
-        "int8": F(PART, "int8 of the allowed part", unit="TOPS", reported=False),
     }
 )
 
@@ -185,6 +185,11 @@ ECC = by_name(
     {
         "enabled": F(Flag(), "Whether memory errors are corrected"),
         "pending": F(Flag(), "The same after the next reset, as it was set"),
+        "remapped": F(
+            Number(0, 1e6, whole=True),
+            "Rows of memory that were replaced after an uncorrectable error",
+            unit="rows",
+        ),
         "remap_pending": F(Flag(), "Whether faulty rows of memory wait for a reset", volatile=True),
         "remap_failed": F(Flag(), "Whether a faulty row could not be replaced"),
     }
@@ -317,6 +322,9 @@ def _check_together(entry: dict[str, Json]) -> None:
 
 # The tables of a device's readiness: its steps, and what probers report of them.
 
+SEVERITIES = ("info", "warning", "error")
+"""Of findings, and of broken steps; the lowest first."""
+
 STEP = by_name(
     {
         "step": F(
@@ -342,6 +350,23 @@ STEP = by_name(
         ),
         "code": F(Text(), "Word for the cause, as findings have it", always=True),
         "prober": F(Text(), "The prober that reported it; absent where the core read it itself"),
+        "severity": F(
+            Choice(*SEVERITIES),
+            "How bad it is that a broken step is; info where somebody wants it so or hardly anybody"
+            " misses the device; absent where the step is not broken",
+            nullable=False,
+        ),
+        "opened": F(
+            Items(Text(least=2)),
+            "Device nodes that were opened for this answer, which it proves to be open; a refusal"
+            " of any other node stands",
+        ),
+        "blocks": F(
+            Flag(),
+            "True where its cause, which limits other devices, keeps this one from the only purpose"
+            " that it has; else absent",
+            nullable=False,
+        ),
     }
 )
 
@@ -358,4 +383,105 @@ class StepFact(FreeTable):
         missing = [name for name in ("step", "status", "evidence") if fact.get(name) is None]
         if missing:
             raise Rejected(f"a step needs {', '.join(missing)}")
-        return {name: fact.get(name) for name in ("step", "status", "evidence", "code")}
+        known = {name: fact.get(name) for name in ("step", "status", "evidence", "code")}
+        return known | {"opened": fact["opened"]} if fact.get("opened") is not None else known
+
+
+# What a person should know about the node, with a cause and a fix; every code is listed here.
+
+NO_FIX = "nothing to do"
+"""The fix of a finding that needs none: terminals leave its line out."""
+
+CODES: dict[str, str] = {
+    "budget-exceeded": "a distribution's data is more than a probe reads; the rest was left out",
+    "chip-ambiguous": "the device's ids and name fit several chips, and nothing distinguishes them",
+    "chip-conflict": "two keys of a device name different chips; the stronger key won",
+    "chip-file-unusable": "nothing of the chip file that a setting names could be used",
+    "chip-unknown": "chipdb does not know the chip, so its peaks are derived or unknown",
+    "chipdb-missing": "no usable chipdb is installed, so no chip could be named",
+    "chipdb-problem": "a chip file or vendor package was left out, wholly or in part",
+    "config-ignored": "a setting from the environment or a file could not be used",
+    "device-blocked": "a prober reports a device that cannot be used, for a cause of its own",
+    "display-only": "a display adapter that cannot compute was not counted as an accelerator",
+    "distribution-broken": "an installed distribution's entry points could not be read",
+    "driver-crashes": "a prober's process died while it asked a device",
+    "driver-disagrees": "a runtime reports other devices than its rules predict",
+    "driver-hangs": "a prober's process hung while it asked a device",
+    "hidden-by-variable": "an environment variable hides a device from programs",
+    "hook-failed": "one of the host's own hooks raised",
+    "identity-conflict": "sightings that share an id disagree about another strong id",
+    "manifest-problem": "a prober's manifest has a mistake; defaults were used instead",
+    "measured-unusable": "the file of measured figures is unreadable, another version's or absurd",
+    "memory-limited": "a cgroup lets this process use less memory than the machine has",
+    "no-bytecode": "the installation has no bytecode, so a start takes about four times as long",
+    "no-cpu-facts": "the CPU or memory of this machine could not be read",
+    "no-driver": "an accelerator is on the bus without a driver, or reserved for a guest",
+    "order-unknown": "only the driver knows in which order a runtime counts the devices",
+    "peak-exceeded": "a measured figure is above the derived peak: its clock or rate is too low",
+    "prober-failed": "a prober crashed, hung or broke the contract",
+    "prober-raises": "a prober raised while it asked a device, and was run again without it",
+    "prober-missing": "an accelerator was detected that no installed prober supports",
+    "prober-refused": "a prober did not run: root must not trust it, or it does not fit this core",
+    "prober-unavailable": "a prober's hardware is here but could not be queried",
+    "prober-unkillable": "a prober is stuck in the kernel and was abandoned",
+    "processors-limited": "this process may use fewer cores, or less CPU time, than there are",
+    "readiness-conflict": "a prober calls a device broken that a better source knows to be well",
+    "restriction-unusable": "an allowlist or configuration file cannot be used: no plugin ran",
+    "shutdown-fails": "a prober raised or died after it had read all devices",
+    "shutdown-hangs": "a prober hung after it had read all devices",
+    "static-unusable": "the report named by PROBE_STATIC cannot be used: no plugin ran",
+    "unknown-prober": "a setting names a prober that is not installed",
+    "variable-breaks": "a variable's value keeps a runtime from starting at all",
+    "variable-duplicate": "a variable names a device twice, which hides it, or all of them",
+    "variable-skips": "a variable's entry means no device and is passed over",
+    "variable-stops-at": "a variable's entry ends the list: what follows is not read",
+    "variable-empty": "a variable is set to an empty value, which hides every device",
+    "value-rejected": "a prober reported a value that cannot be true; it was left out",
+}
+"""The core's own codes and what each means. Probers may add theirs.
+
+Devices that cannot be used have the codes of `model.causes`, too.
+"""
+
+
+def finding(
+    code: str,
+    what: str,
+    why: str,
+    fix: str,
+    *,
+    severity: Severity = "warning",
+    device: str | None = None,
+    prober: str | None = None,
+    setting: str | None = None,
+    variable: str | None = None,
+    step: str | None = None,
+    evidence: str | None = None,
+) -> FindingDoc:
+    """Return a finding of the core; `code` must be one of `CODES`, or of `causes.CAUSES`.
+
+    `what`, `why` and `fix` are sentences for people; no code reads them. The rest are facts for
+    code and scripts: `device` an id, `prober` a prober's name, `setting` a key of
+    `config.SETTINGS`, `variable` an environment variable, `step` a step of readiness, `evidence`
+    a path with what it holds, an error code, or a library's own text.
+    """
+    assert code in CODES or _is_cause(code), code
+    return {
+        "code": code,
+        "severity": severity,
+        "what": what,
+        "why": why,
+        "fix": fix,
+        "device": device,
+        "prober": prober,
+        "setting": setting,
+        "variable": variable,
+        "step": step,
+        "evidence": evidence,
+    }
+
+
+def _is_cause(code: str) -> bool:
+    from probe_core.model.causes import CAUSES
+
+    return code in CAUSES

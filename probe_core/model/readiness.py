@@ -7,10 +7,9 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import Any
+    from collections.abc import Iterable
 
-    from probe_core.model.document import DeviceDoc, ReportDoc, StepDoc, VisibilityDoc
+    from probe_core.model.document import VisibilityDoc
 
 
 STEPS = (
@@ -29,110 +28,11 @@ STEPS = (
 STATES = ("ready", "limited", "blocked", "unknown")
 """`limited`: usable with less than the device has. `unknown` never keeps a device from use."""
 
+NODE_UNKNOWN = "node-unknown"
+"""Code of the step `node` where nobody knows which nodes the device's programs open."""
+
 STATUSES = ("ok", "broken", "unknown", "not_applicable")
 """What may be said of a step; unknown comes with the reason as its evidence."""
-
-
-def state_of(device: DeviceDoc) -> str:
-    """Return the device's state; of a report that an older core wrote, "unknown"."""
-    readiness = device.get("readiness")
-    return readiness["state"] if readiness else "unknown"
-
-
-def blocked(device: DeviceDoc) -> bool:
-    """Return whether this process surely cannot use the device."""
-    return state_of(device) == "blocked"
-
-
-def broken_step(device: DeviceDoc) -> StepDoc | None:
-    """Return the first step that is broken, with its code and evidence; None where none is."""
-    readiness = device.get("readiness")
-    if not readiness or readiness["broken"] is None:
-        return None
-    return next((s for s in readiness["steps"] if s["step"] == readiness["broken"]), None)
-
-
-def blocking_step(device: DeviceDoc) -> StepDoc | None:
-    """Return the step that keeps a blocked device from this process; None for any other device.
-
-    The step `visible` is not meant: variables are judged for the environment that counts.
-    """
-    readiness = device.get("readiness")
-    if not readiness or readiness["state"] != "blocked":
-        return None
-    return blocking_step_of("blocked", readiness["broken"], readiness["steps"])
-
-
-def blocking_step_of(state: str, broken: str | None, steps: Iterable[StepDoc]) -> StepDoc | None:
-    """Return the step that blocks, of a readiness whose parts are given; see `blocking_step`."""
-    if state != "blocked" or broken == "visible":
-        return None
-    for step in steps:
-        if step["step"] == broken:
-            return step
-    # Written by hand: the state without its steps.
-    return {"step": broken or "granted", "status": "broken", "evidence": None, "code": None}
-
-
-def step_without_kfd(device: DeviceDoc | Mapping[str, Any]) -> StepDoc | None:
-    """Return the broken step of a limited card that ROCm cannot use; None for any other device."""
-    readiness = device.get("readiness")
-    if not readiness or readiness["state"] != "limited":
-        return None
-    from probe_core.model.causes import cause_of
-
-    causes = ((step, cause_of(step["code"])) for step in readiness["steps"])
-    return next((step for step, cause in causes if cause and cause.keeps_from == "kfd"), None)
-
-
-_WORD_OF_STEP = {
-    # The word of a broken step, where its cause has none of its own.
-    "hardware": "driver error",
-    "driver": "no driver",
-    "node": "not granted",
-    "permission": "no permission",
-    "library": "driver error",
-    "responding": "timed out",
-    "granted": "not granted",
-    "visible": "hidden",
-    "runtime": "driver error",
-}
-
-
-def state_word(device: DeviceDoc) -> str:
-    """Return the device's state in a word or two, for tables; empty for a display adapter.
-
-    What keeps the device from this process comes first: ``no driver``, ``no permission``, ``not
-    granted``, ``passthrough``, ``driver error``, ``timed out`` or ``lost``; then ``hidden`` or
-    ``MIG mode``; then ``asleep``, ``limited``, ``ready``, or ``unknown`` where nobody could tell.
-    """
-    step = blocking_step(device)
-    if step is not None:
-        return _word(step["step"], step["code"])
-    sight = native_sight(device)
-    if sight is not None and sight["visible"] is False:
-        return _word(sight.get("step") or "visible", sight.get("code"))
-    if device.get("power_state") == "suspended":
-        return "asleep"
-    return _unhindered(device)
-
-
-def _unhindered(device: DeviceDoc) -> str:
-    """Return the word for a device that nothing keeps from this process."""
-    state = state_of(device)
-    if state == "limited":
-        limit = broken_step(device)
-        return "MIG mode" if limit and limit["code"] == "mig-without-instances" else "limited"
-    if state == "unknown" and device["kind"] in ("cpu", "display"):
-        return "ready" if device["kind"] == "cpu" else ""  # this process runs on the CPU
-    return "ready" if state == "blocked" else state  # blocked by a variable that is unset here
-
-
-def _word(step: str, code: str | None) -> str:
-    from probe_core.model.causes import cause_of
-
-    cause = cause_of(code)
-    return (cause.word if cause is not None else "") or _WORD_OF_STEP[step]
 
 
 # The runtimes for which a report says what a process would see: one table, in display order.
@@ -211,49 +111,6 @@ def canonical(runtime: str) -> str:
     """Return a runtime's name as reports have it: ``level-zero`` for ``level_zero`` or ``ze``."""
     name = runtime.strip().lower().replace("_", "-")
     return _ALIASES.get(name, name)
-
-
-def native_runtime(device: DeviceDoc | Mapping[str, Any]) -> str:
-    """Return the runtime by which the device counts as visible: its vendor's own.
-
-    Vulkan for an AMD card without KFD, which ROCm cannot use. Also for a device of a foreign
-    report, which may lack its vendor.
-    """
-    runtime = NATIVE.get(device.get("vendor") or "", "vulkan")
-    return "vulkan" if runtime == "hip" and step_without_kfd(device) is not None else runtime
-
-
-def native_sight(device: DeviceDoc) -> VisibilityDoc | None:
-    """Return the device's visibility to its own runtime; None where no runtime concerns it."""
-    return (device.get("visibility") or {}).get(native_runtime(device))
-
-
-def hidden(device: DeviceDoc) -> bool:
-    """Return whether this process surely cannot reach the device through its own runtime.
-
-    A step of its readiness keeps it away, or a variable hides it. False for a device that no
-    runtime concerns (a CPU, an NPU) and nothing blocks, and where only the driver knows.
-    """
-    entry = native_sight(device)
-    if entry is not None and entry["visible"] is False:
-        return True
-    return blocking_step(device) is not None
-
-
-def visible(document: ReportDoc, runtime: str | None = None) -> list[DeviceDoc]:
-    """Return a report's devices that `runtime` surely shows, in its order; never a blocked one.
-
-    Without a runtime each device is judged by its vendor's own; devices that no variable can
-    hide (a CPU, an NPU) count as visible. Devices without a known index stand behind the others,
-    in the report's order.
-    """
-    devices = [device for device in document["devices"] if blocking_step(device) is None]
-    if runtime is None:
-        entries = ((device, native_sight(device)) for device in devices)
-        return [device for device, entry in entries if entry is None or entry["visible"]]
-    name = canonical(runtime)
-    places = in_runtime_order((device.get("visibility") or {}).get(name) for device in devices)
-    return [devices[place] for place in places]
 
 
 def in_runtime_order(entries: Iterable[VisibilityDoc | None]) -> list[int]:

@@ -7,12 +7,24 @@ from __future__ import annotations
 
 from probe_core.model.complete import check
 from probe_core.model.device import Device
-from probe_core.model.field import Choice, Flag, FreeTable, Items, Number, TableOf, Text, by_name
+from probe_core.model.field import (
+    Choice,
+    Flag,
+    FreeTable,
+    Items,
+    Number,
+    TableOf,
+    Text,
+    by_name,
+    field,
+    fields_of,
+    part,
+)
 from probe_core.model.field import Field as F
-from probe_core.model.findings import SEVERITIES
-from probe_core.model.kinds import ACCELERATORS
-from probe_core.model.part import field, fields_of, part
-from probe_core.model.readiness import blocking_step_of, canonical, in_runtime_order
+from probe_core.model.ids import ACCELERATORS
+from probe_core.model.parts import SEVERITIES
+from probe_core.model.readiness import canonical, in_runtime_order
+from probe_core.model.verdict import blocking_step_of
 from probe_core.model.views import EMPTY, FrozenTable, freeze, thaw, view
 
 TYPE_CHECKING = False
@@ -421,11 +433,11 @@ class Report:
         """
         if document.get("schema") != 1:
             raise ValueError(f"a report of schema {document.get('schema')!r}; this core reads 1")
-        plain = thaw(document if isinstance(document, dict) else dict(document))
-        check(plain, REPORT)
-        if not plain.get("devices"):
+        frozen: FrozenTable = freeze(document if isinstance(document, dict) else dict(document))
+        check(frozen, REPORT)
+        if not frozen.get("devices"):
             raise ValueError("the report has no devices")
-        return cls.of(plain)
+        return view(cls, frozen, document=frozen)
 
     @classmethod
     def of(cls, document: ReportDoc) -> Report:

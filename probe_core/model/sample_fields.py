@@ -7,20 +7,14 @@ reference page follow from this, or are tested equal to it.
 from __future__ import annotations
 
 from probe_core.model.field import Field as F
-from probe_core.model.field import (
-    FreeTable,
-    Items,
-    Number,
-    Text,
-    Word,
-    by_name,
-)
+from probe_core.model.field import FreeTable, Items, Number, Text, Word, by_name
 
 STATUSES: dict[str, str] = {
     "ok": "the device was asked and answered",
     "asleep": "the device sleeps and was not asked, because that would wake it",
     "unresponsive": "asking the device hung or killed its prober's process",
     "unavailable": "the device could not be asked, see `reason`",
+    "pending": "the device was not asked yet, or is asked again because another one hung",
 }
 """A sample's `status`, and what it says."""
 

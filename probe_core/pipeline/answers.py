@@ -10,7 +10,7 @@ from copy import deepcopy
 
 from probe_core.isolation.launch import Unresponsive
 from probe_core.isolation.run import Run
-from probe_core.model.kinds import FAILURES
+from probe_core.model.ids import FAILURES
 from probe_core.pipeline.collect import checked
 from probe_core.pipeline.validate import check_finding
 from probe_core.registry.prober import Prober
@@ -89,7 +89,7 @@ def _end(run: Run) -> Frame:
     end: Frame = {"kind": "end", "status": str(run.status), "reason": run.reason}
     facts = run.details.copy()
     facts.pop("replayed", None)
-    return {**end, "facts": facts, "abandoned": run.abandoned}
+    return {**end, "facts": facts, "abandoned": run.stuck}
 
 
 def recorded_probers(answers: Mapping[str, RecordedAnswer]) -> list[Prober]:
@@ -125,7 +125,7 @@ def replay(prober: Prober) -> Run:
     end = next(frame for frame in answer["frames"] if frame["kind"] == "end")
     run.status, reason = end["status"], end["reason"]
     run.reason = clean_text(reason, _TEXT_LIMIT) if reason else None
-    run.abandoned = bool(end.get("abandoned"))
+    run.was_stuck = end.get("abandoned") is True
     run.ended = answer["elapsed_ms"] / 1000
     facts = {name: _clean(fact) for name, fact in end["facts"].items()}
     run.details = {**facts, "replayed": True}  # type: ignore[typeddict-item]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from probe_core.model.findings import finding
-from probe_core.model.kinds import FAILURES
+from probe_core.model.ids import FAILURES, pci_model, single, strength
+from probe_core.model.parts import finding
 from probe_core.pipeline.merge import Observation
 from probe_core.pipeline.validate import Repeats, check_finding, check_sighting
 from probe_core.wording import clean_text, joined
@@ -111,7 +111,7 @@ class Collected:
         outcome = self.outcomes[-1]
         outcome.update(run.details)  # type: ignore[typeddict-item]
         self._note_unresponsive(run, outcome)
-        if run.abandoned:
+        if run.stuck:
             self.findings.append(_unkillable(run.prober))
         elif outcome.get("phase") == "cleanup":
             self.findings.append(_cleanup(run.prober, outcome))
@@ -130,6 +130,10 @@ class Collected:
         for lost in run.unresponsive:
             mark(self.observations, run.prober.name, lost)
             self.unresponsive.append((run.prober.name, lost))
+
+    def has_devices(self) -> bool:
+        """Return whether anything else than processors was reported."""
+        return any(each.sighting["kind"] != "cpu" for each in self.observations)
 
     def skip(self, decision: Decision) -> None:
         """Note a prober that was not run."""
@@ -164,18 +168,18 @@ class Collected:
 class Checking:
     """Sightings of one prober while they are checked, each after those before it."""
 
-    __slots__ = ("_ids", "_raw", "_repeats", "good", "problems")
+    __slots__ = ("_known", "_raw", "_repeats", "good", "problems")
 
     def __init__(self) -> None:
         self.good: list[Sighting] = []
         self.problems: list[str] = []
         self._raw: list[object] = []
-        self._ids: set[str] = set()
+        self._known: dict[str, Sighting] = {}
         self._repeats = Repeats()
 
     def take(self, raw: object) -> None:
-        """Check the next one; of two devices with the same ids only the first is kept."""
-        sighting, problems = check_next(raw, self._ids, self._repeats)
+        """Check the next one; of two that are one device only the first is kept."""
+        sighting, problems = check_next(raw, self._known, self._repeats)
         self._raw.append(raw)
         self.problems += problems
         if sighting is not None:
@@ -201,21 +205,40 @@ def checked(
 
 
 def check_next(
-    raw: object, ids: set[str], repeats: Repeats | None = None
+    raw: object, known: dict[str, Sighting], repeats: Repeats | None = None
 ) -> tuple[Sighting | None, list[str]]:
-    """Check a sighting after others, which have the `ids`; those of one that is kept are added.
+    """Check a sighting after others, which are `known` by their ids; one that is kept is added.
 
     `repeats` has what was accepted of the others.
     """
     sighting, problems = check_sighting(raw, repeats)
     if sighting is None:
         return None, problems
-    repeated = ids.intersection(sighting["ids"])
-    if repeated:
-        repetition = f"two devices have the id {joined(sorted(repeated))}; the first was kept"
+    repeated = sorted(known.keys() & sighting["ids"])
+    if repeated and not _is_another(sighting, [known[identity] for identity in repeated]):
+        repetition = f"two devices have the id {joined(repeated)}; the first was kept"
         return None, [*problems, repetition]
-    ids.update(sighting["ids"])
+    for identity in repeated:
+        first = min(known[identity]["ids"], key=strength)
+        problems.append(f"ids: {identity} is the id of {first}, which came first")
+    ids = [identity for identity in sighting["ids"] if identity not in known]
+    if repeated:
+        sighting = {**sighting, "ids": ids}
+    known.update(dict.fromkeys(ids, sighting))
     return sighting, problems
+
+
+def _is_another(sighting: Sighting, others: Iterable[Sighting]) -> bool:
+    """Return whether an id proves that a device is none of `others`, with which it shares one.
+
+    Firmware may give two cards one UUID; two PCI addresses are two cards all the same. The order of
+    the proof is that of `merge`: the strongest id decides.
+    """
+    strongest = min(sighting["ids"], key=strength)
+    kind = single(strongest)
+    return kind is not None and all(
+        strongest not in other["ids"] and kind in map(single, other["ids"]) for other in others
+    )
 
 
 def _rejected(prober: Prober, problems: list[str]) -> FindingDoc:
@@ -233,7 +256,10 @@ def _rejected(prober: Prober, problems: list[str]) -> FindingDoc:
 def _failure(prober: Prober, outcome: OutcomeDoc) -> FindingDoc:
     fix = f"`probe plugins why-not {prober.name}` shows more; PROBE_DISABLE={prober.name} skips it"
     if outcome["status"] == "timeout":
-        fix = f"raise its deadline (PROBE_TIMEOUT=30), or skip it (PROBE_DISABLE={prober.name})"
+        fix = (
+            "read the kernel's log for its driver; PROBE_TIMEOUT=30 gives a slow one more time,"
+            f" PROBE_DISABLE={prober.name} skips it"
+        )
     return finding(
         "prober-failed",
         f"{prober.owner}: prober {prober.name!r} failed ({outcome['status']})",
@@ -367,7 +393,7 @@ def _name(device: DeviceDoc | None) -> str | None:
     """Return the model: its name, else its PCI ids, which name it as surely."""
     if device is None:
         return None
-    return device["name"] or (device["pci"] or {}).get("id")
+    return device["name"] or pci_model(device)
 
 
 def _fix(prober: str, lost: Unresponsive, device: DeviceDoc | None) -> str:

@@ -6,35 +6,40 @@ a node without accelerators pays for no data classes, plugins or libraries. `run
 
 from __future__ import annotations
 
-from probe_core.model.findings import finding
-from probe_core.model.kinds import ACCELERATORS
+from probe_core.config import MEASURED, state_file
+from probe_core.machine.mounts import has_served_mounts
+from probe_core.model.ids import ACCELERATORS
+from probe_core.model.parts import finding
+from probe_core.model.verdict import broken_step
 from probe_core.pipeline.assemble import (
     assemble,
     by_severity,
     ignored_settings,
     last_findings,
     share_memory,
+    vendors_of,
     with_cpu,
 )
+from probe_core.pipeline.collect import failed
 from probe_core.pipeline.merge import merge
 from probe_core.pipeline.node import describe, identify
-from probe_core.pipeline.ready import Readiness
 from probe_core.registry.select import unknown_names
 from probe_core.resolve import load_chips, resolve
 from probe_core.wording import error_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from probe_core.config import Config
     from probe_core.isolation.launch import Waiting
     from probe_core.machine import Machine
-    from probe_core.model.document import AnswerDoc, DeviceDoc, FindingDoc, NodeDoc
-    from probe_core.pipeline.chips import Chips
+    from probe_core.model.document import AnswerDoc, DeviceDoc, FindingDoc, NodeDoc, OutcomeDoc
     from probe_core.pipeline.collect import Collected
     from probe_core.pipeline.merge import Observation
+    from probe_core.pipeline.settings import Chips
     from probe_core.registry.host import Host
+    from probe_core.registry.select import Decision
     from probe_core.visibility import Views
 
 __all__ = [
@@ -104,10 +109,9 @@ def add_measured(
     """Add what `probe bench` keeps of this computer; a recorded one has no such file."""
     if not machine.live:
         return ()
-    from probe_core.measured import state_file
     from probe_core.pipeline.settings import is_file, read_named
 
-    path = state_file(machine.environ)
+    path = state_file(machine.environ, MEASURED)
     if path is None:
         return ()
     try:
@@ -207,3 +211,76 @@ def disagreements(asked: Mapping[str, AnswerDoc]) -> list[FindingDoc]:
     from probe_core import runtimes
 
     return runtimes.disagreements(asked)
+
+
+# Whether this process can use each device, judged in the steps in which it becomes known.
+
+
+class Readiness:
+    """The judgement of one probe's devices, in the three steps in which it becomes known."""
+
+    __slots__ = ("_conflicts", "_devices", "_load", "_scene")
+
+    def __init__(
+        self,
+        devices: Sequence[DeviceDoc],
+        machine: Machine,
+        decisions: Sequence[Decision] = (),
+        outcomes: Sequence[OutcomeDoc] = (),
+        load: Callable[[str], object] = bool,
+    ) -> None:
+        """Judge everything that does not depend on visibility.
+
+        `load` is called with the part of `gate` that a broken device needs.
+        """
+        self._devices = devices
+        self._load = load
+        self._scene: Scene | None = None
+        self._conflicts: list[FindingDoc] = []
+        for device in devices:
+            if device["kind"] == "cpu":  # it runs this
+                device["readiness"] = {"state": "ready", "broken": None, "steps": []}
+        if any(device["kind"] in ACCELERATORS for device in devices):
+            from probe_core.readiness import Scene, judge
+
+            unavailable = {o["prober"]: o for o in outcomes if o["status"] == "unavailable"}
+            failures = _failures(decisions, outcomes)
+            self._scene = Scene(machine, failures, unavailable, _looks(machine), load)
+            self._conflicts = judge(devices, self._scene)
+
+    def conclude(self) -> None:
+        """Add what visibility shows, once it is in the devices."""
+        if self._scene is not None:
+            from probe_core.readiness import conclude
+
+            conclude(self._devices)
+
+    def findings(self, reported: Sequence[FindingDoc]) -> list[FindingDoc]:
+        """Return the findings about broken steps that none of the `reported` is about."""
+        if self._scene is None or all(broken_step(device) is None for device in self._devices):
+            return self._conflicts
+        self._load("broken")
+        from probe_core.readiness.findings import findings
+
+        return [*self._conflicts, *findings(self._devices, self._scene, reported)]
+
+
+def _looks(machine: Machine) -> Callable[[str], bool] | None:
+    """Return what says which paths of the machine may be looked at; None: all of them."""
+    if not (machine.live and has_served_mounts()):
+        return None
+    from probe_core.isolation.look import Looks
+
+    return Looks().allow
+
+
+def _failures(
+    decisions: Sequence[Decision], outcomes: Iterable[OutcomeDoc]
+) -> dict[str, OutcomeDoc]:
+    """Return the PCI vendors whose own prober failed or could not query its hardware."""
+    return {
+        vendor: outcome
+        for outcome in outcomes
+        if failed(outcome)
+        for vendor in vendors_of(decisions, (outcome["prober"],))
+    }

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from probe_core.fastpath import blake2s
 from probe_core.machine import decimal
-from probe_core.machine.cgroups import hierarchies, memory_limits
 from probe_core.machine.files import cpu_list
 from probe_core.machine.numa import NODES, numbers
-from probe_core.machine.surroundings import cgroup_kind, cgroup_text, container, is_wsl
+from probe_core.machine.surroundings import (
+    cgroup_kind,
+    cgroup_text,
+    container,
+    hierarchies,
+    is_wsl,
+    memory_limits,
+)
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False

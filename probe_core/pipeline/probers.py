@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from time import monotonic
 
-from probe_core.machine.budget import Budget
+from probe_core.machine.files import Budget
 from probe_core.probers import builtin_probers
-from probe_core.registry.discover import discover, over_budget
 from probe_core.registry.entrypoints import CHIPS
 from probe_core.registry.prober import FALLBACK, Prober
-from probe_core.registry.select import Decision, select
+from probe_core.registry.select import Decision, discover, over_budget, select
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,15 +26,16 @@ if TYPE_CHECKING:
     from probe_core.model.document import FindingDoc, Sighting
     from probe_core.pipeline.collect import Checking, Collected
     from probe_core.probers.bus import Scan
-    from probe_core.registry.discover import Registered
+    from probe_core.registry.document import Registered
     from probe_core.registry.host import Host
 
     Answer = Iterable[Sighting] | NotApplicable
 
 __all__ = ["Builtins", "Cancelled", "Found", "Runs", "find", "run_selected", "select_probers"]
 
-_stuck: set[str] = set()
-"""Names of probers whose child could not be killed; they are not started again in this process."""
+_abandoned: dict[str, Run] = {}
+"""The last run of each prober whose process could not be killed, by its name; the prober is not
+started again in this process while that one is there."""
 
 
 class Cancelled(Exception):
@@ -137,7 +137,8 @@ def select_probers(
     """Decide for each prober whether it runs; what the preconditions cost too much is a finding."""
     vendors = None if scan is None else scan.vendors
     veto = host.veto if host is not None else None
-    decisions = select(found.probers, config, machine, vendors, veto, _stuck, found.budget)
+    stuck = {name for name, run in _abandoned.items() if run.stuck}
+    decisions = select(found.probers, config, machine, vendors, veto, stuck, found.budget)
     if machine.answers:
         from probe_core.pipeline.answers import name_vendors
 
@@ -189,7 +190,7 @@ def run_selected(
             )
         if any(run.status is None for run in runs.runs):
             raise Cancelled
-        _stuck.update(run.prober.name for run in runs.runs if run.abandoned)
+        _abandoned.update((run.prober.name, run) for run in runs.runs if run.abandoned)
     recorded = [d.prober for d in selected if d.prober.answer is not None]
     if recorded:
         from probe_core.pipeline.answers import replay

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from probe_core.model.readiness import hidden
+from probe_core.model.verdict import usable_here
+from probe_core.pipeline.assemble import choose
 from probe_core.pipeline.merge import with_every_field
-from probe_core.pipeline.primary import choose
 from probe_core.readiness import conclude, reopen
 from probe_core.visibility import CODES, annotate, findings, see
 
@@ -33,13 +33,17 @@ def refresh(
     devices = document["devices"]
     reopen(devices)
     views = see(devices, environ, os=_os_of(document), versions=versions)
-    hidden_before = [device["id"] for device in devices if hidden(device)]
+    hidden_before = [device["id"] for device in devices if _is_hidden(device)]
     annotate(devices, views)
     conclude([device for device in devices if device.get("readiness", {}).get("steps")])
     lasting = [entry for entry in document.get("findings", []) if entry["code"] not in CODES]
     document["findings"] = lasting + findings(views)
     _choose_primary(document, devices, hidden_before)
     return views
+
+
+def _is_hidden(device: DeviceDoc) -> bool:
+    return usable_here(device).usable is False
 
 
 def _os_of(document: ReportDoc) -> str:
@@ -54,8 +58,8 @@ def _choose_primary(
     `hidden_before` are the ids of the devices that the environment of the recording hid.
     """
     primary = next((d for d in devices if d["id"] == document.get("primary")), None)
-    if primary is not None and not hidden(primary):
-        freed = any(d["id"] in hidden_before and not hidden(d) for d in devices)
+    if primary is not None and not _is_hidden(primary):
+        freed = any(d["id"] in hidden_before and not _is_hidden(d) for d in devices)
         if not (freed and primary["kind"] == "cpu"):
             return
     # A device of a hand-written report may name no prober: it counts as seen all the same.

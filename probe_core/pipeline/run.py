@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from time import monotonic
 
-from probe_core.pipeline.chips import Chips
 from probe_core.pipeline.probers import Builtins, Cancelled, find, run_selected, select_probers
+from probe_core.pipeline.settings import Chips
+from probe_core.probers.bus import may_have_tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from probe_core.isolation.launch import Waiting
     from probe_core.machine import Machine
     from probe_core.model.document import ReportDoc
-    from probe_core.registry.discover import Registered
+    from probe_core.registry.document import Registered
     from probe_core.registry.host import Host
 
 __all__ = ["Cancelled", "run_pipeline"]
@@ -54,15 +55,22 @@ def run_pipeline(
     wake_fd: int = -1,
     waiting: Waiting | None = None,
     meanwhile: Callable[[], object] | None = None,
+    load: Callable[[str], object] | None = None,
 ) -> ReportDoc:
     """Probe `machine` and return the report's document.
 
     `ignored` are the settings that could not be used; `waiting` is told of probers that are slow,
     see `isolation.launch.run_probers`. `meanwhile` is called once while plugins run, if any does.
+    `load` is called with each part of `gate` before it is needed.
     Raises `Cancelled` when `wake_fd` became readable, and nothing else that a prober could cause.
     """
     watch = Stopwatch()
+    have: Callable[[str], object] = load or bool  # a command imports what it uses
+    if load is not None and may_have_tree(machine):
+        load("tree")
     builtins = Builtins(machine, config)
+    if builtins.scan is not None and builtins.scan.shows_any:
+        have("buses")
     watch.lap("bus")
     found = find(machine, registered or {})
     watch.lap("discover")
@@ -70,9 +78,13 @@ def run_pipeline(
     watch.lap("select")
 
     chips = Chips(config, found.mentioned, wake_fd)
+    runs_any = any(decision.cause is None for decision in decisions)
+    if runs_any:
+        have("children")
 
     def beside() -> None:
         """Do what needs no child's answer while the children start, in time spent waiting."""
+        have("devices")
         from probe_core.pipeline.conclude import warm_up
 
         warm_up(builtins.collect(), chips, machine.os)
@@ -91,6 +103,8 @@ def run_pipeline(
     )
     collected = builtins.collect()
     collected.add_all(runs, decisions)
+    if runs_any or collected.has_devices():
+        have("devices")
     watch.lap("run")
 
     # Not at the top: no child waits for modules that only its answer needs.
@@ -103,10 +117,11 @@ def run_pipeline(
     measured = conclude.add_measured(devices, node, machine)
     collected.findings += conclude.unresponsive(collected, devices)
     watch.lap("resolve")
-    readiness = conclude.Readiness(devices, machine, decisions, collected.outcomes)
+    readiness = conclude.Readiness(devices, machine, decisions, collected.outcomes, have)
     watch.lap("ready")
     views, hidden = conclude.see_devices(devices, machine)
     readiness.conclude()
+    broken = readiness.findings(collected.findings)
     asked = conclude.ask_runtimes(views, devices, machine, config, waiting)
     watch.lap("see")
     document = conclude.assemble(node, devices, decisions, collected, chips.version())
@@ -119,7 +134,7 @@ def run_pipeline(
         *found.findings,
         *chips.findings,
         *unresolved,
-        *readiness.findings(collected.findings),
+        *broken,
         *hidden,
         *conclude.disagreements(asked),
         *conflicts,

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from probe_core.machine.files import read_head
 from probe_core.model.complete import complete
-from probe_core.model.findings import SEVERITIES, finding
-from probe_core.model.kinds import KINDS
+from probe_core.model.ids import KINDS
+from probe_core.model.parts import SEVERITIES, finding
 from probe_core.model.report import FALLBACKS, REPORT
+from probe_core.model.views import ALIKE_AT, plain_bytes
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from probe_core.model.document import FindingDoc, ReportDoc
@@ -67,12 +69,14 @@ def parse_document(raw: bytes) -> ReportDoc:
 
     _bounded(raw)
     try:
-        document = _safe(json.loads(raw, parse_constant=_no_number))
+        document = json.loads(raw, parse_constant=_no_number)
     except (json.JSONDecodeError, UnicodeDecodeError):
         raise ValueError("not a report (it is no JSON document)") from None
+    cleaner = _Cleaner()
+    cleaner.clean([document], -1)
     if not isinstance(document, dict) or document.get("schema") != 1:
         raise ValueError("it is no report of schema 1")
-    whole = complete_report(document)
+    whole = complete_report(document, cleaner.alike)
     if not whole["devices"]:
         raise ValueError("it has no devices")
     return whole
@@ -88,22 +92,61 @@ def _no_number(text: str) -> None:
     raise ValueError(f"{text} is no number of JSON")
 
 
-def _safe(value: Any) -> Any:
-    """Return foreign data with text that may be shown on a terminal."""
-    if isinstance(value, str):
-        return clean_text(value, TEXT_LIMIT)
-    if isinstance(value, list):
-        return [_safe(item) for item in value]
-    if isinstance(value, dict):
-        return {clean_text(key): _safe(item) for key, item in value.items()}
-    if isinstance(value, (int, float)) and not abs(value) < 1 << 63:
-        raise ValueError("it has a number beyond 64 bits")
-    return value
+class _Cleaner:
+    """Gives the text of one foreign document, in place, what may be shown on a terminal.
+
+    It remembers what was clean, because eight devices of one kind have most names, texts and parts
+    eight times.
+    """
+
+    def __init__(self) -> None:
+        self._names: set[str] = set()
+        self._parts: dict[bytes, int] = {}
+        self.alike: dict[int, int] = {}
+        """Number of each part that equals an earlier one, to that one's."""
+
+    def clean(self, part: Any, depth: int) -> bool:
+        """Clean a table or list, and return whether it was clean.
+
+        `depth` is how many tables and lists it lies in; see `ALIKE_AT`. Raises `ValueError` for
+        a number that other readers do not hold.
+        """
+        key = plain_bytes(part) if depth == ALIKE_AT else None
+        if key is not None and key in self._parts:
+            self.alike[id(part)] = self._parts[key]
+            return True
+        was_clean = True
+        for name, item in part.items() if isinstance(part, dict) else enumerate(part):
+            kind = type(item)  # JSON has these types and no others
+            if kind is str:
+                text = clean_text(item, TEXT_LIMIT)
+                if text is not item:
+                    part[name], was_clean = text, False
+            elif kind is dict or kind is list:
+                was_clean = self.clean(item, depth + 1) and was_clean
+            elif (kind is int or kind is float) and not abs(item) < 1 << 63:
+                raise ValueError("it has a number beyond 64 bits")
+        if isinstance(part, dict) and not self._names.issuperset(part):
+            was_clean = self._clean_names(part) and was_clean
+        if key is not None and was_clean:
+            self._parts[key] = id(part)
+        return was_clean
+
+    def _clean_names(self, table: dict[str, Any]) -> bool:
+        names = [*table]
+        items = [(clean_text(name), item) for name, item in table.items()]
+        table.clear()
+        table.update(items)
+        self._names.update(table)
+        return names == [*table]
 
 
-def complete_report(document: dict[str, Any]) -> ReportDoc:
-    """Fill in what the report leaves out; raise `ValueError` for what its readers cannot use."""
-    complete(document, REPORT)
+def complete_report(document: dict[str, Any], alike: Mapping[int, int] | None = None) -> ReportDoc:
+    """Fill in what the report leaves out; raise `ValueError` for what its readers cannot use.
+
+    `alike` is that of `complete`.
+    """
+    complete(document, REPORT, alike)
     for device in document["devices"]:
         if device["kind"] not in KINDS:
             raise ValueError(f"a device's kind is none of {', '.join(KINDS)}")

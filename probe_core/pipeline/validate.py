@@ -1,13 +1,13 @@
 """Check what a prober reports, field by field, against the table of fields.
 
 A bad value becomes unknown, with the reason, and the device stays: one wrong number must not hide
-a GPU. Only a device without a usable id or kind is refused.
+a GPU, nor one wrong id beside a sound one. Only a device without a usable id or kind is refused.
 """
 
 from __future__ import annotations
 
 from probe_core.model.device import FIELDS
-from probe_core.model.field import MAX_ITEMS, Items, Rejected, TableOf, show
+from probe_core.model.field import MAX_ITEMS, Ids, Items, Rejected, TableOf, show
 from probe_core.model.ids import fits_kind
 from probe_core.wording import INVALID, clean_text
 
@@ -127,7 +127,20 @@ class _Checker:
                 else:
                     self.fields[name] = self._checked_tables(field.value, value)
             except Rejected as error:
-                self._reject(name, str(error))
+                if isinstance(field.value, Ids):
+                    self._take_usable_ids(field.value, value)
+                else:
+                    self._reject(name, str(error))
+
+    def _take_usable_ids(self, kind: Ids, value: object) -> None:
+        """Take the ids that can be used: a device is known as surely by one as by several.
+
+        Not noted in `unknown`, which is for fields that have no value.
+        """
+        ids, problems = kind.usable(value)
+        self.problems += [f"ids: {problem}" for problem in problems]
+        if ids:
+            self.fields["ids"] = [*ids]
 
     def _checked_tables(self, kind: Value, value: object) -> Json:
         """Check a list of tables: links and steps, of which few differ between equal devices."""

@@ -43,6 +43,12 @@ VENDORS = {
     "1d94": "hygon",
     "1d95": "graphcore",
     "cabc": "cambricon",
+    "10ee": "xilinx",
+    "1e36": "enflame",
+    "1e3e": "iluvatar",
+    "1ed2": "furiosa",
+    "1eff": "rebellions",
+    "9999": "metax",
     "0731": "jingjia",
     "1a03": "aspeed",
     "102b": "matrox",
@@ -79,6 +85,7 @@ _ACCELERATOR_VENDORS: dict[str, Kind] = {
     "1e60": "npu",
     "1ac1": "npu",
     "1d95": "accelerator",
+    "1e3e": "accelerator",  # chipdb has no id of Iluvatar's cards
     "cabc": "accelerator",
 }
 
@@ -270,13 +277,20 @@ class TreeCandidate:
         self.vendor = vendor
 
 
+def may_have_tree(machine: Machine) -> bool:
+    """Return whether there may be a device tree: most machines have none.
+
+    One look instead of one at each of dozens of platform devices. A container shows /sys/firmware
+    empty, and there the devices themselves may still name nodes.
+    """
+    return machine.exists(f"{FIRMWARE}/devicetree") or not (
+        machine.arch in _X86 or machine.listdir(FIRMWARE)
+    )
+
+
 def tree_candidates(machine: Machine) -> list[TreeCandidate]:
     """Return the platform devices that a GPU or NPU node of the tree describes, by node."""
-    # Most machines have no tree: one look instead of one at each of dozens of platform devices. A
-    # container shows /sys/firmware empty, and there the devices themselves may still name nodes.
-    if not machine.exists(f"{FIRMWARE}/devicetree") and (
-        machine.arch in _X86 or machine.listdir(FIRMWARE)
-    ):
+    if not may_have_tree(machine):
         return []
     from probe_core.sysfs import devicetree
 
@@ -368,6 +382,43 @@ def _without_parts(nodes: list[TreeCandidate]) -> list[TreeCandidate]:
     return [node for node in nodes if not any(node.path.startswith(f"{path}/") for path in paths)]
 
 
+# USB accelerators, which have no kernel driver: programs open the device's own node.
+
+USB = "/sys/bus/usb/devices"
+
+_CORAL: tuple[Kind, str, str] = ("npu", "google", "Coral USB Accelerator")
+
+_USB_ACCELERATORS = {
+    # libedgetpu's udev rules: as it is plugged in, and with the firmware that its first user loads.
+    ("1a6e", "089a"): _CORAL,
+    ("18d1", "9302"): _CORAL,
+}
+_USB_VENDORS = frozenset(vendor for vendor, _ in _USB_ACCELERATORS)
+
+
+def usb_accelerators(machine: Machine) -> list[Sighting]:
+    """Return a sighting of each USB accelerator, by its port; other devices cost one read each."""
+    # usb1 is a hub of the computer, 1-2:1.0 a part of the device 1-2.
+    ports = (name for name in machine.listdir(USB) if name[:1].isdecimal() and ":" not in name)
+    return [sighting for port in ports if (sighting := _describe_usb(machine, port))]
+
+
+def _describe_usb(machine: Machine, port: str) -> Sighting | None:
+    folder = f"{USB}/{port}"
+    vendor = machine.read(f"{folder}/idVendor", 16)
+    if vendor not in _USB_VENDORS:
+        return None
+    found = _USB_ACCELERATORS.get((vendor, machine.read(f"{folder}/idProduct", 16) or ""))
+    if found is None:
+        return None
+    kind, maker, name = found
+    sighting: Sighting = {"ids": [f"usb:{port}"], "kind": kind, "vendor": maker, "name": name}
+    bus, number = (machine.read_int(f"{folder}/{file}") for file in ("busnum", "devnum"))
+    if bus is not None and number is not None:
+        sighting["nodes"] = [f"/dev/bus/usb/{bus:03}/{number:03}"]
+    return sighting
+
+
 # Find every accelerator on the buses from the kernel's files: no library, no device opened.
 #
 # This is the safety net under all vendor libraries: a GPU whose driver is broken is still seen,
@@ -377,7 +428,7 @@ def _without_parts(nodes: list[TreeCandidate]) -> list[TreeCandidate]:
 
 @hookimpl
 def probe_devices(request: Request) -> Answer:
-    """Report PCI displays and accelerators, and GPU and NPU nodes of the device tree."""
+    """Report PCI displays and accelerators, GPU and NPU nodes of the device tree, USB NPUs."""
     return Scan(request.machine).answer()
 
 
@@ -385,18 +436,21 @@ class Scan:
     """A look at the buses: first at what kind each device is, which two files of each tell.
 
     `vendors` are the PCI vendor ids of the devices that compute or display, four hexadecimal digits
-    each: they decide which probers run. A dozen files more describe each device.
+    each: they decide which probers run. A dozen files more describe each device: `shows_any` is
+    whether there is one.
     """
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._functions = pci_candidates(machine)
         self._nodes = tree_candidates(machine)
+        self._usb = usb_accelerators(machine)
         self.vendors = {function.vendor for function in self._functions}
+        self.shows_any = bool(self._functions or self._nodes or self._usb)
 
     def answer(self) -> Answer:
         """Return a sighting of each device, or that there is none."""
-        if not (self._functions or self._nodes):
+        if not self.shows_any:
             return not_applicable("no display, GPU or accelerator is on any bus")
         from probe_core.machine.links import remembering
 
@@ -405,6 +459,7 @@ class Scan:
         described = (describe_pci(machine, function, minors) for function in self._functions)
         sightings = [sighting for sighting in described if sighting]
         sightings += describe_tree(machine, self._nodes, minors)
+        sightings += self._usb
         return sightings or not_applicable("no display, GPU or accelerator is on any bus")
 
 

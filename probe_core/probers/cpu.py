@@ -5,9 +5,12 @@ On Linux everything comes from /proc and /sys. Elsewhere psutil and the system's
 
 from __future__ import annotations
 
+import os
+
 from probe_core.api import NotApplicable, Request, hookimpl, not_applicable
-from probe_core.machine.cgroups import cpu_quota, hierarchies
 from probe_core.machine.files import cpu_list
+from probe_core.machine.surroundings import cpu_quota, hierarchies
+from probe_core.model.ids import ACCELERATORS
 from probe_core.probers import cpuinfo, topology
 from probe_core.probers.topology import own_cpus
 
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from probe_core.machine import Machine
+    from probe_core.model.document import DeviceDoc, Fallback, Sighting
     from probe_core.probers.cpu_types import Cluster, Core, CpuFacts, Nodes, Package, Part
 
     Cores = list[Core]
@@ -220,12 +224,13 @@ _CPUSET_FILES = {2: "cpuset.cpus.effective", 1: "cpuset.cpus", 0: "cpus"}
 class Limits:
     """What limits this process: `cpus` it may run on, `quota` in CPUs; each None without one.
 
-    `cpus_by` and `quota_by` say where the limit is written.
+    `count` is how many CPUs it may run on, `cpus_by` and `quota_by` say where the limit is written.
     """
 
-    __slots__ = ("cpus", "cpus_by", "quota", "quota_by")
+    __slots__ = ("count", "cpus", "cpus_by", "quota", "quota_by")
 
     def __init__(self) -> None:
+        self.count = 0
         self.cpus: frozenset[int] | None = None
         self.cpus_by = ""
         self.quota: float | None = None
@@ -247,6 +252,7 @@ def limits(machine: Machine, online: Collection[int]) -> Limits:
     quota, place = cpu_quota(machine)
     if quota is not None and quota < len(online):
         limits.quota, limits.quota_by = quota, place
+    limits.count = _held(limits, online)
     return limits
 
 
@@ -273,8 +279,9 @@ def share(
     if cores is not None:
         part["cores"] = sum(_held(limits, core) > 0 for core in cores)
     places = [limits.cpus_by] if threads < len(members) else []
-    if limits.quota is not None and limits.quota < threads:
-        part["quota"] = round(limits.quota, 3)
+    if limits.quota is not None and limits.quota < limits.count and threads:
+        # Of several packages each has its part of the time, so that their sum is the whole.
+        part["quota"] = round(limits.quota * threads / limits.count, 3)
         places.append(limits.quota_by)
     if not places:
         return None
@@ -291,3 +298,35 @@ def mark(limits: Limits, clusters: Iterable[Cluster]) -> None:
 def _held(limits: Limits, cpus: Collection[int]) -> int:
     """Return how many of these CPUs are allowed."""
     return len(cpus) if limits.cpus is None else sum(cpu in limits.cpus for cpu in cpus)
+
+
+# The terminal prober, owned by the core: cannot be blocked, shadowed or made to fail.
+#
+# The GPU is the accelerator, the CPU is the safety net: whatever happened before, the node has one
+# device, and the report says why it is only that.
+
+
+def last_resort(machine: Machine) -> Sighting:
+    """Return a processor of which nothing is known but, on this machine, its threads."""
+    sighting: Sighting = {
+        "ids": ["cpu:0"],
+        "kind": "cpu",
+        "backends": ["cpu"],
+        "memory": {"kind": "shared"},
+        "unknown": {"name": "no prober could read the processor"},
+    }
+    threads = os.cpu_count() if machine.live else None
+    if threads:
+        sighting["threads"] = threads
+    return sighting
+
+
+def verdict(primary: DeviceDoc | None, troubles: Iterable[object]) -> Fallback | None:
+    """Return the report's `fallback`: which net the node fell into, if any.
+
+    None when an accelerator is primary; ``no-accelerator`` when there is none and nothing failed;
+    ``degraded`` when something failed, so that there may be one.
+    """
+    if primary is not None and primary["kind"] in ACCELERATORS:
+        return None
+    return "degraded" if any(troubles) else "no-accelerator"

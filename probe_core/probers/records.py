@@ -1,6 +1,8 @@
-"""The files that the core's own probers read, in the form of a plugin's manifest (`records`).
+"""The files that the core itself reads: its probers, readiness and the doctor's checks.
 
-`probe record` keeps them of every machine, with those that the installed plugins declare.
+`probe record` keeps those of `RECORDS` of every machine, with those that the installed plugins
+declare. Documentation and tests take what is recorded from here: what is read, and stands in none
+of these tables, fails a test.
 """
 
 from __future__ import annotations
@@ -9,10 +11,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.registry.document import Records
 
-__all__ = ["RECORDS"]
+__all__ = ["IN_PART", "LEFT_OUT", "RECORDS"]
 
 _CPU = "/sys/devices/system/cpu"
 _TREE = "/sys/firmware/devicetree/base"
+_MINORS = ("drm/card#/dev", "drm/renderD#/dev", "accel/accel#/dev")
+"""Found below the device as well as below its class; the kernel keeps device numbers in memory."""
 
 RECORDS: dict[str, Records] = {
     "node": {
@@ -72,9 +76,15 @@ RECORDS: dict[str, Records] = {
             "/proc/devices",
             "/proc/driver/nvidia/params",
             "/proc/driver/nvidia/version",
+            "/proc/driver/nvidia/gpus/*/information",
             "/sys/fs/selinux/enforce",
+            "/sys/class/kfd/kfd/topology/nodes/#/properties",
         ],
-        "masks": {"/proc/modules": "addresses"},
+        "masks": {
+            "/proc/modules": "addresses",
+            "/proc/driver/nvidia/gpus/*/information": "uuid",
+            "/sys/class/kfd/kfd/topology/nodes/#/properties": "decimal64:unique_id",
+        },
         "pci": [
             # The regions and the counts of errors are kept by the kernel: no device is read.
             {
@@ -83,16 +93,22 @@ RECORDS: dict[str, Records] = {
                 "files": ["resource", "aer_dev_fatal"],
             },
             # The possible sizes are read from the device (pci_rebar_get_possible_sizes).
-            {"pci_class": ["03", "12"], "files": ["resource0_resize", "resource1_resize"]},
-            # The names of nodes of drivers outside DRM and accel; see `readiness.needs`.
+            {
+                "pci_class": ["03", "12"],
+                "files": ["resource0_resize", "resource1_resize", "resource2_resize"],
+            },
+            # The names of nodes of drivers outside DRM and accel; see `readiness.driver_nodes`.
             {
                 "asleep": True,
-                "pci_class": ["12", "08", "0b", "ff"],
+                "pci_class": ["03", "12", "08", "0b", "ff"],
                 "files": [
                     "hailo_chardev/*/dev",
                     "apex/*/dev",
                     "tenstorrent/*/dev",
-                    "neuron_device/*/dev",
+                    "biren/*/dev",
+                    "habanalabs/*/dev",
+                    "hailo1x/*/dev",
+                    "iommu_group",
                 ],
             },
         ],
@@ -108,7 +124,51 @@ RECORDS: dict[str, Records] = {
             "/dev/nvidia-uvm",
             "/dev/kfd",
             "/dev/mali#",
+            "/dev/biren-m",
+            "/dev/biren/card_#",
+            "/dev/cambricon_ctl",
+            "/dev/cambricon_dev#",
+            "/dev/davinci#",
+            "/dev/davinci_manager",
+            "/dev/devmm_svm",
+            "/dev/dxg",
+            "/dev/h1x-#",
+            "/dev/hisi_hdc",
+            "/dev/hl#",
+            "/dev/iluvatar#",
+            "/dev/mkfd",
+            "/dev/mtgpu.#",
+            "/dev/mxcd",
+            "/dev/qaic_aic100_#",
+            "/dev/rbln#",
+            "/dev/rngd/npu#mgmt",
+            "/dev/vfio/#",
+            "/dev/vfio/vfio",
         ],
+    },
+    "doctor": {
+        "files": [
+            "/sys/power/suspend_stats/success",
+            "/opt/rocm/.info/version",
+            "/sys/module/amdgpu/version",
+            "/sys/devices/platform/asus-nb-wmi/dgpu_disable",
+            "/sys/class/firmware-attributes/asus-armoury/attributes/dgpu_disable/current_value",
+            "/sys/devices/platform/asus-nb-wmi/egpu_connected",
+            "/sys/devices/platform/asus-nb-wmi/egpu_enable",
+            "/sys/class/firmware-attributes/asus-armoury/attributes/egpu_connected/current_value",
+            "/sys/class/firmware-attributes/asus-armoury/attributes/egpu_enable/current_value",
+            "/sys/bus/thunderbolt/devices/#-*/authorized",
+            "/sys/bus/thunderbolt/devices/#-*/device_name",
+            "/sys/bus/thunderbolt/devices/#-*/vendor_name",
+            "/sys/bus/thunderbolt/devices/domain#/security",
+            *(
+                f"{_TREE}{bus}/{name}@*/status"
+                for bus in ("", "/soc*", "/bus*")
+                for name in ("gpu", "npu", "rknpu", "vpu-npu")
+            ),
+        ],
+        "pci": [{"pci_vendor": ["1002"], "pci_class": ["03", "12"], "files": ["gpu_busy_percent"]}],
+        "nodes": ["/dev/dxg"],
     },
     "cpu": {
         "files": [
@@ -117,11 +177,17 @@ RECORDS: dict[str, Records] = {
             f"{_CPU}/present",
             f"{_CPU}/modalias",
             "/sys/devices/system/node/node#/cpulist",
+            "/sys/devices/system/node/node#/cpumap",
+            f"{_CPU}/cpu#/online",
             f"{_CPU}/cpu#/node#",
             f"{_CPU}/cpu#/topology/package_cpus_list",
+            f"{_CPU}/cpu#/topology/package_cpus",
             f"{_CPU}/cpu#/topology/core_siblings_list",
+            f"{_CPU}/cpu#/topology/core_siblings",
             f"{_CPU}/cpu#/topology/core_cpus_list",
+            f"{_CPU}/cpu#/topology/core_cpus",
             f"{_CPU}/cpu#/topology/thread_siblings_list",
+            f"{_CPU}/cpu#/topology/thread_siblings",
             f"{_CPU}/cpu#/topology/cluster_cpus_list",
             f"{_CPU}/cpu#/regs/identification/midr_el1",
             f"{_CPU}/cpu#/cpufreq/related_cpus",
@@ -148,6 +214,10 @@ RECORDS: dict[str, Records] = {
             "/sys/class/drm/renderD#/device",
             "/sys/class/accel/accel#/dev",
             "/sys/class/accel/accel#/device",
+            "/sys/bus/usb/devices/#-*/idVendor",
+            "/sys/bus/usb/devices/#-*/idProduct",
+            "/sys/bus/usb/devices/#-*/busnum",
+            "/sys/bus/usb/devices/#-*/devnum",
         ],
         "pci": [
             {
@@ -162,9 +232,11 @@ RECORDS: dict[str, Records] = {
                     "revision",
                     "numa_node",
                     "local_cpulist",
+                    "local_cpus",
                     "power/runtime_status",
                     "driver",
                     "physfn",
+                    *_MINORS,
                 ],
             },
             {
@@ -190,10 +262,99 @@ RECORDS: dict[str, Records] = {
                     "driver",
                     "power/runtime_status",
                     "kgsl/kgsl-3d0/gpu_model",
+                    "misc/mali0/dev",
+                    *_MINORS,
                 ],
             }
         ],
-        "nodes": ["/dev/dri/renderD#", "/dev/accel/accel#"],
+        "nodes": ["/dev/dri/renderD#", "/dev/accel/accel#", "/dev/bus/usb/#/#"],
     },
 }
 """Name of a built-in prober, or of a part of the core (node, readiness), to what it reads."""
+
+# Where the loader looks, and where ROCm, CUDA and the drivers of containers put their libraries.
+_LIBRARIES = (
+    *("/lib", "/lib64", "/lib/*", "/usr/lib", "/usr/lib64", "/usr/lib/*", "/usr/lib/*/*"),
+    *("/usr/local/lib", "/usr/local/lib64", "/usr/local/lib/*", "/usr/local/*/lib*"),
+    *("/usr/local/cuda/compat", "/usr/local/cuda/lib64/stubs"),
+    *("/opt/*/lib*", "/opt/xilinx/xrt/lib", "/run/opengl-driver/lib"),
+)
+_EXISTS = "that it exists"
+_DRIVERS = "names of the files of accelerators' drivers"
+_LINES = "the lines about accelerators' drivers"
+_RELEASE = "distribution and version"
+_MODE = "the mode, where it leaves the discrete GPU off"
+_REMOVALS = "the lines that take displays off the bus"
+
+IN_PART: dict[str, str] = {
+    "/.dockerenv": _EXISTS,
+    "/run/.containerenv": _EXISTS,
+    "/.flatpak-info": _EXISTS,
+    "/.singularity.d": _EXISTS,
+    "/run/systemd/container": "the name of the engine",
+    "/run/nvidia/driver/usr": _EXISTS,
+    "/proc/self/cgroup": "the groups of the process, under other names",
+    "/proc/self/mounts": "the lines of `/dev` and `/dev/shm`, and what shows a container's engine",
+    "/proc/self/status": "user and groups, a person's as 1000",
+    "/proc/self/uid_map": "the first line, without the user",
+    "/proc/self/attr/current": "whether a sandbox confines the process",
+    "/proc/cmdline": "the parameters about drivers",
+    "/sys/kernel/security/lockdown": "all of it",
+    "/sys/firmware/efi/efivars/SecureBoot-*": "whether it is on",
+    "/sys/firmware/acpi/tables/PPTT": _EXISTS,
+    "/sys/bus/pci/devices/*/config": "of a link of 63 lanes, whether the device answers",
+    "/sys/module/firmware_class/parameters/path": "whether it names a folder",
+    "/sys/module/*": "which drivers of accelerators are loaded",
+    "/lib/modules/": _DRIVERS,
+    "/usr/lib/modules/": _DRIVERS,
+    "/var/lib/dkms/": _DRIVERS,
+    "/lib/firmware/": _DRIVERS,
+    "/etc/modprobe.d/": _LINES,
+    "/run/modprobe.d/": _LINES,
+    "/usr/lib/modprobe.d/": _LINES,
+    "/lib/modprobe.d/": _LINES,
+    "/usr/bin/nvidia-modprobe": _EXISTS,
+    "/tmp/nvidia-mps/": "whether the daemon of MPS lives",
+    "/etc/prime-discrete": _MODE,
+    "/etc/prime/current_type": _MODE,
+    "/etc/supergfxd.conf": _MODE,
+    "/etc/udev/rules.d/": _REMOVALS,
+    "/run/udev/rules.d/": _REMOVALS,
+    "/usr/lib/udev/rules.d/": _REMOVALS,
+    "/lib/udev/rules.d/": _REMOVALS,
+    "/etc/passwd": "this user, without the name",
+    "/etc/group": "the groups of device nodes",
+    "/etc/os-release": _RELEASE,
+    "/usr/lib/os-release": _RELEASE,
+    "/run/ostree-booted": _EXISTS,
+    "/etc/NIXOS": _EXISTS,
+    "/run/current-system/nixos-version": _EXISTS,
+    "/etc/ld.so.conf": "the folders that belong to no person, those of its parts too",
+    "/etc/ld.so.conf.d/": "in `/etc/ld.so.conf`",
+    "/etc/ld.so.cache": "which libraries of drivers it has",
+    "/usr/lib/wsl/drivers/": "the names of NVIDIA's",
+    **dict.fromkeys(
+        (f"{folder}/lib*.so*" for folder in _LIBRARIES),
+        "of a driver's library name, version and word size",
+    ),
+}
+"""What a recording has no more of than is said here: path, or folder with a slash, to what it has.
+
+Another folder of libraries, a person's own, is recorded as `/opt/venv`.
+"""
+
+LEFT_OUT: dict[str, str] = {
+    "/etc/machine-id": "it identifies the machine",
+    "/var/lib/dbus/machine-id": "it identifies the machine",
+    "/proc/self/cpuset": "`/proc/self/cgroup` has the groups",
+    "/proc/self/mountinfo": "it names folders of people; control groups are recorded where they "
+    "usually lie",
+    "/proc/*/comm": "it names what other people run",
+    "/etc/cdi/": "its files name paths of the host",
+    "/run/cdi/": "its files name paths of the host",
+    "/var/run/cdi/": "its files name paths of the host",
+    "/etc/nvidia/": "its files name a licence server, and hold its tokens",
+    "/var/log/": "the kernel's log names programs and addresses",
+}
+"""What the core reads and no recording has, to the reason: a check that needs it is unknown there,
+or not applicable."""

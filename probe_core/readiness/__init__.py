@@ -8,7 +8,7 @@ step is broken is imported there.
 
 from __future__ import annotations
 
-from probe_core.model.kinds import ACCELERATORS
+from probe_core.model.ids import ACCELERATORS
 from probe_core.readiness.chain import (
     Facts,
     combined,
@@ -21,7 +21,7 @@ from probe_core.readiness.driver import driver
 from probe_core.readiness.granted import granted
 from probe_core.readiness.hardware import hardware, responding
 from probe_core.readiness.library import library
-from probe_core.readiness.node import node
+from probe_core.readiness.node import node, proven
 from probe_core.readiness.permission import permission
 from probe_core.readiness.runtime import runtime, visible
 from probe_core.readiness.scene import Scene
@@ -29,7 +29,7 @@ from probe_core.wording import error_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from probe_core.model.document import DeviceDoc, FindingDoc, StepDoc
 
@@ -56,16 +56,45 @@ def judge(devices: Sequence[DeviceDoc], scene: Scene) -> list[FindingDoc]:
     whose judgement fails is unknown, with the error.
     """
     facts = {device["id"]: Facts(device) for device in devices}
+    scene.devices = devices
     scene.answered = {identity for identity, fact in facts.items() if fact.answered}
+    if scene.answered:
+        scene.opened = _opened(devices, facts, scene)
     findings: list[FindingDoc] = []
     for device in devices:
         if device["kind"] in ACCELERATORS:
             own = facts[device["id"]]
             device["readiness"] = conclusion(
-                combined(_judged(name, step, device, scene), own.of(name)) for name, step in _JUDGES
+                _for_purpose(device, combined(judged, own.about(judged)), scene)
+                for judged in (_judged(name, step, device, scene) for name, step in _JUDGES)
             )
             findings += own.conflicts
     return findings
+
+
+def _opened(
+    devices: Sequence[DeviceDoc], facts: Mapping[str, Facts], scene: Scene
+) -> dict[str, str]:
+    """Return the nodes that answers prove to be open, each with whose answer it is.
+
+    A path that was opened once may be opened: so /dev/nvidiactl counts for all GPUs, and
+    /dev/nvidia0 for its own alone, as no other one needs it.
+    """
+    opened: dict[str, str] = {}
+    for device in devices:
+        fact = facts[device["id"]]
+        opened |= fact.opened
+        if fact.unscoped:
+            opened |= proven(device, scene)
+    return opened
+
+
+def _for_purpose(device: DeviceDoc, step: StepDoc, scene: Scene) -> StepDoc:
+    if step["status"] != "broken":
+        return step
+    from probe_core.readiness.purpose import by_purpose
+
+    return by_purpose(device, step, scene.causes)
 
 
 def _judged(name: str, step: Judge, device: DeviceDoc, scene: Scene) -> StepDoc:

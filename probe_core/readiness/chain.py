@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from probe_core.model.findings import finding
-from probe_core.model.readiness import STEPS
+from probe_core.model.parts import finding
+from probe_core.model.readiness import NODE_UNKNOWN, STEPS
+from probe_core.model.verdict import blocks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,8 +40,7 @@ def not_applicable(step: str, reason: str) -> StepDoc:
 #
 # The core's own judgement of each step is joined with what probers reported of it (`step_facts`).
 # Files that the core read itself decide about nodes and permission; a library's answer decides
-# about
-# the library, whether the device responds, and what was granted.
+# about the library, and whether the device responds.
 
 # The steps after `visible`.
 _BEHIND = STEPS[STEPS.index("visible") + 1 :]
@@ -52,13 +52,8 @@ _OWN = ("node", "permission")
 _ANSWERED = ("library", "responding", "runtime")
 
 
-def blocks(step: StepDoc) -> bool:
-    """Return whether the device cannot be used for this step."""
-    if step["status"] != "broken":
-        return False
-    from probe_core.model.causes import limiting
-
-    return not limiting(step["code"])
+_SILENT = "not-responding"
+"""What the core says of a device of which a prober reads nothing: a library's code says more."""
 
 
 def combined(own: StepDoc, facts: Sequence[StepDoc]) -> StepDoc:
@@ -70,9 +65,13 @@ def combined(own: StepDoc, facts: Sequence[StepDoc]) -> StepDoc:
         return own
     fact = facts[0]
     if own["status"] == "broken":
+        if own["code"] == _SILENT and fact["status"] == "broken":
+            return fact  # it says why
         if fact["status"] != "ok" or own["step"] in _OWN:
             return own
-        return fact if own["step"] in _ANSWERED else _contradiction(own, fact)
+        return fact if own["step"] in _ANSWERED else _contradicted(own, fact)
+    if own.get("opened") and fact["status"] == "ok":
+        return own  # it says that and why a refusal was set aside
     if own["step"] in _OWN:
         return fact if own["status"] == "unknown" else own
     if fact["status"] in ("broken", "ok"):
@@ -80,9 +79,13 @@ def combined(own: StepDoc, facts: Sequence[StepDoc]) -> StepDoc:
     return own if own["status"] in ("ok", "not_applicable") else fact
 
 
-def _contradiction(own: StepDoc, fact: StepDoc) -> StepDoc:
-    by = fact.get("prober") or "a prober"
-    return unknown(own["step"], f"{own['evidence']}; but {by}: {fact['evidence']}", own["code"])
+def _contradicted(own: StepDoc, fact: StepDoc) -> StepDoc:
+    """Return a break that a prober's answer does not cover: both are shown, and the worse counts.
+
+    What an answer does cover was set aside before, see `node.proven`.
+    """
+    text = f"{own['evidence']}; but {_name(fact)}: {fact['evidence']}"
+    return {**own, "evidence": text}
 
 
 def conclusion(steps: Iterable[StepDoc]) -> ReadinessDoc:
@@ -125,10 +128,42 @@ def without_visible(steps: Sequence[StepDoc]) -> list[StepDoc]:
     return [step for step in steps if step["step"] != "visible"]
 
 
+NODE_UNRECORDED = "node-unrecorded"
+"""Code of the step `node` in a recording that has no device nodes at all."""
+
+
 def _unbroken(steps: Iterable[StepDoc]) -> str:
-    """Return "ready" when something beyond the device's presence is known to be well."""
-    beyond = (step for step in steps if step["step"] not in ("hardware", "visible"))
-    return "ready" if any(step["status"] == "ok" for step in beyond) else "unknown"
+    """Return "ready" where driver, node and permission hold, or are proven by an answer.
+
+    A driver that is bound is not enough: what cannot be opened cannot be used. Who may open a node
+    no recording tells, so that nodes which are there are enough of one; in a live machine the step
+    `permission` is unknown together with the step `node` alone.
+    """
+    by_name = {step["step"]: step for step in steps}
+    answer = by_name.get("responding")
+    if answer is not None and answer["status"] != "ok":
+        answer = None
+    # What answers has a driver, whether one is reported or not.
+    has_driver = answer is not None or _is_known(by_name.get("driver"))
+    node = by_name.get("node")
+    return "ready" if has_driver and (_is_known(node) or _proves(answer, node)) else "unknown"
+
+
+def _is_known(step: StepDoc | None) -> bool:
+    """Return whether a step that is not broken is known to hold."""
+    return step is not None and (step["status"] != "unknown" or bool(step.get("opened")))
+
+
+def _proves(answer: StepDoc | None, node: StepDoc | None) -> bool:
+    """Return whether an answer is the only thing that can tell of the nodes, and is there.
+
+    Of a recording without nodes a library's counts, which a prober reported as a fact; that the
+    device's memory was read, from files as it may be, is enough where no node is known at all.
+    """
+    if answer is None or node is None:
+        return False
+    is_fact = answer.get("prober") is not None
+    return node["code"] == NODE_UNKNOWN or (node["code"] == NODE_UNRECORDED and is_fact)
 
 
 # What probers reported of the steps of one device, and which of it is believed.
@@ -137,28 +172,45 @@ def _unbroken(steps: Iterable[StepDoc]) -> str:
 class Facts:
     """The `step_facts` of one device, taken out of it; the most believed prober's come first.
 
-    `answered` says that the device answered a library. `conflicts` are findings about probers that
-    call a step broken which a better source knows to be well.
+    `answered` says that the device answered a library; `opened` are the nodes that were opened for
+    that, each with the prober; `unscoped` says that one of those answers names none. `conflicts`
+    are findings about probers that call a step broken which a better source knows to be well.
     """
 
-    __slots__ = ("_by_step", "answered", "conflicts")
+    __slots__ = ("_by_step", "answered", "conflicts", "opened", "unscoped")
 
     def __init__(self, device: DeviceDoc) -> None:
         facts: list[StepDoc] = device.pop("step_facts", None) or []  # type: ignore[typeddict-item]
         self._by_step: dict[str, list[StepDoc]] = {}
         self.conflicts: list[FindingDoc] = []
-        self.answered = any(
-            fact["step"] == "responding" and fact["status"] == "ok" for fact in facts
-        )
+        answers = [f for f in facts if f["step"] == "responding" and f["status"] == "ok"]
+        self.answered = bool(answers)
+        self.unscoped = any(fact.get("opened") is None for fact in answers)
+        self.opened = {path: _name(f) for f in facts for path in f.get("opened") or ()}
         for fact in facts:
             if better := _better(fact, facts, device):
                 self.conflicts.append(_conflict(fact, better, device))
             else:
                 self._by_step.setdefault(fact["step"], []).append(fact)
 
-    def of(self, step: str) -> list[StepDoc]:
-        """Return the believed facts about a step."""
-        return self._by_step.get(step, [])
+    def about(self, own: StepDoc) -> list[StepDoc]:
+        """Return the believed facts about a step, of which `own` is the core's judgement.
+
+        An answer contradicts that the device has no driver or is off the bus: it is told there,
+        as what is behind a break is not.
+        """
+        facts = self._by_step.get(own["step"], [])
+        if facts or not self.answered or own["step"] not in _NEEDED or not blocks(own):
+            return facts
+        return [fact for fact in self._by_step.get("responding", ()) if fact["status"] == "ok"]
+
+
+_NEEDED = ("hardware", "driver")
+"""Steps without which nothing answers."""
+
+
+def _name(fact: StepDoc) -> str:
+    return fact.get("prober") or "a prober"
 
 
 def _better(fact: StepDoc, facts: list[StepDoc], device: DeviceDoc) -> str | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from probe_core.machine import decimal
+from probe_core.model.ids import pci_address
 from probe_core.model.readiness import is_passthrough_driver
 from probe_core.readiness.chain import broken, not_applicable, ok, unknown
-from probe_core.readiness.scene import address_of, folder_of
+from probe_core.readiness.scene import folder_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ def _unbound(device: DeviceDoc, scene: Scene) -> StepDoc:
         return not_applicable(_STEP, "a part uses the driver of its whole device")
     if not scene.linux or "bus" not in device["seen_by"]:
         return unknown(_STEP, "nothing reports which kernel driver it has")
+    if device["id"].startswith("usb:"):
+        return not_applicable(_STEP, "programs drive it themselves, through its node on the USB")
     # A folder that nobody recorded says nothing of its driver; `class` is what the bus was read of.
     return unbound(device, scene)
 
@@ -64,8 +67,10 @@ def _nvidia(device: DeviceDoc, scene: Scene, place: str) -> StepDoc:
     """Judge a GPU that NVIDIA's driver holds and that no library answered for."""
     from probe_core.readiness.nvidia import problem
 
-    address = address_of(device)
+    address = pci_address(device)
     fault = problem(device, scene) if address else None
+    if fault and fault["code"] == "gsp-firmware-missing" and has_other_firmware(scene, "nvidia"):
+        fault = None
     return fault or ok(_STEP, place)
 
 
@@ -131,6 +136,21 @@ FIRMWARE = {
     "intel_vpu": "intel/vpu",
     "panthor": "arm/mali",
 }
+
+
+FIRMWARE_PATH = "/sys/module/firmware_class/parameters/path"
+"""Where the kernel looks before /lib/firmware: NVIDIA's GPU operator and COS set it."""
+
+UPDATES = "/lib/firmware/updates"
+"""What goes before the distribution's own files; amdgpu-dkms-firmware is there."""
+
+
+def has_other_firmware(scene: Scene, folder: str) -> bool:
+    """Return whether the kernel may find firmware elsewhere than in /lib/firmware (fw_path of
+    drivers/base/firmware_loader/main.c), so that what lacks there is not known to lack.
+    """
+    machine = scene.machine
+    return bool(machine.read(FIRMWARE_PATH, 4096) or machine.listdir(f"{UPDATES}/{folder}"))
 
 
 # A new GPU on an old linux-firmware: the files of its graphics block (MODULE_FIRMWARE in
@@ -213,6 +233,8 @@ def _without_firmware(device: DeviceDoc, scene: Scene, module: str) -> str | Non
     machine, folder = scene.machine, FIRMWARE.get(module)
     if folder is None or scene.container is not None or not machine.listdir("/lib/firmware"):
         return None
+    if has_other_firmware(scene, folder):
+        return None
     path = f"/lib/firmware/{folder}"
     names = machine.listdir(path)
     if module == "panthor":
@@ -236,6 +258,8 @@ def guc_missing(scene: Scene) -> StepDoc | None:
         return None
     if not machine.listdir("/lib/firmware") or machine.listdir(path):
         return None
+    if has_other_firmware(scene, FIRMWARE["i915"]):
+        return None
     if scene.modules.is_built_in("i915"):  # so may its firmware be (CONFIG_EXTRA_FIRMWARE)
         return None
     return broken(_STEP, "firmware-missing", f"i915 is bound; {path} is absent or empty")
@@ -253,8 +277,8 @@ def _not_loaded(scene: Scene, module: str, evidence: str, *, is_known: bool) -> 
             return broken(_STEP, "driver-not-installed", text)
     if module in _DRM and "nomodeset" in modules.command_line:
         return broken(_STEP, "nomodeset", f"{evidence}; /proc/cmdline: nomodeset")
-    if line := modules.forbidden(module):
-        return broken(_STEP, "module-blacklisted", f"{evidence}; {line}")
+    if forbidden := modules.forbidden(module):
+        return broken(_STEP, "module-blacklisted", f"{evidence}; {': '.join(forbidden)}")
     if file is None or not is_known:
         return broken(_STEP, "no-driver", evidence)
     if modules.secure_boot and _is_signed_by_owner(file):

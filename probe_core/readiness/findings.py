@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from probe_core.machine.access import MISSING
 from probe_core.model.causes import CAUSES
-from probe_core.model.findings import SEVERITIES, finding
-from probe_core.model.kinds import ACCELERATORS
-from probe_core.model.readiness import blocked, broken_step
+from probe_core.model.ids import ACCELERATORS, pci_model
+from probe_core.model.parts import SEVERITIES, finding
+from probe_core.model.verdict import broken_step, usable_here
 from probe_core.readiness.fixes import fix_of, meaning_of
 from probe_core.readiness.node import required
 from probe_core.wording import joined
@@ -49,10 +49,10 @@ def findings(
     shared = _shared(devices, reported)
     usable = Usable(devices)
     for device in devices:
+        _judge_severity(device, reported, scene, usable)
         step = broken_step(device)
         if step is None or step["step"] in _TOLD_ELSEWHERE:
             continue
-        _raise_severity(device, step, reported, scene, usable)
         if _is_told(device, step, reported):
             continue
         if _cause(step) in shared:
@@ -68,7 +68,8 @@ class Usable:
     __slots__ = ("has_card", "vendors")
 
     def __init__(self, devices: Iterable[DeviceDoc]) -> None:
-        usable = [d for d in devices if d["kind"] in ACCELERATORS and not blocked(d)]
+        accelerators = (d for d in devices if d["kind"] in ACCELERATORS)
+        usable = [d for d in accelerators if usable_here(d).usable is not False]
         self.vendors = {device["vendor"] for device in usable}
         self.has_card = any(d["kind"] == "gpu" and not _is_integrated(d) for d in usable)
 
@@ -137,15 +138,26 @@ def severity_of(
     """
     cause = CAUSES.get(step["code"] or "")
     is_minor = _is_slice(device, step, scene, usable) or _is_spare(device, step, usable)
-    own: Severity = "info" if is_minor else "error" if cause is None else cause.severity
+    worst: Severity = "error" if cause is None or step.get("blocks") else cause.severity
+    own: Severity = "info" if is_minor else worst
     return max((own, *(entry["severity"] for entry in reported)), key=SEVERITIES.index)
 
 
-def _raise_severity(
-    device: DeviceDoc, step: StepDoc, reported: Iterable[FindingDoc], scene: Scene, usable: Usable
+def _judge_severity(
+    device: DeviceDoc, reported: Iterable[FindingDoc], scene: Scene, usable: Usable
 ) -> None:
-    for entry in reported:
-        if device["id"] == entry["device"] and entry["step"] == step["step"]:
+    """Write the severity of each broken step to it, and to what probers `reported` of the same."""
+    readiness = device.get("readiness")
+    for step in readiness["steps"] if readiness else ():
+        if step["status"] != "broken":
+            continue
+        same = [
+            entry
+            for entry in reported
+            if device["id"] == entry["device"] and entry["step"] == step["step"]
+        ]
+        step["severity"] = severity_of(device, step, scene, usable, same)
+        for entry in same:
             entry["severity"] = severity_of(device, step, scene, usable, [entry])
 
 
@@ -176,7 +188,7 @@ def _is_integrated(device: DeviceDoc) -> bool:
         return False
     if device["memory"]["kind"] is not None:
         return device["memory"]["kind"] in ("shared", "unified")
-    ident = (device["pci"] or {}).get("id", "")
+    ident = pci_model(device) or ""
     return device["id"] == _INTEL_PROCESSOR or ident.startswith(_AMD_PROCESSORS)
 
 

@@ -8,9 +8,16 @@ from __future__ import annotations
 
 from probe_core.machine import decimal
 from probe_core.machine.access import MISSING, OK
+from probe_core.model.ids import pci_address
 from probe_core.readiness.chain import broken, not_applicable, ok, unknown
-from probe_core.readiness.node import KFD, NVIDIA_CAPS, UVM, required
-from probe_core.readiness.scene import address_of
+from probe_core.readiness.node import (
+    KFD,
+    NVIDIA_CAPS,
+    UVM,
+    despite,
+    required,
+    set_aside,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +30,11 @@ if TYPE_CHECKING:
 
 _STEP = "granted"
 _PIPES = "CUDA_MPS_PIPE_DIRECTORY"
+_DEFAULT_PIPES = "/tmp/nvidia-mps"
+_EXCLUSIVE = ("exclusive-process", "exclusive-thread")
+
+# A capability that cannot be opened is a part of the GPU that was not given to this process.
+_CAP_REFUSED = ("EACCES", "EPERM", "ENXIO", MISSING)
 
 # NVIDIA's number is fixed, as is that of DRM (Documentation/admin-guide/devices.txt); 255 is
 # /dev/nvidiactl.
@@ -35,16 +47,17 @@ def granted(device: DeviceDoc, scene: Scene) -> StepDoc:
         return not_applicable(_STEP, f"{scene.machine.os} has no device cgroups")
     paths = required(device, scene)
     states = {path: scene.access(path) for path in paths}
-    for path, state in states.items():
-        if path.startswith(NVIDIA_CAPS) and state in ("EACCES", "EPERM", MISSING):
+    judged = {path: state for path, state in states.items() if path not in scene.opened}
+    for path, state in judged.items():
+        if path.startswith(NVIDIA_CAPS) and state in _CAP_REFUSED:
             return broken(_STEP, "mig-cap-denied", f"{path}: {state}")
         if state == "EPERM":
             return _denied(scene, f"access(2) of {path}: EPERM, the device cgroup's refusal")
-    return (
-        _by_rules(paths, scene)
-        or _by_nvidia(device, scene)
-        or _allowed(states, [path for path, state in states.items() if state == OK])
-    )
+    if broken_rule := _by_rules([*judged], scene) or _by_nvidia(device, scene):
+        return broken_rule
+    if closed := set_aside(states, ("EPERM",), scene):
+        return despite(_STEP, closed, scene)
+    return _allowed(states, [path for path in states if states[path] == OK or path not in judged])
 
 
 def _denied(scene: Scene, evidence: str) -> StepDoc:
@@ -90,11 +103,38 @@ def _by_nvidia(device: DeviceDoc, scene: Scene) -> StepDoc | None:
     if scene.driver(device) != "nvidia":
         return None
     # What the driver leaves out no library can open: a GPU that answered is none of those.
-    address = None if device["id"] in scene.answered else address_of(device)
+    address = None if device["id"] in scene.answered else pci_address(device)
     if address and scene.nvidia_card(device).get("GPU Excluded", "").lower() == "yes":
         place = f"/proc/driver/nvidia/gpus/{address}/information"
         return broken(_STEP, "gpu-excluded", f"{place}: GPU Excluded: Yes")
-    return _mps(scene)
+    return _exclusive(device, scene) or _mps(scene)
+
+
+def _exclusive(device: DeviceDoc, scene: Scene) -> StepDoc | None:
+    """Judge a compute mode that admits one process while there is one.
+
+    An MPS server is that process where its daemon runs, and has its clients share the GPU. A host
+    that probes itself may be the process inside: what it holds it may use.
+    """
+    mode, count = device.get("compute_mode"), device.get("processes")
+    if mode not in _EXCLUSIVE or not count:
+        return None
+    folder = scene.environ.get(_PIPES) or _DEFAULT_PIPES
+    if scene.machine.exists(f"{folder}/control") or _is_ours(device, scene):
+        return None
+    return broken(_STEP, "exclusive-taken", f"compute mode {mode}; compute processes: {count}")
+
+
+def _is_ours(device: DeviceDoc, scene: Scene) -> bool:
+    """Return whether this process has one of the device's nodes open."""
+    if not scene.machine.live:
+        return False
+    from os import getpid
+
+    from probe_core.proc import descriptors
+
+    nodes = {path for path in required(device, scene) if path.rpartition("/nvidia")[2].isdecimal()}
+    return any(target in nodes for _, target in descriptors(getpid()))
 
 
 def _mps(scene: Scene) -> StepDoc | None:

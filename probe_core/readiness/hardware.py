@@ -8,7 +8,7 @@ reads", Linux 6.18).
 from __future__ import annotations
 
 from probe_core.machine import decimal
-from probe_core.model.kinds import ACCELERATORS
+from probe_core.model.ids import ACCELERATORS, pci_vendor
 from probe_core.readiness.chain import broken, ok, unknown
 from probe_core.readiness.scene import folder_of
 
@@ -173,7 +173,7 @@ _RESPONDING = "responding"
 # Not the device's: the core gives it what the system or chipdb have.
 _NO_ANSWERS = ("bus", "node", "chipdb", "derived")
 
-_BY_STATUS = {"timeout": "driver-hangs", "crashed": "driver-crashes"}
+BY_STATUS = {"timeout": "driver-hangs", "crashed": "driver-crashes"}
 """What an outcome says of the device itself; all else is the plugin's own fault."""
 
 
@@ -196,23 +196,21 @@ def responding(device: DeviceDoc, scene: Scene) -> StepDoc:
 
 def _unconfirmed(device: DeviceDoc, scene: Scene) -> StepDoc:
     """Judge a device that no prober but the bus confirms, by how its vendor's own prober ended."""
-    vendor = (device["pci"] or {}).get("id", "").partition(":")[0]
+    vendor = pci_vendor(device)
     own = (scene.unavailable.get(name) for name in device["seen_by"])
-    outcome = scene.failures.get(vendor) or next(filter(None, own), None)
+    outcome = scene.failures.get(vendor or "") or next(filter(None, own), None)
     if outcome is None:
         return unknown(_RESPONDING, "no plugin queried it")
     evidence = f"prober {outcome['prober']}: {outcome['status']}, {outcome['reason']}"
-    if code := _BY_STATUS.get(outcome["status"]):
+    if code := BY_STATUS.get(outcome["status"]):
         return broken(_RESPONDING, code, evidence)
-    return _unavailable(outcome, evidence)
+    return _unavailable(outcome, evidence, scene)
 
 
-def _unavailable(outcome: OutcomeDoc, evidence: str) -> StepDoc:
+def _unavailable(outcome: OutcomeDoc, evidence: str, scene: Scene) -> StepDoc:
     if outcome["status"] != "unavailable" or outcome.get("code") == "client-missing":
         return unknown(_RESPONDING, evidence)
-    from probe_core.model.causes import CAUSES
-
-    cause = CAUSES.get(outcome.get("code") or "")
+    cause = scene.causes.get(outcome.get("code") or "")
     # A cause of another step would stand here as a break of this one.
     code = cause.code if cause and cause.step == _RESPONDING else "query-fails"
     return broken(_RESPONDING, code, evidence)

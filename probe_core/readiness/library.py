@@ -72,9 +72,9 @@ def _is_nixos_without_drivers(scene: Scene) -> bool:
 def _misfit(paths: list[str], scene: Scene) -> StepDoc | None:
     """Judge the library that the loader takes: the first of the `paths`."""
     machine, path = scene.machine, paths[0]
-    if "/stubs/" in path:
-        return broken(_STEP, "library-broken", f"{path} is a stub of the CUDA toolkit")
-    if reason := _unloadable(path, scene):
+    if stub := scene.libraries.stub(path):
+        return broken(_STEP, "library-broken", f"{stub} is a stub of the CUDA toolkit")
+    if reason := unloadable(path, scene):
         return broken(_STEP, "library-broken", reason)
     version = version_of(scene.nvidia_version)
     names = [machine.realpath(path).rpartition(".so.")[2] for path in paths]
@@ -86,30 +86,19 @@ def _misfit(paths: list[str], scene: Scene) -> StepDoc | None:
     return None
 
 
-def _unloadable(path: str, scene: Scene) -> str | None:
+def unloadable(path: str, scene: Scene) -> str | None:
     """Return why the loader refuses a file; None for what a recording replaced by a mark."""
-    try:
-        head = scene.machine.read_bytes(path, 20)
-    except (OSError, ValueError):
+    libraries = scene.libraries
+    head = libraries.head(path)
+    if head is None:
         return None
-    if head[:4] == _ELF and len(head) > 4 and head[4] != _CLASS_64 and _is_64_bit(scene):
+    if libraries.is_foreign(path):
         return f"{path} is a library for another word size (ELF class {head[4]})"
     # A recording may hold a file's name without its content: only where it has that of others.
-    siblings = scene.libraries.find(CUDA)
-    if not head and (scene.machine.live or any(_size(other, scene) for other in siblings)):
+    siblings = (*libraries.find(CUDA), *libraries.find(NVML))
+    if not head and (scene.machine.live or any(libraries.head(other) for other in siblings)):
         return f"{path} is empty"
     return None
-
-
-def _size(path: str, scene: Scene) -> int:
-    try:
-        return len(scene.machine.read_bytes(path, 20))
-    except (OSError, ValueError):
-        return 0
-
-
-def _is_64_bit(scene: Scene) -> bool:
-    return scene.machine.arch in ("x86_64", "aarch64", "ppc64le", "riscv64")
 
 
 # Where a program's loader finds libraries, told by folders and files alone.
@@ -138,6 +127,7 @@ _OF_DRIVERS = (
 )
 _CACHE = "/etc/ld.so.cache"
 _CONFIGURATION = "/etc/ld.so.conf"
+STUBS = "/stubs/"
 _MAX_FILES = 64
 _MAX_FOLDERS = 128
 _ENVIRONMENTS = ("VIRTUAL_ENV", "CONDA_PREFIX")
@@ -162,11 +152,41 @@ class Libraries:
         self._cached: dict[str, bool] = {}
 
     def find(self, name: str) -> list[str]:
-        """Return the paths of a library in the loader's order; `name` is a soname."""
+        """Return the paths of a library in the loader's order; `name` is a soname.
+
+        The loader passes over one for another word size (elf/dl-load.c, open_verify): desktops have
+        the driver's 32-bit libraries for games, in a folder that Debian configures before its own.
+        """
         if name not in self._paths:
             paths = [f"{folder}/{name}" for folder in self.folders]
-            self._paths[name] = [path for path in paths if self.exists(path)]
+            found = [path for path in paths if self.exists(path)]
+            if len(found) > 1:
+                found = [path for path in found if not self.is_foreign(path)] or found
+            self._paths[name] = found
         return self._paths[name]
+
+    def is_foreign(self, path: str) -> bool:
+        """Return whether a library surely is one for another word size than programs here have."""
+        head = self.head(path) or b""
+        is_64_bit = self._machine.arch in ("x86_64", "aarch64", "ppc64le", "riscv64")
+        return is_64_bit and head[:4] == _ELF and len(head) > 4 and head[4] != _CLASS_64
+
+    def head(self, path: str) -> bytes | None:
+        """Return the first bytes of a file; None of one that cannot be read."""
+        try:
+            return self._machine.read_bytes(path, 20)
+        except (OSError, ValueError):
+            return None
+
+    def stub(self, path: str) -> str:
+        """Return the words for the toolkit's stub that a library is; "" where it is none.
+
+        Images link them under the soname, to have programs linked that run elsewhere.
+        """
+        if STUBS in path:
+            return path
+        real = self._machine.realpath(path)
+        return f"{path} leads to {real}, which" if STUBS in real else ""
 
     def installed(self, name: str) -> bool:
         """Return whether a library lies where the loader looks without `LD_LIBRARY_PATH`.

@@ -25,6 +25,7 @@ _SUFFIXES = (".ko", ".ko.xz", ".ko.zst", ".ko.gz")
 # DKMS (updates/dkms, updates, extra), Fedora's akmods (extra), SUSE (updates, weak-updates), Debian
 # and Ubuntu's signed packages (kernel/nvidia-580).
 _OUTSIDE = ("updates/dkms", "updates", "extra", "weak-updates", "misc", "kernel/drivers/video")
+COMMAND_LINE = "/proc/cmdline"
 CONFIGURATION = ("/etc/modprobe.d", "/run/modprobe.d", "/usr/lib/modprobe.d", "/lib/modprobe.d")
 DKMS = "/var/lib/dkms"
 _MAX_FILES = 256
@@ -138,30 +139,30 @@ class Modules:
                     return f"{DKMS}/{package}/{version}"
         return None
 
-    def forbidden(self, name: str) -> str | None:
-        """Return the line, with its place, that keeps a module from loading by itself."""
+    def forbidden(self, name: str) -> tuple[str, str] | None:
+        """Return (file, line or parameter) of what keeps a module from loading by itself."""
         return self._by_command_line(name) or self._by_configuration(name)
 
     @lazy
     def command_line(self) -> list[str]:
         """The kernel's parameters."""
-        return (self._machine.read("/proc/cmdline", 16 << 10) or "").split()
+        return (self._machine.read(COMMAND_LINE, 16 << 10) or "").split()
 
-    def _by_command_line(self, name: str) -> str | None:
+    def _by_command_line(self, name: str) -> tuple[str, str] | None:
         for parameter in self.command_line:
             key, _, names = parameter.partition("=")
             listed = [_normal(each) for each in names.split(",")]
             if key in ("module_blacklist", "modprobe.blacklist") and _normal(name) in listed:
-                return f"/proc/cmdline: {parameter}"
+                return COMMAND_LINE, parameter
         return None
 
-    def _by_configuration(self, name: str) -> str | None:
+    def _by_configuration(self, name: str) -> tuple[str, str] | None:
         for folder in CONFIGURATION:
             for entry in self._machine.listdir(folder)[:_MAX_FILES]:
                 if entry.endswith(".conf"):  # modprobe reads no others
                     path = f"{folder}/{entry}"
                     if line := _forbidding(self._machine.read(path) or "", name):
-                        return f"{path}: {line}"
+                        return path, line
         return None
 
     @lazy

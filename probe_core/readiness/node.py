@@ -8,12 +8,21 @@ from __future__ import annotations
 
 from probe_core.machine import decimal
 from probe_core.machine.access import MISSING, UNKNOWN, number, status
-from probe_core.readiness.chain import broken, not_applicable, ok, unknown
-from probe_core.readiness.scene import address_of, folder_of
+from probe_core.machine.surroundings import MOUNTS
+from probe_core.model.ids import pci_address
+from probe_core.model.readiness import NODE_UNKNOWN
+from probe_core.readiness.chain import (
+    NODE_UNRECORDED,
+    broken,
+    not_applicable,
+    ok,
+    unknown,
+)
+from probe_core.readiness.scene import folder_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from probe_core.model.document import DeviceDoc, StepDoc
     from probe_core.readiness.scene import Scene
@@ -37,29 +46,46 @@ _RENDER_DRIVERS = frozenset(
 _TEGRA = ("gk20a", "nvgpu")
 NVMAP = "/dev/nvmap"
 
-# Folder below a device in /sys to where its node lies: drivers outside DRM and accel.
-_CLASSES = {
-    "hailo_chardev": "/dev/",  # hailort-drivers, linux/pcie
-    "apex": "/dev/",  # gasket: Coral Edge TPU
-    "tenstorrent": "/dev/",  # tt-kmd: the name is tenstorrent!0, which stands for a folder
-    "neuron_device": "/dev/",
-}
+# Drivers whose node is the one of the class accel: what their rows in `driver_nodes` say, without
+# importing those for every laptop.
+_ACCEL_DRIVERS = frozenset("amdxdna intel_vpu qaic rocket ethosu".split())
+
+_OLD_RECORDING = f"an older recording of a Jetson says nothing of {NVMAP}"
+
+DXG = "/dev/dxg"
+"""What libcuda, libnvidia-ml and Mesa open in WSL, in place of all nodes of a GPU."""
 
 
 def required(device: DeviceDoc, scene: Scene) -> list[str]:
     """Return the nodes that must be open to this process; empty where they are not known."""
-    reported = device.get("nodes")
-    if reported:
-        return [path for path in reported if path.startswith("/dev/")]
-    # What the bus does not show (WSL, a host's own prober) has nodes that only its prober knows.
+    return _required(device, scene)[0]
+
+
+def _required(device: DeviceDoc, scene: Scene) -> tuple[list[str], str]:
+    """Return the nodes, and why not all of them are known: "" where they are.
+
+    The reason is `NODE_UNKNOWN` where nobody knows which nodes such a driver has.
+    """
+    identity = device["id"]
+    if identity not in scene.required:
+        reported = device.get("nodes")
+        paths = [path for path in reported or () if path.startswith("/dev/")]
+        scene.required[identity] = (paths, "") if paths else _derived(device, scene)
+    return scene.required[identity]
+
+
+def _derived(device: DeviceDoc, scene: Scene) -> tuple[list[str], str]:
+    # What the bus does not show (a host's own prober) has nodes that only its prober knows.
     if not scene.linux or device["parent"] or "bus" not in device["seen_by"]:
-        return []
+        is_wsl = scene.linux and device["kind"] == "gpu" and not device["parent"] and scene.wsl
+        return ([DXG], "") if is_wsl else ([], NODE_UNKNOWN)
     driver, index = scene.driver(device), device.get("node_index") or {}
     if driver == "nvidia":
-        return _nvidia(device, scene)
+        paths = _nvidia(device, scene)
+        return paths, "" if paths else NODE_UNKNOWN
     if driver in _TEGRA:
-        # An older recording says nothing of it.
-        return [NVMAP] if scene.machine.live or NVMAP in scene.machine.access else []
+        is_known = scene.machine.live or NVMAP in scene.machine.access
+        return ([NVMAP], "") if is_known else ([], _OLD_RECORDING)
     paths = [
         form.format(index[label])
         for label, form in (("drm_render", _RENDER), ("accel", _ACCEL), ("mali", _MALI))
@@ -67,15 +93,20 @@ def required(device: DeviceDoc, scene: Scene) -> list[str]:
     ]
     if driver == "amdgpu" and device["kind"] == "gpu":
         # Without the interface in the kernel there is no such node: see the step `node`.
-        return [KFD, *paths] if paths else []
-    if driver in _RENDER_DRIVERS or paths:
-        return paths
-    return _of_classes(device, scene)
+        return _named([KFD, *paths] if paths else [])
+    if driver in _RENDER_DRIVERS or (paths and driver in _ACCEL_DRIVERS):
+        return _named(paths)
+    return _of_rows(device, paths, scene)
+
+
+def _named(paths: list[str]) -> tuple[list[str], str]:
+    """Return the nodes of a driver whose nodes /sys or /proc names."""
+    return paths, "" if paths else "nothing in /sys or /proc names its node"
 
 
 def _nvidia(device: DeviceDoc, scene: Scene) -> list[str]:
     """Return what CUDA opens. Its node's number is a minor of the driver, not the GPU's index."""
-    address = address_of(device)
+    address = pci_address(device)
     if address is None or scene.wsl:  # Jetson and WSL have other nodes
         return []
     minor = decimal(scene.nvidia_card(device).get("Device Minor", ""))
@@ -83,23 +114,37 @@ def _nvidia(device: DeviceDoc, scene: Scene) -> list[str]:
     return [CONTROL, *own, UVM]
 
 
-def _of_classes(device: DeviceDoc, scene: Scene) -> list[str]:
-    folder = folder_of(device)
-    if folder is None or scene.driver(device) is None:
-        return []
-    return [
-        root + name.replace("!", "/")
-        for kind, root in _CLASSES.items()
-        for name in scene.machine.listdir(f"{folder}/{kind}")[:1]
-        if ".." not in name
-    ]
+def _of_rows(device: DeviceDoc, paths: list[str], scene: Scene) -> tuple[list[str], str]:
+    """Return the nodes of a driver that is not one of GPUs, from the table of drivers."""
+    driver = scene.driver(device)
+    if driver is None:
+        return paths, "" if paths else NODE_UNKNOWN
+    from probe_core.readiness.driver_nodes import linked, nodes_of, row_of
+
+    row = row_of(driver, device["vendor"])
+    if row is not None:
+        return nodes_of(row, device, scene)
+    paths = paths or linked(device, scene)
+    return paths, "" if paths else NODE_UNKNOWN
 
 
-def opened_by_nvml(path: str) -> bool:
-    """Return whether NVML opens the node: what it answers about a GPU proves that it could."""
-    return (path.startswith("/dev/nvidia") and path[len("/dev/nvidia") :].isdecimal()) or (
-        path == CONTROL
-    )
+def proven(device: DeviceDoc, scene: Scene) -> dict[str, str]:
+    """Return the nodes that a library must have opened to answer about the device.
+
+    NVML opens /dev/nvidiactl and the node of each GPU that it is asked about, and neither
+    /dev/nvidia-uvm nor MIG's capabilities (llama.cpp#7218: all well but for cuInit). Of no other
+    answer it is known which library gave it: a prober that read files opened nothing.
+    """
+    if device["vendor"] != "nvidia" or scene.driver(device) not in ("nvidia", None):
+        return {}
+    if scene.wsl:
+        return {DXG: "NVML"}
+    own = [path for path in required(device, scene) if _is_of_gpu(path)]
+    return dict.fromkeys([CONTROL, *own], "NVML")
+
+
+def _is_of_gpu(path: str) -> bool:
+    return path.startswith("/dev/nvidia") and path[len("/dev/nvidia") :].isdecimal()
 
 
 # Step `node`: whether the device nodes that a program opens are there.
@@ -111,56 +156,94 @@ _STEP = "node"
 _DYNAMIC = {UVM: "nvidia-uvm", "/dev/kfd": "kfd"}
 _ALLOWED = ("ok", "EACCES", "EPERM", UNKNOWN)
 
+# What open(2) says of a node behind which no driver is; a recording may hold it, access(2) does
+# not tell it.
+_WITHOUT_DRIVER = ("ENXIO", "ENODEV")
+
 
 def node(device: DeviceDoc, scene: Scene) -> StepDoc:
     """Return the step."""
     if not scene.linux:
         return not_applicable(_STEP, f"{scene.machine.os} has no device nodes")
-    paths = [path for path in required(device, scene) if not path.startswith(NVIDIA_CAPS)]
-    if not paths:
-        return _without_paths(device, scene)
+    if lacking := _without_drm(device, scene):
+        return lacking
+    paths, reason = _required(device, scene)
+    paths = [path for path in paths if not path.startswith(NVIDIA_CAPS)]
     states = {path: scene.access(path) for path in paths}
-    if bad := contradicted(device, states, scene):
-        return unknown(_STEP, f"{bad}, and yet NVML answers")
+    closed = set_aside(states, (MISSING, *_WITHOUT_DRIVER), scene)
+    if bad := _bad(device, states, scene):
+        return bad
+    if closed:
+        return despite(_STEP, closed, scene)
+    if reason == NODE_UNKNOWN:
+        return unknown(_STEP, "which node its programs open is not known", NODE_UNKNOWN)
+    if reason:
+        return (not_applicable if reason == _OLD_RECORDING else unknown)(_STEP, reason)
+    return ok(_STEP, f"{', '.join(paths)}: there")
+
+
+def _bad(device: DeviceDoc, needed: Mapping[str, str], scene: Scene) -> StepDoc | None:
+    """Return what is wrong with nodes of which no answer proves that they are open."""
+    states = {path: state for path, state in needed.items() if path not in scene.opened}
+    dead = [f"{path}: {state}" for path, state in states.items() if state in _WITHOUT_DRIVER]
+    if dead:
+        is_uvm = dead[0].startswith(UVM)
+        return broken(_STEP, "uvm-missing" if is_uvm else "node-without-driver", ", ".join(dead))
     if MISSING in states.values():
-        return absent(device, scene, states)
+        return absent(device, scene, needed)
     odd = [f"{path}: {state}" for path, state in states.items() if state not in _ALLOWED]
     if odd:
         return unknown(_STEP, "; ".join(odd))
     if UNKNOWN in states.values():
-        return _recorded(paths, scene)
-    return _numbers(paths, scene) or ok(_STEP, f"{', '.join(paths)}: there")
+        return _recorded([*states], scene)
+    return _numbers([*states], scene)
 
 
-def contradicted(device: DeviceDoc, states: Mapping[str, str], scene: Scene) -> str:
-    """Return the nodes, with their states, that NVML opened though they seem closed.
+def set_aside(states: Mapping[str, str], refusals: Collection[str], scene: Scene) -> list[str]:
+    """Return the nodes, with their states, that were opened for an answer though they seem closed.
 
-    What NVML answers about one GPU proves that the node of all was open, too.
+    A refusal of any other node stands: the answer says nothing of it.
     """
-    if not scene.answered or device["vendor"] != "nvidia":
-        return ""
-    closed = (MISSING, "EACCES")
-    own = device["id"] in scene.answered
-    return ", ".join(
+    return [
         f"{path}: {state}"
         for path, state in states.items()
-        if state in closed and (path == CONTROL or (own and opened_by_nvml(path)))
-    )
+        if state in refusals and path in scene.opened
+    ]
 
 
-def _without_paths(device: DeviceDoc, scene: Scene) -> StepDoc:
-    if scene.driver(device) == "amdgpu" and device["kind"] == "gpu" and not device["parent"]:
-        return unknown(_STEP, "no render node of the device is in /sys/class/drm")
-    return unknown(_STEP, "which node its programs open is not known")
+def despite(step: str, closed: Sequence[str], scene: Scene) -> StepDoc:
+    """Return a step that an answer proves against what access(2) says, with both sides."""
+    paths = [text.partition(": ")[0] for text in closed]
+    by = scene.opened[paths[0]]
+    return {**unknown(step, f"{', '.join(closed)}, and yet {by} answers"), "opened": paths}
 
 
-def _recorded(paths: Sequence[str], scene: Scene) -> StepDoc:
+def _without_drm(device: DeviceDoc, scene: Scene) -> StepDoc | None:
+    """Judge a GPU that amdgpu holds and that has no node of the kernel's graphics at all.
+
+    amdgpu registers them for every GPU that it brought up (amdgpu_drv.c): ROCm and Vulkan need one.
+    """
+    if scene.driver(device) != "amdgpu" or device["kind"] != "gpu" or device["parent"]:
+        return None
+    index, folder = device.get("node_index") or {}, folder_of(device)
+    if "bus" not in device["seen_by"] or "drm_render" in index or "drm_card" in index:
+        return None
+    if folder is None or scene.machine.exists(f"{folder}/drm"):
+        return None
+    evidence = f"{folder}/drm is absent, though amdgpu is bound"
+    if scene.container is not None:
+        return unknown(_STEP, evidence, NODE_UNKNOWN)
+    return broken(_STEP, "node-missing", f"{evidence}: /dev/dri has no node of it")
+
+
+def _recorded(paths: Sequence[str], scene: Scene) -> StepDoc | None:
     """Judge nodes of which nothing but their existence can be known."""
     if not all(scene.machine.exists(path) for path in paths):
-        return unknown(_STEP, "the recording has no device nodes")
+        code = None if scene.shows_nodes else NODE_UNRECORDED
+        return unknown(_STEP, "the recording has no device nodes", code)
     if scene.machine.live:
         return unknown(_STEP, f"not all of {', '.join(paths)} are character devices")
-    return _uvm_without_driver(paths, scene) or ok(_STEP, f"{', '.join(paths)}: there")
+    return _uvm_without_driver(paths, scene)
 
 
 def _numbers(paths: Sequence[str], scene: Scene) -> StepDoc | None:
@@ -184,7 +267,7 @@ def _uvm_without_driver(paths: Sequence[str], scene: Scene) -> StepDoc | None:
         return None
     evidence = f"{UVM} is there, nvidia_uvm is not in /proc/modules"
     if created_on_demand(scene):
-        return unknown(_STEP, f"{evidence}; nvidia-modprobe loads it at the first use")
+        return ok(_STEP, f"{evidence}; nvidia-modprobe loads it at the first use")
     return broken(_STEP, "uvm-missing", evidence)
 
 
@@ -198,18 +281,17 @@ _BY_CONTAINER = {
 }
 _HIDING = ("none", "void")
 _VARIABLE = "NVIDIA_VISIBLE_DEVICES"
-_MOUNTS = "/proc/self/mounts"
 _HELPER = "/usr/bin/nvidia-modprobe"
 
 
 def absent(device: DeviceDoc, scene: Scene, states: Mapping[str, str]) -> StepDoc:
     """Return the step of a device of whose nodes at least one is missing."""
-    missing = [path for path, state in states.items() if state == MISSING]
+    missing = [path for path in states if states[path] == MISSING and path not in scene.opened]
     evidence = f"{', '.join(missing)}: missing"
-    if missing == [KFD]:
+    if missing == [KFD] and scene.driver(device) == "amdgpu":
         return _without_kfd(scene, evidence)
     if scene.container is not None:
-        code, reason = _container_cause(device, scene, missing == [UVM] and len(states) > 1)
+        code, reason = _container_cause(device, scene, missing, len(states))
         return broken(_STEP, code, f"{evidence}; {reason}")
     if _is_sandboxed(scene):
         text = f"{evidence}; /proc/self/mounts: /dev is a tmpfs; {scene.service} runs this"
@@ -219,16 +301,19 @@ def absent(device: DeviceDoc, scene: Scene, states: Mapping[str, str]) -> StepDo
     return broken(_STEP, "node-missing", evidence)
 
 
-def _container_cause(device: DeviceDoc, scene: Scene, uvm_alone: bool) -> tuple[str, str]:
+def _container_cause(
+    device: DeviceDoc, scene: Scene, missing: Sequence[str], total: int
+) -> tuple[str, str]:
+    """Return code and reason; `missing` are those of `total` nodes."""
     kind = scene.container or ""
     reason = f"this is a container ({kind})"
     if kind in _BY_CONTAINER:
         return _BY_CONTAINER[kind], reason
-    if uvm_alone:
+    if missing == [UVM] and total > 1:
         return "uvm-missing", reason
     # Every CDI specification sets "void": it is a cause only where no node is there.
     value = scene.environ.get(_VARIABLE)
-    if device["vendor"] == "nvidia" and value in _HIDING:
+    if device["vendor"] == "nvidia" and value in _HIDING and len(missing) == total:
         return "hidden-by-container", f"{_VARIABLE}={value}"
     return "container-without-gpus", reason
 
@@ -240,7 +325,7 @@ def _is_sandboxed(scene: Scene) -> bool:
     """
     if scene.service is None:
         return False
-    lines = (scene.machine.read(_MOUNTS) or "").splitlines()
+    lines = (scene.machine.read(MOUNTS) or "").splitlines()
     kinds = [
         fields[2] for line in lines if (fields := line.split())[1:2] == ["/dev"] and fields[2:]
     ]
@@ -259,7 +344,7 @@ def _without_kfd(scene: Scene, evidence: str) -> StepDoc:
 
 def _nvidia_host(scene: Scene, missing: list[str], evidence: str) -> StepDoc:
     if created_on_demand(scene):
-        return unknown(_STEP, f"{evidence}; the first program that uses the GPU makes them")
+        return ok(_STEP, f"{evidence}; the first program that uses the GPU makes them")
     return broken(_STEP, "uvm-missing" if missing == [UVM] else "node-missing", evidence)
 
 

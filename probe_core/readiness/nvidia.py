@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from probe_core.machine import decimal
+from probe_core.model.readiness import is_passthrough_driver
 from probe_core.readiness.chain import broken
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterable
 
+    from probe_core.machine import Machine
     from probe_core.model.document import DeviceDoc, StepDoc
-    from probe_core.readiness.distributions import Commands
     from probe_core.readiness.scene import Scene
-
-    Maker = Callable[[DeviceDoc, StepDoc, Scene], str]
 
 
 _STEP = "driver"
@@ -71,12 +70,68 @@ def is_open(text: str) -> bool:
     return "Open Kernel Module" in text
 
 
-def branch_for(device: DeviceDoc) -> str:
-    """Return the branch to install for a GPU that the installed one does not support."""
+def branch_for(device: DeviceDoc, scene: Scene) -> str:
+    """Return the branch to install for a GPU that the installed one does not support.
+
+    One driver serves all GPUs of a machine: it is one that the others can do with, too. It is ""
+    where the GPU's architecture is not known.
+    """
     arch = device["arch"] or ""
-    first = _FIRST_BRANCH.get(arch)
-    branch = _LAST_BRANCH.get(arch) or (first and max(first, _OLDEST_OFFERED))
-    return str(branch) if branch else "its release notes name"
+    if arch not in _LAST_BRANCH and arch not in _FIRST_BRANCH:
+        return ""
+    first, last = _branches([device, *_others(device, scene)])
+    return str(last) if last < _NEWEST else str(max(first, _OLDEST_OFFERED))
+
+
+_NEWEST = 1 << 16
+"""Stands for no last branch."""
+
+
+def _branches(devices: Iterable[DeviceDoc]) -> tuple[int, int]:
+    """Return the first and the last branch of which each supports all of these GPUs."""
+    arches = [device["arch"] or "" for device in devices]
+    first = max(_FIRST_BRANCH.get(arch, 0) for arch in arches)
+    return first, min(_LAST_BRANCH.get(arch, _NEWEST) for arch in arches)
+
+
+def _others(device: DeviceDoc, scene: Scene) -> list[DeviceDoc]:
+    """Return the other GPUs that the same driver is for: none that a guest has."""
+    return [
+        other
+        for other in scene.devices
+        if other["vendor"] == "nvidia"
+        and other["kind"] == "gpu"
+        and other["id"].startswith("pci:")
+        and other["id"] != device["id"]
+        and not is_passthrough_driver(scene.driver(other), "nvidia")
+    ]
+
+
+# Causes whose fix takes another branch or flavour of the driver, for all GPUs at once.
+_OF_DRIVER = (
+    *("driver-not-installed", "nouveau-bound", "nova-bound", "no-driver", "legacy-branch"),
+    *("driver-too-old-for-gpu", "open-module-unsupported", "closed-module-unsupported"),
+)
+
+
+def opposed(device: DeviceDoc, code: str, scene: Scene) -> str | None:
+    """Return what to do where no driver serves this GPU and another one; None where one does.
+
+    What repairs one of them would take the other one out of use.
+    """
+    if code not in _OF_DRIVER or scene.container is not None or device["vendor"] != "nvidia":
+        return None
+    for other in _others(device, scene):
+        first, last = _branches([device, other])
+        arches = [device["arch"] or "", other["arch"] or ""]
+        needs_open = _needs_open(device, arches[0]) or _needs_open(other, arches[1])
+        if first > last or (needs_open and any(arch in _WITHOUT_GSP for arch in arches)):
+            name = other["name"] or other["id"]
+            return (
+                f"no driver serves both this GPU ({arches[0]}) and {name} ({arches[1]}): use one"
+                " of them here, and the other one in another machine or a virtual one"
+            )
+    return None
 
 
 def refusal(device: DeviceDoc, scene: Scene) -> StepDoc | None:
@@ -128,242 +183,45 @@ def _without_firmware(device: DeviceDoc, scene: Scene) -> StepDoc | None:
     return broken(_STEP, "gsp-firmware-missing", f"{folder} has no gsp_*.bin")
 
 
-# The names in sentences of causes that are about NVIDIA's driver: branch, library, nodes' mode.
+# Where the NVSwitches are.
 
-# Causes that a branch for the GPU repairs, whatever is loaded for another one.
-_OF_GPU = (
-    "no-driver",
-    "driver-not-installed",
-    "nouveau-bound",
-    "nova-bound",
-    "legacy-branch",
-    "driver-too-old-for-gpu",
-    "open-module-unsupported",
-)
+BUS = "/sys/bus/pci/devices"
 
 
-def _branch(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
-    """Return the branch of NVIDIA's driver: that which the GPU needs, else the loaded one."""
-    if step["code"] in _OF_GPU:
-        return branch_for(device)
-    if step["code"] == "module-missing-for-kernel" and (flavour := _signed(device, step, scene)):
-        return flavour
-    return str(major_of(version_of(scene.nvidia_version)) or branch_for(device))
+def switches(machine: Machine) -> list[str]:
+    """Return the addresses of NVSwitches: bridges of class 0680 by NVIDIA."""
+    return [
+        address
+        for address in machine.listdir(BUS)
+        if machine.read(f"{BUS}/{address}/vendor", 16) == "0x10de"
+        and (machine.read(f"{BUS}/{address}/class", 16) or "").startswith("0x0680")
+    ]
 
 
-def _version(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
-    return version_of(scene.nvidia_version) or ""
+INFINIBAND = "/sys/class/infiniband"
+
+# Boards whose fourth generation of switches is behind bridges of ConnectX-7, which are InfiniBand
+# devices, and on no PCI bus itself (NVIDIA, "Fabric Manager User Guide", HGX B200; its
+# gpu-driver-container, _assert_nvlink5_system, looks for them in the same folder).
+_BEHIND_BRIDGES = ("nvidia/b200-sxm6", "nvidia/b300-sxm6")
 
 
-def _cuda_library(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
-    return next(iter(scene.libraries.find("libcuda.so.1")), "libcuda.so.1")
+def fabric(device: DeviceDoc, scene: Scene) -> str:
+    """Return where the fabric manager runs: beside switches of this node, or in the rack's trays.
 
-
-def _cuda_branch(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
-    from probe_core.readiness.runtime import driver_of
-
-    real = scene.machine.realpath(_cuda_library(device, step, scene))
-    return str(major_of(driver_of(real)) or "of its version")
-
-
-def _cuda_folder(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
-    """Return what brings the library into the image: a folder, or the package itself."""
-    folder = _cuda_library(device, step, scene).rpartition("/")[0]
-    return f"{folder} in LD_LIBRARY_PATH" if "/compat" in folder else "cuda-compat"
-
-
-def _cuda_fix(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
-    folder = _cuda_library(device, step, scene).rpartition("/")[0]
-    if folder in scene.environ.get("LD_LIBRARY_PATH", "").split(":"):
-        return f"take {folder} out of LD_LIBRARY_PATH: the driver has a newer libcuda.so.1"
-    if scene.container is not None:
-        return "take libcuda.so.1 out of the image: the host's is mounted"
-    return "install libcuda.so.1 of the driver's version"
-
-
-def _libcuda_fix(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
-    if scene.container is not None:
-        return "start the container with NVIDIA_DRIVER_CAPABILITIES=compute,utility"
-    return "install libcuda.so.1 of the driver's version"
-
-
-def _nvidia_group(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
-    """Return the group to which NVIDIA's module gives its nodes (NVreg_DeviceFileGID); "" if none.
-
-    Mode 0660 is 432, as /proc/driver/nvidia/params writes it.
+    Grace Blackwell (GB200, GB300) is Arm, and its switches are never on its own bus.
     """
-    if device["vendor"] != "nvidia":
-        return ""
-    group = decimal(scene.nvidia_params.get("DeviceFileGID", ""))
-    mode = decimal(scene.nvidia_params.get("DeviceFileMode", "432"))
-    if not group or not mode or mode >> 3 & 6 != 6:
-        return ""
-    names = (n for n, (number, _) in scene.process.listed_groups().items() if number == group)
-    return next(names, str(group))
+    has_blackwell = device["arch"] in _OPEN_ALONE
+    if switches(scene.machine):
+        return "fourth switches" if has_blackwell else "switches"
+    if _has_bridges(device, scene.machine):
+        return "fourth switches"
+    return "rack" if has_blackwell and scene.machine.arch == "aarch64" else ""
 
 
-def _nvidia_mode(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
-    """Return the mode that closes NVIDIA's nodes to all but root, as "0600"; "" of another."""
-    mode = decimal(scene.nvidia_params.get("DeviceFileMode", ""))
-    is_open = mode is None or mode & 6 == 6 or _nvidia_group(device, step, scene)
-    return "" if is_open or device["vendor"] != "nvidia" else f"{mode:04o}"
-
-
-def _signed(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
-    """Return which of Ubuntu's signed modules another kernel has: "580-server-open"; "" if none.
-
-    The folder of linux-modules-nvidia-580-server-open-RELEASE is kernel/nvidia-580srv-open.
-    """
-    folder = scene.modules.for_other_kernel("nvidia")
-    file = scene.modules.on_disk("nvidia", folder) if folder else None
-    flavour = (file or "").partition("/kernel/nvidia-")[2].partition("/")[0]
-    return flavour.replace("srv", "-server")
-
-
-MAKERS: dict[str, Maker] = {
-    "branch": _branch,
-    "cuda_branch": _cuda_branch,
-    "cuda_fix": _cuda_fix,
-    "cuda_folder": _cuda_folder,
-    "cuda_library": _cuda_library,
-    "libcuda_fix": _libcuda_fix,
-    "nvidia_group": _nvidia_group,
-    "nvidia_mode": _nvidia_mode,
-    "signed": _signed,
-    "version": _version,
-}
-"""Name in a sentence's braces to what makes its text."""
-
-
-# The commands of distributions about NVIDIA's driver: data, one line a fact.
-
-NIX = "in /etc/nixos/configuration.nix set `{}`, then `sudo nixos-rebuild boot` and reboot"
-
-NVIDIA: dict[str, Commands] = {
-    # Google Cloud, "Running GPUs on Container-Optimized OS"; Manjaro wiki, "Configure Graphics".
-    # Ubuntu Server Guide "NVIDIA drivers installation"; Debian wiki NvidiaGraphicsDrivers; RPM
-    # Fusion Howto/NVIDIA; NVIDIA Driver Installation Guide (RHEL); Arch wiki NVIDIA; openSUSE
-    # SDB:NVIDIA drivers; NixOS wiki NVIDIA; Gentoo wiki NVIDIA/nvidia-drivers.
-    "driver nvidia": {
-        "ubuntu": "`sudo ubuntu-drivers install`, then reboot",
-        "debian": "`sudo apt install nvidia-driver` (section non-free), then reboot",
-        "fedora": "`sudo dnf install akmod-nvidia xorg-x11-drv-nvidia-cuda` (RPM Fusion), reboot",
-        "rhel": "`sudo dnf module install nvidia-driver:open-dkms` (NVIDIA's repository), reboot",
-        "rhel10": "`sudo dnf install nvidia-open` (NVIDIA's repository), then reboot",
-        "cos": "`sudo cos-extensions install gpu`",
-        "manjaro": "`sudo mhwd -a pci nonfree 0300`, then reboot",
-        "arch": "`sudo pacman -S nvidia-open` (before Turing: nvidia-580xx-dkms), then reboot",
-        "suse": "`sudo zypper install nvidia-open-driver-G06-signed-kmp-meta`, then reboot",
-        "alpine": "use a distribution with glibc: NVIDIA's driver has no build for musl",
-        "nixos": NIX.format('services.xserver.videoDrivers = [ "nvidia" ];'),
-        "gentoo": "`sudo emerge x11-drivers/nvidia-drivers`, then reboot",
-    },
-    # By the branch that the GPU needs, where the command above installs one without it: RHEL's
-    # and SUSE's are open modules, Debian's is older than Blackwell. ELRepo; RPM Fusion
-    # Howto/NVIDIA, "Legacy GeForce".
-    "driver nvidia 580": {
-        "fedora": "`sudo dnf install akmod-nvidia-580xx xorg-x11-drv-nvidia-580xx-cuda` (RPM"
-        " Fusion), reboot",
-        "rhel": "`sudo dnf module install nvidia-driver:580-dkms` (NVIDIA's repository), reboot",
-        "rhel10": "`sudo dnf install cuda-drivers`, of branch 580 (NVIDIA's repository), reboot",
-        "manjaro": "`sudo mhwd -a pci nonfree 0300`, then reboot",
-        "arch": "install nvidia-580xx-dkms (AUR), then reboot",
-        "suse": "`sudo zypper install nvidia-driver-G06-kmp-default`, then reboot",
-    },
-    "driver nvidia 570": {
-        "debian": "`sudo apt install nvidia-open` (NVIDIA's repository), then reboot",
-    },
-    "driver nvidia 470": {
-        "debian": "`sudo apt install nvidia-tesla-470-driver` (section non-free), then reboot",
-        "fedora": "`sudo dnf install akmod-nvidia-470xx xorg-x11-drv-nvidia-470xx-cuda` (RPM"
-        " Fusion), reboot",
-        "rhel": "`sudo dnf install kmod-nvidia-470xx` (ELRepo), then reboot",
-        "arch": "install nvidia-470xx-dkms (AUR), then reboot",
-    },
-    # The last branch of a legacy GPU. NVIDIA Driver Installation Guide, "Version locking" (Debian);
-    # NixOS wiki NVIDIA, "Legacy branches".
-    "driver branch": {
-        "ubuntu": "`sudo apt install nvidia-driver-{branch}`, then reboot",
-        "debian": "`sudo apt install nvidia-tesla-{branch}-driver`, then reboot",
-        "fedora": "`sudo dnf install akmod-nvidia-{branch}xx` (RPM Fusion), then reboot",
-        "rhel": "`sudo dnf module install nvidia-driver:{branch}-dkms` (NVIDIA's repository)",
-        "rhel10": "`sudo dnf install cuda-drivers`, of branch {branch} (NVIDIA's repository)",
-        "arch": "install nvidia-{branch}xx-dkms (AUR), then reboot",
-        "nixos": NIX.format(
-            "hardware.nvidia.package = config.boot.kernelPackages.nvidiaPackages.legacy_{branch};"
-        ),
-    },
-    "driver branch 580": {
-        "debian": "`sudo apt install nvidia-driver-pinning-580 cuda-drivers-580` (NVIDIA's"
-        " repository), then reboot",
-    },
-    "driver open": {
-        "ubuntu": "`sudo apt install nvidia-driver-{branch}-open` or a later one, then reboot",
-        "fedora": "`sudo dnf upgrade akmod-nvidia` (RPM Fusion), then reboot",
-        "debian": "`sudo apt install nvidia-open` (NVIDIA's repository), then reboot",
-        "rhel": "`sudo dnf module switch-to nvidia-driver:open-dkms --allowerasing` (NVIDIA's"
-        " repository), reboot",
-        "rhel10": "`sudo dnf install --allowerasing nvidia-open` (NVIDIA's repository), reboot",
-        "arch": "`sudo pacman -S nvidia-open`, then reboot",
-        "suse": "`sudo zypper install nvidia-open-driver-G06-signed-kmp-meta`, then reboot",
-        "nixos": NIX.format("hardware.nvidia.open = true;"),
-    },
-    # From the closed to the open module. NVIDIA Driver Installation Guide, "Switching between
-    # Driver Module Flavors"; RPM Fusion Howto/NVIDIA, "Kernel Open".
-    "module open": {
-        "ubuntu": "`sudo apt install nvidia-driver-{branch}-open`, then reboot",
-        "debian": "`sudo apt install --autoremove --purge nvidia-open` (NVIDIA's repository),"
-        " then reboot",
-        "fedora": "`echo '%_with_kmod_nvidia_open 1' | sudo tee /etc/rpm/macros.nvidia-kmod &&"
-        " sudo akmods --rebuild` (RPM Fusion), then reboot",
-        "rhel": "`sudo dnf module switch-to nvidia-driver:open-dkms --allowerasing` (NVIDIA's"
-        " repository), reboot",
-        "rhel10": "`sudo dnf install --allowerasing nvidia-open` (NVIDIA's repository), reboot",
-        "arch": "`sudo pacman -S nvidia-open`, then reboot",
-        "suse": "`sudo zypper install nvidia-open-driver-G06-signed-kmp-meta`, then reboot",
-        "nixos": NIX.format("hardware.nvidia.open = true;"),
-    },
-    # From the open to the closed module, which no branch after 580 has for such a GPU.
-    "module closed": {
-        "ubuntu": "`sudo apt install nvidia-driver-{branch}`, then reboot",
-        "debian": "`sudo apt install nvidia-kernel-dkms` (NVIDIA's repository:"
-        " nvidia-driver-pinning-580 and cuda-drivers-580), then reboot",
-        "fedora": "`sudo dnf install akmod-nvidia-{branch}xx` (RPM Fusion), then reboot",
-        "rhel": "`sudo dnf module switch-to nvidia-driver:{branch}-dkms --allowerasing` (NVIDIA's"
-        " repository), reboot",
-        "rhel10": "`sudo dnf install --allowerasing cuda-drivers`, of branch {branch} (NVIDIA's"
-        " repository), reboot",
-        "arch": "install nvidia-{branch}xx-dkms (AUR), then reboot",
-        "nixos": NIX.format("hardware.nvidia.open = false;"),
-    },
-    # The libraries that belong to the kernel driver, as each distribution splits NVIDIA's driver.
-    "libraries nvidia": {
-        "ubuntu": "`sudo apt install libnvidia-compute-{branch} nvidia-utils-{branch}`",
-        "debian": "`sudo apt install libnvidia-ml1 libcuda1 nvidia-smi`",
-        "fedora": "`sudo dnf install xorg-x11-drv-nvidia-cuda` (RPM Fusion)",
-        "rhel": "`sudo dnf install nvidia-driver-cuda` (NVIDIA's repository)",
-        "arch": "`sudo pacman -S nvidia-utils`",
-        "suse": "`sudo zypper install nvidia-compute-utils-G06`",
-        "nixos": NIX.format("hardware.graphics.enable = true;"),
-        "gentoo": "`sudo emerge x11-drivers/nvidia-drivers`",
-    },
-    "gsp firmware": {
-        "ubuntu": "`sudo apt install --reinstall nvidia-firmware-{branch}-{version}`",
-        "debian": "`sudo apt install firmware-nvidia-gsp`",
-        "fedora": "`sudo dnf reinstall xorg-x11-drv-nvidia` (RPM Fusion)",
-        "rhel": "`sudo dnf install nvidia-kmod-common` (NVIDIA's repository)",
-        "arch": "`sudo pacman -S nvidia-utils`",
-        "suse": "`sudo zypper install nvidia-common-G06`",
-        "nixos": "`sudo nixos-rebuild boot`",
-    },
-    "fabric manager": {
-        "ubuntu": "`sudo apt install nvidia-fabricmanager-{branch} &&"
-        " sudo systemctl enable --now nvidia-fabricmanager`",
-        "debian": "`sudo apt install nvidia-fabricmanager-{branch} &&"
-        " sudo systemctl enable --now nvidia-fabricmanager`",
-        "rhel": "`sudo dnf install nvidia-fabric-manager &&"
-        " sudo systemctl enable --now nvidia-fabricmanager`",
-        "suse": "`sudo zypper install nvidia-fabricmanager-{branch} &&"
-        " sudo systemctl enable --now nvidia-fabricmanager`",
-    },
-}
+def _has_bridges(device: DeviceDoc, machine: Machine) -> bool:
+    """Return whether a GPU of such a board sees InfiniBand; a guest with one GPU does not."""
+    chip = device["chip"]
+    chips = [chip["id"]] if chip["id"] else chip["candidates"]
+    own = [name.startswith(_BEHIND_BRIDGES) and not name.endswith("-vgpu") for name in chips]
+    return bool(own) and all(own) and bool(machine.listdir(INFINIBAND))

@@ -5,9 +5,9 @@ access(2) is asked, never names: in a user namespace a group that was kept reads
 
 from __future__ import annotations
 
-from probe_core.machine.access import OK, mode_allows, status
+from probe_core.machine.access import MISSING, OK, mode_allows, status
 from probe_core.readiness.chain import broken, not_applicable, ok, unknown
-from probe_core.readiness.node import NVIDIA_CAPS, contradicted, required
+from probe_core.readiness.node import NVIDIA_CAPS, despite, required, set_aside
 from probe_core.readiness.scene import OVERFLOW
 
 TYPE_CHECKING = False
@@ -30,16 +30,20 @@ def permission(device: DeviceDoc, scene: Scene) -> StepDoc:
         return not_applicable(_STEP, f"{scene.machine.os} has no device nodes")
     paths = [path for path in required(device, scene) if not path.startswith(NVIDIA_CAPS)]
     states = {path: scene.access(path) for path in paths}
-    if bad := contradicted(device, states, scene):
-        return unknown(_STEP, f"{bad}, and yet NVML answers")
-    refused = [path for path, state in states.items() if state == "EACCES"]
+    refused = [p for p, state in states.items() if state == "EACCES" and p not in scene.opened]
     if refused:
         code, evidence = cause(refused[0], scene)
         return broken(_STEP, code, evidence)
-    if paths and all(state in _PASSED for state in states.values()):
-        return ok(_STEP, f"access(2) allows {', '.join(paths)}")
+    if closed := set_aside(states, ("EACCES",), scene):
+        return despite(_STEP, closed, scene)
     if not paths:
         return unknown(_STEP, "which node its programs open is not known")
+    # Whether an absent node may be absent is the step before: this one is about those there are.
+    there = [path for path, state in states.items() if state != MISSING]
+    if not there:
+        return not_applicable(_STEP, "no node is there yet")
+    if all(states[path] in _PASSED or path in scene.opened for path in there):
+        return ok(_STEP, f"access(2) allows {', '.join(there)}")
     return unknown(_STEP, "a recording does not say who may open a node")
 
 
@@ -121,13 +125,27 @@ def _without_mode(path: str, scene: Scene, evidence: str) -> Reason:
     if path.startswith("/dev/nvidia"):
         return "no-permission", evidence + _nvidia_mode(path, scene)
     listed = process.listed_groups()
-    names = _USUAL_GROUPS if path.startswith(_OF_RENDER) else _USUAL_GROUPS[::-1]
-    group = next((name for name in names if name in listed), None)
+    group = next((name for name in _likely_groups(path) if name in listed), None)
     if group is None or listed[group][0] in process.groups:
         return "no-permission", evidence
     if listed[group][1]:
         return "group-not-active", f"{evidence}; /etc/group lists the user in {group}"
     return "not-in-group", f"{evidence}; this process is not in group {group}"
+
+
+def _likely_groups(path: str) -> tuple[str, ...]:
+    """Return the names of the groups that a node may belong to, the likeliest first."""
+    if path.startswith(_OF_RENDER):
+        return _USUAL_GROUPS
+    group = group_of_row(path)
+    return (group,) if group else _USUAL_GROUPS[::-1]
+
+
+def group_of_row(path: str) -> str | None:
+    """Return the group that the vendor of an accelerator beside GPUs gives its nodes to."""
+    from probe_core.readiness.driver_nodes import group_of
+
+    return group_of(path)
 
 
 def _nvidia_mode(path: str, scene: Scene) -> str:
@@ -147,4 +165,6 @@ def groups_of(path: str, scene: Scene) -> str:
     for name, (number, _) in scene.process.listed_groups().items():
         if node is not None and number == node.st_gid and number != 0:
             return name
-    return str(node.st_gid) if node is not None and node.st_gid not in (0, OVERFLOW) else "render"
+    if node is not None and node.st_gid not in (0, OVERFLOW):
+        return str(node.st_gid)
+    return group_of_row(path) or "render"

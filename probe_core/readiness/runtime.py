@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from probe_core.machine import decimal
-from probe_core.model.readiness import native_runtime
+from probe_core.model.ids import driver_version, pci_address
+from probe_core.model.verdict import native_runtime
 from probe_core.readiness.chain import broken, not_applicable, ok, unknown
+from probe_core.readiness.library import unloadable
 from probe_core.readiness.nvidia import major_of, version_of
-from probe_core.readiness.scene import address_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def runtime(device: DeviceDoc, scene: Scene) -> StepDoc:
     """Return the step."""
     judge = _JUDGES.get(scene.driver(device) or "")
     on_bus = scene.linux and "bus" in device["seen_by"]
-    if not on_bus or device["kind"] != "gpu" or judge is None:
+    if not on_bus or device["kind"] not in ("gpu", "npu") or judge is None:
         return unknown(_STEP, "which runtime it needs is not known")
     return judge(device, scene)
 
@@ -36,13 +37,20 @@ def _cuda(device: DeviceDoc, scene: Scene) -> StepDoc:
         if scene.libraries.surely_absent(CUDA) and scene.libraries.installed(NVML):
             return broken(_STEP, "libcuda-missing", evidence)
         return unknown(_STEP, f"{evidence}; other folders may have it")
-    if "/stubs/" in paths[0]:
-        return broken(_STEP, "libcuda-missing", f"{paths[0]} is a stub of the CUDA toolkit")
+    if stub := scene.libraries.stub(paths[0]):
+        return broken(_STEP, "libcuda-missing", f"{stub} is a stub of the CUDA toolkit")
     return (
-        other_version(device, scene, paths[0])
+        _broken(paths[0], scene)
+        or other_version(device, scene, paths[0])
         or older_than_toolkit(device, scene)
         or ok(_STEP, f"{paths[0]}: there")
     )
+
+
+def _broken(path: str, scene: Scene) -> StepDoc | None:
+    """Judge a libcuda that the loader refuses, which is one of the driver's libraries."""
+    reason = unloadable(path, scene)
+    return None if reason is None else broken(_STEP, "library-broken", reason)
 
 
 def _rocm(device: DeviceDoc, scene: Scene) -> StepDoc:
@@ -59,7 +67,32 @@ def _level_zero(device: DeviceDoc, scene: Scene) -> StepDoc:
     return unknown(_STEP, f"{evidence}; other folders may have it")
 
 
-_JUDGES = {"nvidia": _cuda, "amdgpu": _rocm, "i915": _level_zero, "xe": _level_zero}
+# The user driver of an NPU: what OpenVINO's Level Zero, and XRT, load for it. Intel renamed its own
+# (linux-npu-driver 1.13); AMD's lies where XRT is installed (xdna-driver).
+NPU_LIBRARIES = {
+    "intel_vpu": ("libze_intel_npu.so.1", "libze_intel_vpu.so.1"),
+    "amdxdna": ("libxrt_driver_xdna.so.2",),
+}
+XRT = "/opt/xilinx/xrt/lib"
+
+
+def _npu(device: DeviceDoc, scene: Scene) -> StepDoc:
+    driver = scene.driver(device) or ""
+    names, libraries = NPU_LIBRARIES[driver], scene.libraries
+    path = libraries.find_any(*names) or f"{XRT}/{names[0]}"
+    if libraries.exists(path):
+        return ok(_STEP, f"{path}: there")
+    evidence = f"{names[0]} is in no folder of the loader"
+    if libraries.surely_absent(*names):
+        code = "xrt-missing" if driver == "amdxdna" else "level-zero-npu-missing"
+        return broken(_STEP, code, evidence)
+    return unknown(_STEP, f"{evidence}; other folders may have it")
+
+
+_JUDGES = {
+    **{"nvidia": _cuda, "amdgpu": _rocm, "i915": _level_zero, "xe": _level_zero},
+    **dict.fromkeys(NPU_LIBRARIES, _npu),
+}
 
 
 # Step `visible`: whether the device's own runtime shows it under this environment.
@@ -126,7 +159,7 @@ _MAX_NODES = 64
 def rocm(device: DeviceDoc, scene: Scene) -> StepDoc:
     """Return the step `runtime` of a GPU that amdgpu drives."""
     if "kfd" not in (device.get("node_index") or {}) and _is_left_out(device, scene):
-        text = f"no node in {KFD_NODES} has the location of {address_of(device)}"
+        text = f"no node in {KFD_NODES} has the location of {pci_address(device)}"
         return broken(_STEP, "kfd-no-gpu", text)
     if (step := _overridden(device, scene)) is not None:
         return step
@@ -156,9 +189,12 @@ def _overridden(device: DeviceDoc, scene: Scene) -> StepDoc | None:
     if major is None:
         return broken(_STEP, "hsa-override-bad", f"{_OVERRIDE}={value[:40]}")
     own = _own_major(device)
+    name = device.get("gfx") or device["arch"]
+    if own == 9 and major == 9 and _is_of_another_line(device, value):
+        text = f"{_OVERRIDE}={value[:40]}; the GPU is {name}, whose code is of another kind"
+        return broken(_STEP, "hsa-override-foreign", text)
     if own is None or own == major:
         return None
-    name = device.get("gfx") or device["arch"]
     text = f"{_OVERRIDE}={value[:40]}; the GPU is {name}, of major version {own}"
     return broken(_STEP, "hsa-override-foreign", text)
 
@@ -179,20 +215,52 @@ def _own_major(device: DeviceDoc) -> int | None:
     return major if major is not None else _MAJORS.get(device["arch"] or "")
 
 
+# Lines within gfx9 (LLVM, AMDGPUUsage): matrix instructions came with gfx908, and from gfx90a on
+# the kernels' descriptors divide one register file. So code of a later line has instructions that
+# an earlier one lacks (gfx906 set to 9.0.8 fails: ROCm/TheRock#1844), and code of an earlier line
+# has no such division. Of code for the first line on gfx908 no source says that it fails.
+_LINES_OF_GFX9 = {
+    **dict.fromkeys(("gfx900", "gfx902", "gfx904", "gfx906", "gfx909", "gfx90c", "gcn5"), 0),
+    **dict.fromkeys(("gfx908", "cdna1"), 1),
+    **dict.fromkeys(("gfx90a", "cdna2"), 2),
+    **dict.fromkeys(("gfx940", "gfx941", "gfx942", "gfx950", "cdna3", "cdna4"), 3),
+}
+
+
+def _is_of_another_line(device: DeviceDoc, value: str) -> bool:
+    """Return whether code of gfx9 that the variable names cannot run on a GPU of gfx9."""
+    _, minor, step = (int(part) for part in value.split("."))
+    code = _LINES_OF_GFX9.get(f"gfx9{minor:x}{step:x}")
+    own = _LINES_OF_GFX9.get(device.get("gfx") or device["arch"] or "")
+    return None not in (code, own) and code != own and (code, own) != (0, 1)
+
+
+# The GPU whose code runs on others of its generic processor, by LLVM's "Generic Processors"
+# (AMDGPUUsage): gfx9-generic is gfx900, 902, 904, 906, 909 and 90c; gfx10-1-generic gfx1010 to
+# 1013; gfx10-3-generic gfx1030 to 1036; gfx11-generic gfx1100 to 1103 and 1150 to 1153. Code for
+# one of them is not generic, so that not all pairs are here: gfx906 has instructions of its own
+# and fails with other code (ROCm/TheRock#1844), and gfx1102 and gfx1103 have fewer registers than
+# kernels for gfx1100 may ask for (ROCm/legacy-rocm-build#4557: hangs). gfx908, 90a, 94x and 12xx
+# have no relative. 103x: rocBLAS#1339; 90c: rocBLAS#1398.
+_BASES = {
+    "gfx90c": "gfx900",
+    **dict.fromkeys(("gfx1011", "gfx1012", "gfx1013"), "gfx1010"),
+    **dict.fromkeys((f"gfx103{step}" for step in range(1, 7)), "gfx1030"),
+    "gfx1101": "gfx1100",
+}
+
+
 def override_for(device: DeviceDoc, scene: Scene) -> str | None:
     """Return the value of the variable with which the installed rocBLAS has code for a GPU.
 
-    Code of one minor version runs on all of its GPUs: gfx1030 on gfx1031 to gfx1036, gfx1100 on
-    gfx1101 to gfx1103 (ollama, docs/gpu.md, "Overrides").
+    None where it has none of the base of the GPU's generic processor, or the GPU cannot run it.
     """
-    gfx, path = device.get("gfx") or "", scene.libraries.find_any(*RUNTIMES)
-    if not gfx[3:].isdecimal() or path is None:
+    base, path = _BASES.get(device.get("gfx") or ""), scene.libraries.find_any(*RUNTIMES)
+    if base is None or path is None:
         return None
     names = scene.libraries.names(f"{path.rpartition('/')[0]}/rocblas/library")
-    for step in range(10):
-        if any(f"{gfx[:-1]}{step}." in name or f"{gfx[:-1]}{step}_" in name for name in names):
-            return f"{gfx[3:-2]}.{gfx[-2]}.{step}"
-    return None
+    has_code = any(f"{base}{end}" in name for name in names for end in "._")
+    return f"{base[3:-2]}.{base[-2]}.{base[-1]}" if has_code else None
 
 
 def _is_left_out(device: DeviceDoc, scene: Scene) -> bool:
@@ -200,7 +268,7 @@ def _is_left_out(device: DeviceDoc, scene: Scene) -> bool:
 
     In a container the nodes of other GPUs cannot be read (EPERM): then nothing is sure.
     """
-    address = address_of(device)
+    address = pci_address(device)
     names = scene.machine.listdir(KFD_NODES)[:_MAX_NODES]
     if address is None or not names:
         return False
@@ -296,7 +364,7 @@ def older_than_toolkit(device: DeviceDoc, scene: Scene) -> StepDoc | None:
     if scene.container is None:
         return None
     toolkit = decimal(scene.environ.get("CUDA_VERSION", "").partition(".")[0])
-    branch = major_of(version_of(scene.nvidia_version) or (device["driver"] or {}).get("version"))
+    branch = major_of(version_of(scene.nvidia_version) or driver_version(device))
     least = dict(_LEAST_BRANCH).get(toolkit or 0)
     if least is None or branch is None or branch >= least:
         return None

@@ -7,14 +7,16 @@ from probe_core.machine import decimal
 from probe_core.machine.files import named_lines
 from probe_core.machine.links import remembering
 from probe_core.machine.surroundings import cgroup_text, container, in_slurm, is_wsl, service_of
+from probe_core.model.ids import NO_PLACE, driver_name, pci_address, pci_place
 from probe_core.readiness.lazy import lazy
 from probe_core.sysfs.drivers import bound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from probe_core.machine import Machine
+    from probe_core.model.causes import Cause
     from probe_core.model.document import DeviceDoc, OutcomeDoc, StepDoc
     from probe_core.readiness.granted import Rules
     from probe_core.readiness.library import Libraries
@@ -29,9 +31,12 @@ class Scene:
     """One machine while its devices are judged.
 
     `failures` are the outcomes of probers that failed, by the PCI vendor whose own they are.
-    `unavailable` are those of probers that could not query their hardware, by name. `answered`
-    holds the ids of the devices that answered a vendor's library, `nvml` what the step `library`
-    says of NVIDIA's. `allows` says which paths may be looked at without hanging; None: all.
+    `unavailable` are those of probers that could not query their hardware, by name. `devices` are
+    those that are judged. `answered` holds the ids of the devices that answered a vendor's library,
+    `opened` the nodes that this process surely opened for an answer, each with the library or the
+    prober; `nvml` is what the step `library` says of NVIDIA's. `required` keeps what
+    `node.required` found. `allows` says which paths may be looked at without hanging; None: all.
+    `load` is called with the part of `gate` that a broken device needs.
     """
 
     def __init__(
@@ -40,13 +45,18 @@ class Scene:
         failures: Mapping[str, OutcomeDoc] | None = None,
         unavailable: Mapping[str, OutcomeDoc] | None = None,
         allows: Callable[[str], bool] | None = None,
+        load: Callable[[str], object] = bool,
     ) -> None:
         self.machine = remembering(machine)
         self._allows = allows
+        self._load = load
         self.environ = machine.environ
         self.failures = failures or {}
         self.unavailable = unavailable or {}
+        self.devices: Sequence[DeviceDoc] = ()
         self.answered: set[str] = set()
+        self.opened: dict[str, str] = {}
+        self.required: dict[str, tuple[list[str], str]] = {}
         self.nvml: StepDoc | None = None
         self._access: dict[str, str] = {}
         self._nvidia: dict[str, dict[str, str]] = {}
@@ -56,6 +66,14 @@ class Scene:
     def linux(self) -> bool:
         """Whether this is a Linux machine: only there are nodes and modules files."""
         return self.machine.os == "linux"
+
+    @lazy
+    def causes(self) -> Mapping[str, Cause]:
+        """The core's causes: only a broken device needs them."""
+        self._load("broken")
+        from probe_core.model.causes import CAUSES
+
+        return CAUSES
 
     @lazy
     def cgroup(self) -> str:
@@ -156,7 +174,7 @@ class Scene:
 
         Drivers before 590 resume it to answer.
         """
-        address = address_of(device)
+        address = pci_address(device)
         if address is None or device["power_state"] in ("suspended", "suspending", "resuming"):
             return {}
         if address not in self._nvidia:
@@ -173,11 +191,22 @@ class Scene:
         if identity not in self._drivers:
             folder = folder_of(device)
             on_bus = folder is not None and "bus" in device["seen_by"]
-            name = (device["driver"] or {}).get("name")
+            name = driver_name(device)
             if name and folder and on_bus and device["sources"].get("driver.name") != "bus":
                 name = bound(self.machine, folder)
             self._drivers[identity] = name or None
         return self._drivers[identity]
+
+    def peers(self, device: DeviceDoc) -> list[str]:
+        """Return the ids of the devices that the same driver holds, by PCI address."""
+        driver, vendor = self.driver(device), device["vendor"]
+        alike = [
+            other
+            for other in self.devices
+            if not other["parent"] and other["vendor"] == vendor and self.driver(other) == driver
+        ]
+        alike.sort(key=lambda other: pci_place(other) or NO_PLACE)
+        return [other["id"] for other in alike]
 
     def access(self, path: str) -> str:
         """Return how opening a node would end: see `machine.access`; each is asked once."""
@@ -189,14 +218,9 @@ class Scene:
         return self._access[path]
 
 
-def address_of(device: DeviceDoc) -> str | None:
-    """Return the device's PCI address as /sys writes it; None off that bus."""
-    return next((name[4:] for name in device["ids"] if name.startswith("pci:")), None)
-
-
 def folder_of(device: DeviceDoc) -> str | None:
     """Return the device's folder in /sys; None where it is not on the PCI bus."""
-    address = address_of(device)
+    address = pci_address(device)
     return address and f"{DEVICES}/{address}"
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from probe_core.recording.limits import BadRecording
+from probe_core.recording.archives import read
+from probe_core.recording.document import Recording
 from probe_core.recording.opening import open_machine, unpack
-from probe_core.recording.read import read
-from probe_core.recording.recording import Recording
+from probe_core.recording.paths import BadRecording
 
 __all__ = ["BadRecording", "Recording", "open_machine", "read", "unpack"]

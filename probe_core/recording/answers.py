@@ -6,18 +6,17 @@ the code that checks a live one.
 
 from __future__ import annotations
 
-from probe_core.model.ids import ID_LIMIT
-from probe_core.model.kinds import STATUSES
-from probe_core.recording.limits import (
+from probe_core.model.ids import ID_LIMIT, STATUSES, is_prober_name
+from probe_core.recording.paths import (
     MAX_ACCESS,
     MAX_ANSWERS,
     MAX_FRAMES,
     MAX_LIST,
     MAX_SENTENCE,
     BadRecording,
+    check_path,
     shown,
 )
-from probe_core.recording.paths import check_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,8 +55,7 @@ def check_access(value: object) -> dict[str, str]:
 
 
 def _prober(name: object) -> str:
-    plain = name.replace("-", "").replace("_", "").replace(".", "") if isinstance(name, str) else ""
-    if not (isinstance(name, str) and plain.isascii() and plain.isalnum() and len(name) <= 64):
+    if not (isinstance(name, str) and is_prober_name(name)):
         raise BadRecording(f"{shown(name)} is no name of a prober, and has an answer")
     if name.lower() in _RESERVED:
         raise BadRecording(f"the prober {shown(name)} has an answer, and always reads files")

@@ -6,8 +6,11 @@ driver of a device; the others tell of disks, networks and people.
 
 from __future__ import annotations
 
-from probe_core.readiness.driver import FIRMWARE, MODULES, OF_ARCHITECTURE
-from probe_core.readiness.library import CUDA, NIXOS_VERSION, NVML
+import posixpath
+
+from probe_core.readiness.driver import FIRMWARE, FIRMWARE_PATH, MODULES, OF_ARCHITECTURE, UPDATES
+from probe_core.readiness.fixes import OPERATOR
+from probe_core.readiness.library import CUDA, NIXOS_VERSION, NVML, STUBS
 from probe_core.readiness.modules import (
     CONFIGURATION,
     DKMS,
@@ -16,7 +19,8 @@ from probe_core.readiness.modules import (
     forbids,
     module_of,
 )
-from probe_core.readiness.runtime import KFD_NODES, RUNTIMES, ZE
+from probe_core.readiness.runtime import KFD_NODES, NPU_LIBRARIES, RUNTIMES, XRT, ZE
+from probe_core.readiness.switched import modes, removals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +45,9 @@ _PARAMETERS = frozenset(
     " amd_iommu hugepages default_hugepagesz".split()
 )
 _LOCKDOWN = "/sys/kernel/security/lockdown"
+_TOPOLOGY = "/sys/firmware/acpi/tables/PPTT"
+"""Shows that the firmware describes the processors; root alone may read it, and nobody does."""
+
 _MAX_FIRMWARE = 8
 """Names kept of one folder: the question is whether it has any, and any of an architecture."""
 
@@ -56,6 +63,7 @@ def kernel_files(machine: Machine, scene: Scene) -> dict[str, bytes]:
         **dict(_configuration(machine)),
         **dict.fromkeys(_firmware(machine), b""),
         **dict(_boot(machine, scene)),
+        **dict(_switched(machine)),
     }
 
 
@@ -136,6 +144,9 @@ def _firmware(machine: Machine) -> Iterator[str]:
             # What is a folder itself is one of `folders`, or has nothing that is asked for.
             if not machine.listdir(f"{folder}/{name}"):
                 yield f"{folder}/{name}"
+    for name in (*FIRMWARE.values(), "nvidia"):
+        if names := machine.listdir(f"{UPDATES}/{name}"):
+            yield f"{UPDATES}/{name}/{names[0]}"
     # That there is firmware at all: a container has none, and needs none.
     if names := machine.listdir("/lib/firmware"):
         plain = [name for name in names if not machine.listdir(f"/lib/firmware/{name}")]
@@ -146,10 +157,24 @@ def _boot(machine: Machine, scene: Scene) -> Iterator[tuple[str, bytes]]:
     kept = [text for text in scene.modules.command_line if _is_kept(text.partition("=")[0])]
     if machine.exists("/proc/cmdline"):
         yield "/proc/cmdline", f"{' '.join(kept)}\n".encode()
+    if machine.read(FIRMWARE_PATH, 4096):
+        yield FIRMWARE_PATH, b"/elsewhere\n"
     if machine.exists(SECURE_BOOT):
         yield SECURE_BOOT, b"\x06\0\0\0" + (b"\x01" if scene.modules.secure_boot else b"\0")
+    if machine.exists(_TOPOLOGY):
+        yield _TOPOLOGY, b""
     if text := machine.read(_LOCKDOWN, 64):
         yield _LOCKDOWN, f"{text}\n".encode()
+
+
+def _switched(machine: Machine) -> Iterator[tuple[str, bytes]]:
+    """Yield what keeps a discrete GPU off the bus: modes of tools, and rules of udev."""
+    for path, mode in modes(machine):
+        yield path, f"{mode}\n".encode()
+    lines: dict[str, list[str]] = {}
+    for path, line in removals(machine):
+        lines.setdefault(path, []).append(line)
+    yield from ((path, _joined(kept)) for path, kept in lines.items())
 
 
 def _is_kept(key: str) -> bool:
@@ -174,6 +199,9 @@ _HEAD = 16
 _MAX_KERNEL_FILES = 64
 """rocBLAS files kept, one for each ISA."""
 
+_WSL_LIBRARIES, _WSL_DRIVERS = "/usr/lib/wsl/lib", "/usr/lib/wsl/drivers"
+_MAX_WINDOWS_FILES = 256
+
 _PUBLIC = ("/usr/", "/lib/", "/lib64/", "/opt/", "/run/opengl-driver/", "/nix/store/")
 _PRIVATE = "/opt/venv"
 """Stands for a folder of a person's own. `Libraries` looks into it on every machine."""
@@ -196,6 +224,7 @@ class Loader:
 
     def _take(self) -> None:
         places = [path for name in (NVML, CUDA, ZE) for path in self._libraries.find(name)]
+        places += [path for names in NPU_LIBRARIES.values() for path in self._of_npu(names)]
         runtime = self._libraries.find_any(*RUNTIMES)
         for path in [*places, *([runtime] if runtime else [])]:
             self._library(path)
@@ -206,18 +235,25 @@ class Loader:
             self.files.setdefault(_COMPAT, b"")
         self._configured()
 
+    def _of_npu(self, names: tuple[str, ...]) -> list[str]:
+        """Return where the user driver of an NPU is."""
+        path = self._libraries.find_any(*names) or f"{XRT}/{names[0]}"
+        return [path] if self._libraries.exists(path) else []
+
     def _library(self, path: str) -> None:
         """Keep one library, and the name with its version where it is a link to that."""
         folder, _, name = path.rpartition("/")
+        place, _, real = self._machine.realpath(path).rpartition("/")
+        # That it is a stub of the toolkit only its folder says.
+        place = public(place) if f"{place}/".endswith(STUBS) else public(folder)
         folder = public(folder)
-        real = self._machine.realpath(path).rpartition("/")[2]
         try:
             head = self._machine.read_bytes(path, _HEAD)
         except (OSError, ValueError):
             head = b""
-        if real and real != name:
-            self.links[f"{folder}/{name}"] = real
-        self.files[f"{folder}/{real or name}"] = head if head.isascii() else b""
+        if real and (place, real) != (folder, name):
+            self.links[f"{folder}/{name}"] = posixpath.relpath(f"{place}/{real}", folder)
+        self.files[f"{place}/{real or name}"] = head if head.isascii() else b""
 
     def _kernels(self, runtime: str) -> None:
         folder = f"{runtime.rpartition('/')[0]}/rocblas/library"
@@ -247,17 +283,28 @@ class Loader:
             cache = machine.read_bytes(_CACHE)
         except (OSError, ValueError):
             cache = b""
-        names = [name for name in (NVML, CUDA, ZE, *RUNTIMES) if name.encode() in cache]
+        of_npus = [name for group in NPU_LIBRARIES.values() for name in group]
+        known = (NVML, CUDA, ZE, *RUNTIMES, *of_npus)
+        names = [name for name in known if name.encode() in cache]
         if cache:
             self.files[_CACHE] = "".join(f"{name}\n" for name in names).encode()
-        for path in ("/etc/NIXOS", NIXOS_VERSION):
+        for path in ("/etc/NIXOS", NIXOS_VERSION, OPERATOR):
             if machine.exists(path):
                 self.files[path] = b""
+        self._of_windows()
         if machine.exists("/etc/NIXOS") and machine.exists("/run/opengl-driver"):
             self.files.setdefault("/run/opengl-driver/lib/libc.so.6", b"")
         # That the loader's folders were recorded: without any library, absence says nothing.
         if libraries.are_recorded:
             self.files.setdefault("/usr/lib/libc.so.6", b"")
+
+    def _of_windows(self) -> None:
+        """Keep which libraries and drivers of NVIDIA Windows gives to WSL: their names alone."""
+        for folder, stems in ((_WSL_LIBRARIES, ("lib", "nv")), (_WSL_DRIVERS, ("nv",))):
+            for name in self._machine.listdir(folder)[:_MAX_WINDOWS_FILES]:
+                path = f"{folder}/{name}"
+                if name.startswith(stems) and path not in self.links:
+                    self.files.setdefault(path, b"")
 
 
 def public(folder: str) -> str:

@@ -10,9 +10,18 @@ from probe_core.machine.surroundings import VARIABLES as SURROUNDINGS
 from probe_core.model.readiness import RUNTIMES
 from probe_core.readiness import Scene
 from probe_core.recording.anonymise import Anonymiser, disguised, masked
+from probe_core.recording.document import Recording
 from probe_core.recording.drivers import Loader, kernel_files, refused_files
-from probe_core.recording.limits import MAX_DEPTH, MAX_ENTRIES, MAX_TOTAL, BadRecording
-from probe_core.recording.paths import Expansion, above, check_path, is_public
+from probe_core.recording.paths import (
+    MAX_DEPTH,
+    MAX_ENTRIES,
+    MAX_TOTAL,
+    BadRecording,
+    Expansion,
+    above,
+    check_path,
+    is_public,
+)
 from probe_core.recording.process import (
     STATUS_PATH,
     account_files,
@@ -23,7 +32,6 @@ from probe_core.recording.process import (
     process_status,
     surroundings,
 )
-from probe_core.recording.recording import Recording
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -224,8 +232,12 @@ def _digits(machine: Machine, path: str) -> str:
 
 # Records a machine: the files that probers declare, read through a `Machine`, waking nothing.
 
-VARIABLES = sorted({name for runtime in RUNTIMES.values() for name in runtime.variables})
-"""What of the environment is recorded: the variables that decide which devices a program sees.
+_LIBRARIES = "NVIDIA_DRIVER_CAPABILITIES"
+"""Which of the driver's libraries NVIDIA's toolkit gives a container: words of a short list."""
+
+_OF_RUNTIMES = {name for runtime in RUNTIMES.values() for name in runtime.variables}
+VARIABLES = sorted({_LIBRARIES, *_OF_RUNTIMES})
+"""What of the environment is recorded: what decides which devices and libraries a program sees.
 
 Of `surroundings.VARIABLES` it is recorded that they are set; their values are ids and addresses.
 """

@@ -11,15 +11,15 @@ from errno import ENOTEMPTY
 from probe_core.machine import Machine
 from probe_core.machine.links import LINKS, encoded, is_needed, table
 from probe_core.recording.answers import check_answers
-from probe_core.recording.limits import MAX_ABOUT, MAX_ANSWERS_FILE, BadRecording, shown
-from probe_core.recording.recording import ABOUT_PATH, ANSWERS_PATH, About
+from probe_core.recording.document import ABOUT_PATH, ANSWERS_PATH, About
+from probe_core.recording.paths import MAX_ABOUT, MAX_ANSWERS_FILE, BadRecording, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
     from typing import TypeVar
 
-    from probe_core.recording.recording import Recording
+    from probe_core.recording.document import Recording
 
     Checked = TypeVar("Checked")
 
@@ -39,7 +39,7 @@ def open_machine(path: str) -> Iterator[Machine]:
         return
     from tempfile import TemporaryDirectory
 
-    from probe_core.recording.read import read
+    from probe_core.recording.archives import read
 
     recording = read(path)
     _check_root(path, recording)
@@ -51,7 +51,7 @@ def open_machine(path: str) -> Iterator[Machine]:
 
 def _root(folder: str) -> str:
     """Return the folder that holds proc or sys: this one, or the only one in it."""
-    from probe_core.recording.limits import BadRecording, shown
+    from probe_core.recording.paths import BadRecording, shown
 
     names = sorted(os.listdir(folder))
     if any(mark in names for mark in MARKS):
@@ -66,7 +66,7 @@ def _root(folder: str) -> str:
 
 def _check_root(path: str, recording: Recording) -> None:
     """Raise `BadRecording` for an archive of something else than a machine."""
-    from probe_core.recording.limits import BadRecording, shown
+    from probe_core.recording.paths import BadRecording, shown
 
     paths = (*recording.files, *recording.links)
     if not (recording.described or is_root(*paths)):

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from probe_core.machine import decimal
 from probe_core.machine.access import MISSING, UNKNOWN, access
-from probe_core.machine.cgroups import MAX_GROUPS, ROOT
-from probe_core.machine.surroundings import ENGINES
+from probe_core.machine.surroundings import ENGINES, MAX_GROUPS, MOUNTS, ROOT, mount_signs
 from probe_core.readiness.distributions import OSTREE
-from probe_core.recording.limits import MAX_ACCESS
+from probe_core.recording.paths import MAX_ACCESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +33,6 @@ _OTHER = 1000
 _OVERFLOW = 65534  # a group outside the user namespace's map: that it is so matters, see user_ns(7)
 
 
-_MOUNTS = "/proc/self/mounts"
 _UID_MAP = "/proc/self/uid_map"
 
 _WHOLE = ["0", "0", "4294967295"]
@@ -48,9 +46,16 @@ def surroundings(machine: Machine) -> dict[str, str]:
     if machine.exists(_UID_MAP):
         first = (machine.read(_UID_MAP, 4096) or "").partition("\n")[0].split()
         files[_UID_MAP] = f"{' '.join(_WHOLE)}\n" if first == _WHOLE else f"0 {_OTHER} 1\n"
-    if lines := [line for line in (machine.read(_MOUNTS) or "").splitlines() if _is_kept(line)]:
-        files[_MOUNTS] = "".join(f"{line}\n" for line in lines)
+    if lines := _mounts(machine.read(MOUNTS) or ""):
+        files[MOUNTS] = "".join(f"{line}\n" for line in lines)
     return files
+
+
+def _mounts(text: str) -> list[str]:
+    """Return the mounts to keep; of those that show an engine not the options, which have ids."""
+    signs = dict.fromkeys(f"{mount} rw 0 0" for sign, mount in mount_signs(text))
+    kept = [line for line in text.splitlines() if _is_kept(line)]
+    return [*(line for line in signs if not _is_kept(line)), *kept]
 
 
 def _is_kept(line: str) -> bool:
@@ -128,7 +133,7 @@ _GROUPS = ("render", "video")
 
 _USER = "user"
 _LABEL = "/proc/self/attr/current"
-_RELEASE = "/etc/os-release"
+_RELEASES = ("/etc/os-release", "/usr/lib/os-release")
 _RELEASE_KEYS = ("ID", "ID_LIKE", "VERSION_ID", "VARIANT_ID")
 _PIPES, _USUAL_PIPES = "CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps"
 _NUMBERS = ("CUDA_VERSION", "HSA_OVERRIDE_GFX_VERSION")
@@ -171,10 +176,11 @@ def _label(machine: Machine) -> Iterator[tuple[str, bytes]]:
 
 
 def _release(machine: Machine) -> Iterator[tuple[str, bytes]]:
-    text = machine.read(_RELEASE, 16 << 10)
+    path = next(filter(machine.exists, _RELEASES), _RELEASES[0])
+    text = machine.read(path, 16 << 10)
     if text is not None:
         lines = [f"{line}\n" for line in text.splitlines() if line.split("=")[0] in _RELEASE_KEYS]
-        yield _RELEASE, "".join(lines).encode("utf-8", "replace")
+        yield path, "".join(lines).encode("utf-8", "replace")
     if machine.exists(OSTREE):
         yield OSTREE, b""
 

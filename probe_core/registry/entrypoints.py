@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     """Group, name and target."""
 
 
-_SUFFIXES = (".py", ".pyc")
+_SUFFIXES = (".py", ".pyc", *extension_suffixes())
 
 
 class Place:
@@ -50,11 +50,18 @@ class Place:
             for _ in range(above):
                 folder = os.path.dirname(folder)
             return [self.file or self.folder, folder]
-        stem = f"{self.folder}/{parts[0]}"
         # A folder of that name is no package yet, and its owner can make it one at any moment.
-        variants = [stem + suffix for suffix in ("", *_SUFFIXES, *extension_suffixes())]
-        present = [path for path in variants if path == self.file or os.path.lexists(path)]
-        return present + trust.bytecode(self.folder, parts[0])
+        variants = [parts[0] + suffix for suffix in ("", *_SUFFIXES)]
+        present = trust.present(self.folder, variants)
+        own = [] if self.file is None or self.file in present else [self.file]
+        return own + present + trust.bytecode(self.folder, parts[0])
+
+    def root(self, module: str) -> str:
+        """Return the folder from which the top level of `module` is imported."""
+        folder = self.folder
+        for _ in range(module.count(".") + (1 if self.is_package else 0)):
+            folder = os.path.dirname(folder)
+        return folder
 
     def files(self, module: str, trust: Trust) -> list[str]:
         """Return what decides whether `module` may be used: all its code, where root is asked."""
@@ -95,7 +102,7 @@ def _below(folder: str, parts: list[str]) -> Place | None:
     init = f"{inner}/__init__.py"
     if os.path.isfile(init):
         return Place(init, inner, True)
-    for suffix in (*_SUFFIXES, *extension_suffixes()):
+    for suffix in _SUFFIXES:
         if os.path.isfile(inner + suffix):
             return Place(inner + suffix, folder, False)
     return Place(None, inner, True) if os.path.isdir(inner) and packages else None
@@ -153,8 +160,9 @@ def top_level_exists(module: str) -> bool:
 
 GROUP = "probe_core.probers.v1"
 GROUP_STEM = "probe_core.probers.v"
-CHIPS = "probe_core.chipdb.v1"
-"""Group of vendors' chip packages, which chipdb reads by itself."""
+CHIPS = "probe_core.chipdb.v"
+"""What the group of vendors' chip packages begins with, whatever its version: chipdb reads those of
+its own by itself, and names the others."""
 FILE = "entry_points.txt"
 
 FILE_LIMIT = 1 << 20
@@ -214,7 +222,8 @@ def scan(
     entries: list[EntryPoint] = []
     problems: list[Problem] = []
     copies: dict[str, str] = {}
-    for metadata in _metadata_folders(sys.path if paths is None else paths):
+    archives: list[str] = []
+    for metadata in _metadata_folders(sys.path if paths is None else paths, archives):
         distribution, version = _identity(metadata)
         try:
             raw = _read(f"{metadata}/{FILE}")
@@ -231,6 +240,10 @@ def scan(
             problems.append(Problem(distribution, reason, f"{metadata}/{reason}"))
             continue
         entries += [EntryPoint(*line, metadata, distribution, version) for line in lines]
+    if archives:
+        from probe_core.registry.archives import left_out
+
+        problems += left_out(archives, stem)
     return entries, problems
 
 
@@ -271,15 +284,19 @@ def _is_complete(metadata: str) -> bool:
     )
 
 
-def _metadata_folders(paths: Iterable[str]) -> Iterator[str]:
+def _metadata_folders(paths: Iterable[str], archives: list[str]) -> Iterator[str]:
+    """Yield the folders of metadata along the path; files on it are added to `archives`."""
     # The import system ignores what is no text in the path, and so does this.
     for path in dict.fromkeys(path or os.curdir for path in paths if isinstance(path, str)):
         try:
             folder = os.path.abspath(path)
             with os.scandir(folder) as entries:
                 names = [e.name for e in entries if e.name.endswith((".dist-info", ".egg-info"))]
+        except NotADirectoryError:
+            archives.append(folder)
+            continue
         except (OSError, ValueError):
-            continue  # zip archives and folders that are not there
+            continue  # folders that are not there
         for name in sorted(names):
             # pip renames a distribution to "~ame" or "-ame" while it replaces it.
             if name[0] not in "~-":
@@ -291,6 +308,11 @@ def _identity(metadata: str) -> tuple[str, str]:
     name, _, version = stem.partition("-")
     # An egg-info folder may be named "name-1.0-py3.11"; its version is the first part.
     return name.replace("_", "-"), version.partition("-")[0]
+
+
+def identity_of(metadata: str) -> str:
+    """Return the name and version of the distribution whose metadata lies at a path."""
+    return " ".join(filter(None, _identity(metadata)))
 
 
 def _read(path: str) -> bytes | None:

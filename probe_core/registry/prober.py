@@ -7,8 +7,7 @@ import sys
 from itertools import islice
 
 from probe_core.jsontext import parse
-from probe_core.machine.budget import Budget
-from probe_core.machine.files import read_regular, text_of
+from probe_core.machine.files import Budget, read_regular, text_of
 from probe_core.registry.entrypoints import find_module, is_module_name
 from probe_core.wording import did_you_mean
 
@@ -61,8 +60,9 @@ class Prober:
     manifest says of the files that it reads, unchecked: only `probe record` reads that. `manifest`
     is the manifest's path, `problems` are the mistakes in it. `needs_site` tells that its module is
     only importable after the `site` module ran (editable installs through import hooks). `files`
-    decide what runs, `distrust` says why root must not use them. `answer` is what a recording has
-    of it, which stands for running it.
+    decide what runs, `distrust` says why root must not use them. `origin` is the folder in which
+    the module was found: the child imports it from there; None where a hook finds it. `answer` is
+    what a recording has of it, which stands for running it.
     """
 
     __slots__ = (
@@ -77,6 +77,7 @@ class Prober:
         "manifest",
         "name",
         "needs_site",
+        "origin",
         "priority",
         "problems",
         "records",
@@ -115,6 +116,7 @@ class Prober:
         self.problems: list[Mistake] = []
         self.rejection: str | None = None
         self.needs_site = False
+        self.origin: str | None = None
         self.files: list[str] = []
         self.distrust: str | None = None
 
@@ -180,6 +182,7 @@ def apply_manifest(
         prober.files.append(sys.executable)
     else:
         prober.files += place.files(module, trust)
+        prober.origin = None if by_site else place.root(module)
     path = manifest_beside(place, module)
     if path is not None:
         prober.files.append(path)

@@ -1,36 +1,175 @@
-"""Whether a prober's preconditions hold: a skipped prober costs microseconds, starts nothing.
-
-Preconditions are necessary, not sufficient, and fail open: what cannot be checked holds. So nobody
-looks where a dead server would hang the host, nor on beyond the budget: a child starts in vain.
-"""
+"""Which probers are there, and which of them run: a skipped one costs microseconds."""
 
 from __future__ import annotations
 
 from probe_core.api import API_VERSION
 from probe_core.config import SETTINGS
 from probe_core.machine import is_kernels
-from probe_core.machine.budget import Budget
-from probe_core.machine.trust import allowed
-from probe_core.model.findings import finding
-from probe_core.registry.entrypoints import top_level_exists
-from probe_core.registry.prober import HOST, Prober
-from probe_core.wording import did_you_mean, joined
+from probe_core.machine.files import Budget
+from probe_core.machine.trust import Trust, allowed
+from probe_core.model.ids import MAX_PROBER_NAME, is_prober_name
+from probe_core.model.parts import finding
+from probe_core.registry.entrypoints import (
+    GROUP,
+    EntryPoint,
+    is_module_name,
+    scan,
+    top_level_exists,
+)
+from probe_core.registry.prober import FALLBACK, HOST, Prober, apply_manifest, take_field
+from probe_core.wording import clean_text, did_you_mean, joined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from probe_core.config import Config, IgnoredSetting
     from probe_core.machine import Machine
     from probe_core.machine.mounts import Mounts
     from probe_core.model.document import FindingDoc
-    from probe_core.registry.document import When
+    from probe_core.registry.document import Registered, When
+    from probe_core.registry.entrypoints import Problem
+    from probe_core.registry.prober import Mistake
 
     Veto = Callable[[Prober], str | None]
 
 
+# Make probers of what is installed, built in and registered by the host.
+
+RESERVED = frozenset({"bus", "cpu", FALLBACK, "core", "probe", "all", "none"})
+"""Names no plugin may take: the built-in probers, and words that settings give a meaning."""
+
+_LATER = "correct prober.json; until then the default is used"
+
+
+def discover(
+    registered: Mapping[str, Registered],
+    paths: Iterable[str] | None = None,
+    mentioned: dict[str, bool] | None = None,
+    budget: Budget | None = None,
+) -> tuple[list[Prober], list[FindingDoc]]:
+    """Return every prober that is not built in, best priority first, and what is broken.
+
+    `registered` are the host's own: name to ``target`` and what a manifest may say. `mentioned` is
+    as `scan` has it. `budget` bounds what the manifests may hold together.
+    """
+    budget = budget or Budget()
+    entries, problems = scan(paths, mentioned=mentioned)
+    findings = [_distribution_broken(problem) for problem in problems]
+    trust = Trust()
+    probers = [_from_host(name, fields, trust, budget) for name, fields in registered.items()]
+    probers += [_from_entry(entry, trust, budget) for entry in entries]
+    for prober in probers:
+        findings += [manifest_problem(prober, mistake) for mistake in prober.problems]
+    return sorted(probers, key=Prober.rank), findings
+
+
+def _distribution_broken(problem: Problem) -> FindingDoc:
+    owner = clean_text(problem.distribution)
+    return finding(
+        "distribution-broken",
+        f"the distribution {owner} was left out",
+        clean_text(problem.reason, 400),
+        f"reinstall or remove {owner}",
+        evidence=clean_text(problem.evidence, 800),
+    )
+
+
+def manifest_problem(prober: Prober, mistake: Mistake, fix: str = _LATER) -> FindingDoc:
+    """Return the finding for a mistake in a prober's manifest."""
+    return finding(
+        "manifest-problem",
+        f"{prober.owner}: the manifest of prober {prober.name!r} has a mistake",
+        clean_text(mistake.reason, 400),
+        fix,
+        prober=prober.name,
+        evidence=clean_text(mistake.evidence, 800),
+    )
+
+
+def over_budget(budget: Budget) -> list[FindingDoc]:
+    """Return a finding for each owner whose data was not all read, or not all looked at."""
+    return [
+        finding(
+            "budget-exceeded",
+            f"not all data of {clean_text(owner)} was read",
+            f"{reason}; what came later was left out, and preconditions count as met",
+            "shorten its manifests, or remove it",
+            evidence=reason,
+        )
+        for owner, reason in budget.exceeded.items()
+    ]
+
+
+def _from_host(name: str, fields: Registered, trust: Trust, budget: Budget) -> Prober:
+    prober = Prober(name, fields["target"], HOST)
+    prober.rejection = _name_problem(name) or _target_problem(prober.target)
+    if prober.rejection is None:
+        apply_manifest(prober, None, trust, budget)
+        for key, value in fields.items():
+            if key != "target":
+                take_field(prober, str(key), value)
+    return prober
+
+
+def _from_entry(entry: EntryPoint, trust: Trust, budget: Budget) -> Prober:
+    name = clean_text(entry.name, 80)
+    prober = Prober(name, entry.target, clean_text(entry.distribution), clean_text(entry.version))
+    prober.files = [entry.metadata + "/entry_points.txt"]
+    if entry.group != GROUP:
+        prober.rejection = f"needs {clean_text(entry.group)}, this core has {GROUP}"
+    prober.rejection = (
+        prober.rejection or _name_problem(entry.name) or _target_problem(entry.target)
+    )
+    if entry.distribution == HOST:
+        prober.rejection = f"no distribution may be named {HOST}"
+    if prober.rejection is None:
+        apply_manifest(prober, entry.site, trust, budget)
+    return prober
+
+
+def _name_problem(name: str) -> str | None:
+    if not is_prober_name(name):
+        form = f"1 to {MAX_PROBER_NAME} ASCII letters, digits, '-', '_' or '.'"
+        return f"its name must be {form}, the first no '-' and no '.'"
+    return f"the name {name!r} is reserved by the core" if name.lower() in RESERVED else None
+
+
+def _target_problem(target: str) -> str | None:
+    module, _, attribute = target.partition(":")
+    if is_module_name(module) and (not attribute or is_module_name(attribute)):
+        return None
+    return f"its entry point {clean_text(target, 80)!r} is not `module` or `module:attribute`"
+
+
+# Whether a prober's preconditions hold: a skipped prober costs microseconds, starts nothing.
+#
+# Preconditions are necessary, not sufficient, and fail open: what cannot be checked holds. So
+# nobody
+# looks where a dead server would hang the host, nor on beyond the budget: a child starts in vain.
+
 MAX_NAMES = 4096
 """Names a pattern may be compared with: `/*/*/*/*` must not walk a whole disk."""
+
+
+def fits(name: str, pattern: str) -> bool:
+    """Return whether a name fits a pattern, in which `*` stands for anything.
+
+    fnmatch has more signs, and brings `re`: a third of what a first probe imports.
+    """
+    first, *others = pattern.split("*")
+    if not others:
+        return name == pattern
+    last = others.pop()
+    if len(name) < len(first) + len(last) or not (name.startswith(first) and name.endswith(last)):
+        return False
+    at, end = len(first), len(name) - len(last)
+    for part in others:
+        at = name.find(part, at, end)
+        if at < 0:
+            return False
+        at += len(part)
+    return True
 
 
 class PathCheck:
@@ -80,11 +219,9 @@ class PathCheck:
         return [path for path in paths if self._is_there(path)]
 
     def _matching(self, folder: str, pattern: str) -> list[str]:
-        from fnmatch import fnmatchcase  # loads re, for the few manifests that have a pattern
-
         listed = self._machine.listdir(folder)
         self._budget.charge(self.owner, names=len(listed))
-        return [name for name in listed if fnmatchcase(name, pattern)]
+        return [name for name in listed if fits(name, pattern)]
 
     def _is_there(self, path: str) -> bool:
         return self._may_hang(path) or self._machine.exists(path)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from probe_core.model.findings import finding
-from probe_core.resolve.reasons import SHORTHANDS, fill_count, fill_text, from_chipdb, shorthand
+from probe_core.model.ids import pci_model
+from probe_core.model.parts import NO_FIX, finding
+from probe_core.resolve import SHORTHANDS, fill_count, fill_text, from_chipdb, shorthand
+from probe_core.wording import joined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,8 +14,7 @@ if TYPE_CHECKING:
 
     from probe_chipdb import Arch, Chip, Database, Match
     from probe_core.model.document import DeviceDoc, FindingDoc, Json, PeakDoc
-    from probe_core.resolve import ResolveHook
-    from probe_core.resolve.reasons import Shorthand
+    from probe_core.resolve import ResolveHook, Shorthand
 
     class LiveFacts(TypedDict, total=False):
         """What a driver reports of clocks and power, as `Chip.peaks` takes it."""
@@ -54,6 +55,9 @@ def resolve(
         device["unknown"]["chip"] = match.reason or "chipdb does not have it"
         resolve_unknown(device, database, _driver_clock(device))
         _use_shared_arch(device, match)
+        if device["kind"] in ("npu", "accelerator") and match.candidates:
+            # A driver's own name of a GPU says more than the products that share a PCI id.
+            fill_text(device, "name", _one_of([chip.name for chip in match.candidates]))
     if match.chip is not None and not match.conflicts:
         return []
     return [chip_finding(device, match)]
@@ -157,6 +161,30 @@ def _use_shared_arch(device: DeviceDoc, match: Match | HostMatch) -> None:
     families = {candidate.family for candidate in match.candidates}
     if len(families) == 1:
         fill_text(device, "arch", families.pop())
+
+
+_MOST_NAMED = 4
+"""Products that a name lists: a PCI id of Ascend stands for six."""
+
+
+def _one_of(names: Sequence[str]) -> str | None:
+    """Return "Tenstorrent Wormhole, n150 or n300" of the names of products that may be it.
+
+    None where they share nothing that tells a person what it is.
+    """
+    words = [name.split() for name in names]
+    shared = 0
+    while all(len(parts) > shared + 1 and parts[shared] == words[0][shared] for parts in words):
+        shared += 1
+    if len(names) <= _MOST_NAMED:
+        products = joined([" ".join(parts[shared:]) for parts in words], "or")
+        family = " ".join(words[0][:shared])
+        return f"{family}, {products}" if family else products
+    # What the first and the last in the alphabet share, all share.
+    pairs = enumerate(zip(min(names), max(names), strict=False))
+    end = next((place for place, (one, other) in pairs if one != other), None)
+    stem = min(names)[:end].rstrip(" -")
+    return f"{stem}, one of {len(names)}" if " " in stem else None
 
 
 def _use_chip(device: DeviceDoc, chip: Chip, memo: PeaksMemo) -> None:
@@ -330,7 +358,7 @@ def resolve_unknown(device: DeviceDoc, database: Database, clock: Clock) -> None
         name=device.get("name"),
         gpu_id=device.get("gpu_id"),
         dt=device.get("dt", ()),
-        pci=(device.get("pci") or {}).get("id"),
+        pci=pci_model(device),
     )
     if device["bandwidth"] is None:
         device["unknown"].setdefault("bandwidth", "unknown chip")
@@ -371,6 +399,9 @@ _LISTED = 8
 """Candidates in one sentence; `chip.candidates` has all of them."""
 
 
+_ADD = "add it: see the chipdb documentation, or PROBE_CHIPDB=FILE for this site"
+
+
 def chip_finding(device: DeviceDoc, match: Match | HostMatch) -> FindingDoc:
     """Return the finding of a match that is not certain; `evidence` is what was looked up."""
     name = device.get("name") or device["id"]
@@ -393,11 +424,13 @@ def chip_finding(device: DeviceDoc, match: Match | HostMatch) -> FindingDoc:
             device=device["id"],
             evidence=_keys(device),
         )
+    is_share = getattr(match, "profile", None) is not None
     return finding(
         "chip-unknown",
-        f"the chip of {name} is unknown",
+        f"{name} is a share of a card" if is_share else f"the chip of {name} is unknown",
         match.reason or "no id or name of it is in chipdb",
-        "add it: see the chipdb documentation, or PROBE_CHIPDB=FILE for this site",
+        # Nobody is to add a profile: which share a machine is given changes, the card does not.
+        NO_FIX if is_share else _ADD,
         severity="info",
         device=device["id"],
         evidence=_keys(device),

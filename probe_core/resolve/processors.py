@@ -6,11 +6,12 @@ through decide which rates hold.
 
 from __future__ import annotations
 
-from probe_core.resolve.reasons import SHORTHANDS, fill_text, shorthand
+from probe_core.resolve import SHORTHANDS, fill_text, shorthand
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from typing import Literal
 
     from probe_chipdb import CpuMatch, Database
     from probe_core.model.document import DeviceDoc, Json, PeakDoc
@@ -25,11 +26,20 @@ _NUMBERS = ("family", "model", "stepping", "implementer", "part", "variant", "ar
 
 
 def resolve(device: DeviceDoc, database: Database) -> None:
-    """Set `arch`, `peaks` and `bandwidth` of a CPU in place, or say why they are unknown."""
+    """Set `arch`, `peaks` and `bandwidth` of a CPU in place, or say why they are unknown.
+
+    Counts and peaks are then those of the cores that this process may use.
+    """
     device["unknown"].setdefault("bandwidth", "the memory channels in use cannot be read")
     groups = [_group(device, cluster, database) for cluster in _clusters(device)]
     if any(group.cluster.get("guessed") for group in groups):
         groups = checked(device, groups) or [_group(device, _whole(device), database)]
+    _resolve_whole(device, groups)
+    if device.get("allowed"):
+        count_allowed(device, groups)
+
+
+def _resolve_whole(device: DeviceDoc, groups: Sequence[Group]) -> None:
     _identify(device, groups)
     missing = next((group.missing for group in groups if group.missing), "")
     identified = any(group.arch for group in groups)
@@ -49,14 +59,12 @@ def resolve(device: DeviceDoc, database: Database) -> None:
 
 
 def _refine(device: DeviceDoc, groups: Sequence[Group]) -> None:
-    """Add what only some processors have: clusters, unlisted efficiency cores, a limit."""
+    """Add what only some processors have: clusters, unlisted efficiency cores."""
     (first, *more) = groups
     if more:
         show(groups)
     elif first.match.efficient is not None and first.cluster.get("kind") is None:
         bound(device, first)
-    if device.get("allowed"):
-        resolve_allowed(device, groups)
 
 
 def _identify(device: DeviceDoc, groups: Sequence[Group]) -> None:
@@ -297,17 +305,49 @@ def bound(device: DeviceDoc, group: Group) -> None:
         peak["source"] += "; how many are efficiency cores is not known: all are counted as such"
 
 
-# Peaks of the part of a processor that this process may use, beside those of the whole.
+# The part of a processor that this process may use is what it counts as: a container of two cores
+# is no server of 64. The whole is beside it, as that of a GPU with fewer units than its chip.
 
 
-def resolve_allowed(device: DeviceDoc, groups: Sequence[Group]) -> None:
-    """Set `allowed.fp32`, `.fp16` and `.int8` (TFLOPS, TOPS) in place.
+def count_allowed(device: DeviceDoc, groups: Sequence[Group]) -> None:
+    """Set `units`, `threads` and `peaks` to those of the allowed part, in place.
 
-    A quota of CPU time counts for the fastest of the allowed cores.
+    The whole's are then in ``chip.nominal``. A quota of CPU time counts for the fastest of the
+    allowed cores; in counts it is rounded up, as by the JVM (`ActiveProcessorCount`) and by Go
+    (`GOMAXPROCS`).
     """
-    allowed = device.get("allowed")
-    if not allowed:
-        return
+    allowed = device["allowed"] or {}
+    nominal: dict[str, Json] = {}
+    for field in _COUNTS:
+        whole = device.get(field)
+        if whole is None:
+            continue
+        nominal[field] = whole
+        device[field] = _given(allowed, _NAMES[field], whole)
+        if not device[field]:
+            device[field] = None
+            device["unknown"][field] = _NONE_ALLOWED
+    if device["peaks"]:
+        for name in SHORTHANDS:
+            nominal[name] = shorthand(name, device["peaks"])
+        _scale_peaks(device, groups)
+    device["chip"]["nominal"] = nominal
+
+
+_COUNTS: tuple[Literal["units", "threads"], ...] = ("units", "threads")
+_NAMES = {"units": "cores", "threads": "threads"}
+_NONE_ALLOWED = "this process may use none of its cores"
+
+
+def _given(allowed: Mapping[str, Json], name: str, whole: int) -> int:
+    count, quota = _count(allowed.get(name)), _count(allowed.get("quota"))
+    given = whole if count is None else min(whole, int(count))
+    return given if quota is None else min(given, int(-(-quota // 1)))
+
+
+def _scale_peaks(device: DeviceDoc, groups: Sequence[Group]) -> None:
+    """Set `peaks` to those of the allowed cores, where it is known how many cores there are."""
+    allowed = device["allowed"] or {}
     remaining = _count(allowed.get("quota"))
     parts: list[list[PeakDoc]] = []
     for group in sorted(groups, key=_rate_of_a_core, reverse=True):
@@ -318,18 +358,21 @@ def resolve_allowed(device: DeviceDoc, groups: Sequence[Group]) -> None:
         if remaining is not None:
             held = min(held, remaining)
             remaining -= held
-        parts.append([_scaled(peak, held / cores) for peak in group.peaks])
-    peaks = summed(parts)
-    for name in SHORTHANDS:
-        figure = shorthand(name, peaks)
-        if figure is not None:
-            allowed[name] = round(figure, 4)
-            device["sources"][f"allowed.{name}"] = "chipdb"
+        if held:
+            whole = group.peaks if len(groups) > 1 else device["peaks"]
+            parts.append([_scaled(peak, held, cores) for peak in whole])
+    device["peaks"] = summed(parts) if parts else []
+    if not parts:
+        device["unknown"]["peaks"] = _NONE_ALLOWED
 
 
-def _scaled(peak: PeakDoc, factor: float) -> PeakDoc:
+def _scaled(peak: PeakDoc, held: float, cores: float) -> PeakDoc:
     part = peak.copy()
-    part["tflops"] = peak["tflops"] * factor
+    part["tflops"] = round(peak["tflops"] * held / cores, 4)
+    high = peak.get("high")
+    if high is not None:
+        part["high"] = round(high * held / cores, 4)
+    part["source"] += f"; {held:g} of {cores:g} cores are allowed"
     return part
 
 

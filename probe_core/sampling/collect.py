@@ -6,8 +6,8 @@ A figure that cannot be true is refused by name, with the reason in `unknown`, a
 from __future__ import annotations
 
 from probe_core.model.field import MAX_ITEMS, Items, Rejected, show
-from probe_core.model.findings import finding
 from probe_core.model.ids import normalise_id
+from probe_core.model.parts import finding
 from probe_core.model.sample_fields import SAMPLE_FIELDS, STATUSES
 from probe_core.pipeline.validate import check_finding
 from probe_core.sampling.node import HOST_PROBER, NODE

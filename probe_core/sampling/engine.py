@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from probe_core.config import Config
     from probe_core.machine import Machine
     from probe_core.model.document import EventDoc, FindingDoc, SampleDoc
-    from probe_core.registry.discover import Registered
+    from probe_core.registry.document import Registered
     from probe_core.sampling.roster import Entry
 
 
@@ -120,6 +120,12 @@ class Engine:
                 self.sources.append(source)
         self.sources.sort(key=lambda source: source.prober.rank())
 
+    def listed(self) -> list[SampleDoc]:
+        """Return a sample without figures of each device that is known; nothing is started."""
+        self.samples.begin()
+        self._say_why(self.roster.asleep())
+        return self.samples.ordered()
+
     def observe(
         self, number: int, is_cancelled: Callable[[], bool], wake_fd: int = -1
     ) -> tuple[list[SampleDoc], list[EventDoc], list[FindingDoc]]:
@@ -147,7 +153,8 @@ class Engine:
 
         if self.sources:
             Worker(work, self._driver.start_thread).run()
-        self._conclude(asleep)
+        self.samples.add(HOST_PROBER, self._host.sample())
+        self._say_why(asleep)
         return self.samples.ordered(), events, self.samples.findings
 
     def close(self) -> None:
@@ -229,9 +236,8 @@ class Engine:
                 self.samples.forget(avoided.device)
                 self.samples.add(name, samples)
 
-    def _conclude(self, asleep: Sequence[Entry]) -> None:
+    def _say_why(self, asleep: Sequence[Entry]) -> None:
         """Say of each device without figures why it has none."""
-        self.samples.add(HOST_PROBER, self._host.sample())
         for entry in asleep:
             if self.roster.shows(entry):
                 self.samples.put(entry, "asleep", "it sleeps, and asking would wake it", None)
@@ -246,6 +252,10 @@ class Engine:
             if not entry.listed and self._is_gone(entry):
                 self.roster.remove(entry.id)
                 continue
+            prober, reason = self._waits_for(entry)
+            if reason is not None:
+                self.samples.put(entry, "pending", reason, prober)
+                continue
             prober, reason = self._reason(entry)
             self.samples.put(entry, "unavailable", reason, prober)
 
@@ -254,6 +264,17 @@ class Engine:
         the sampler answers, and does not yield it any more."""
         serving = [source for source in self.sources if source.serves(entry)]
         return all(s.run is not None and s.run.over and not s.problem for s in serving)
+
+    def _waits_for(self, entry: Entry) -> tuple[str | None, str | None]:
+        """Return (prober, reason) of a device that will be asked; (None, None) of any other."""
+        if entry.kind == "cpu":
+            return HOST_PROBER, _NOT_ASKED
+        serving = [source for source in self.sources if source.serves(entry)]
+        for source in serving or self.sources:
+            reason = _waiting(source)
+            if reason is not None:
+                return (source.prober.name if serving else None), reason
+        return None, None
 
     def _reason(self, entry: Entry) -> tuple[str | None, str]:
         """Return (prober, reason) of a device that nobody answered for."""
@@ -265,13 +286,30 @@ class Engine:
                 return source.prober.name, reason
             if source.problem:
                 return source.prober.name, source.problem
-            if source.run is not None and not source.run.over:
-                return source.prober.name, "its prober's process is starting"
             return source.prober.name, "its prober yields no sample of it"
         return None, "no installed prober samples it"
 
     def _entries(self, source: Source) -> list[Entry]:
         return [entry for entry in self.roster.entries if source.serves(entry)]
+
+
+_NOT_ASKED = "it was not asked yet"
+
+
+def _waiting(source: Source) -> str | None:
+    """Return why the devices of a sampler have no figures yet; None where it waits for nothing.
+
+    What failed as a whole, and not over one device, is no healthy neighbour of that device.
+    """
+    if source.ended or source.idle.left_alone or (source.problem and not source.avoided):
+        return None
+    if source.run is None:
+        return _NOT_ASKED if source.starts == 0 else None
+    if source.run.over:
+        return None
+    if not source.avoided:
+        return "its prober's process is starting"
+    return f"its prober's process is starting anew, without {', '.join(sorted(source.avoided))}"
 
 
 def _ids(entries: Sequence[Entry]) -> frozenset[str]:

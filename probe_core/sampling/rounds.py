@@ -145,6 +145,16 @@ class Rounds:
         if not getattr(self, "_closed", True) and not is_finalizing():
             self.close()
 
+    def listed(self) -> Round:
+        """Return what a first round will have, before anything is asked: round 0.
+
+        It takes milliseconds, whatever a driver does: each device that the buses show is there,
+        ``pending``. For whoever must show something before the first round.
+        """
+        if self._engine is None:
+            self._engine = self._make()
+        return Round(0, time.time(), self._engine.listed())
+
     def __next__(self) -> Round:
         following = self.advance(-1)
         if following is None:

@@ -8,9 +8,8 @@ from time import monotonic
 
 from probe_core.isolation import launch
 from probe_core.isolation.resident import Resident
-from probe_core.model.findings import finding
-from probe_core.model.ids import normalise_id
-from probe_core.model.kinds import FAILURES
+from probe_core.model.ids import FAILURES, normalise_id
+from probe_core.model.parts import finding
 from probe_core.sampling.roster import Idle
 
 TYPE_CHECKING = False
@@ -86,7 +85,7 @@ def findings(prober: Prober, run: Resident, ended: bool) -> list[FindingDoc]:
     """Return what a person should know of a process that failed."""
     reason, device = run.reason or str(run.status), run.patience.device
     facts = [_failure(prober, run, device, reason, ended)]
-    if run.abandoned:
+    if run.stuck:
         facts.append(
             finding(
                 "prober-unkillable",
@@ -217,8 +216,7 @@ class Source:
     `run` is its process, None while there is none. `problem` says why it has no samples now, None
     where it has. `ended` says that it is not asked again: it has nothing to sample, or hangs
     whenever it begins. `seen` are the ids that it has sampled. `avoided` are by the device's id.
-    `stuck` says that a process of it could not be killed. `starts` counts its processes since they
-    were last ended on purpose.
+    `starts` counts its processes since they were last ended on purpose.
     """
 
     def __init__(self, prober: Prober, machine: Machine, driver: Driver, active: bool) -> None:
@@ -226,13 +224,18 @@ class Source:
         self.run: Resident | None = None
         self.problem: str | None = None
         self.ended = False
-        self.stuck = False
+        self._abandoned: list[Resident] = []
         self.seen: set[str] = set()
         self.avoided: dict[str, Avoided] = {}
         self.idle = Idle(machine)
         self._machine, self._driver, self._active = machine, driver, active
         self.starts = 0
         self._pauses = Pauses()
+
+    @property
+    def stuck(self) -> bool:
+        """Whether a process of it that could not be killed is there."""
+        return any(run.stuck for run in self._abandoned)
 
     @property
     def awaited(self) -> bool:
@@ -303,7 +306,7 @@ class Source:
     def note_end(self, run: Resident, now: float) -> list[FindingDoc]:
         """Note that the process has ended, and when the next is due; return findings."""
         self.run = None
-        self.stuck = self.stuck or run.abandoned
+        self._note_abandoned(run)
         status = run.status or "protocol"
         self.problem = run.reason or status
         if status not in FAILURES:
@@ -320,6 +323,10 @@ class Source:
             self._pauses.fail(now)
         return findings(self.prober, run, self.ended)
 
+    def _note_abandoned(self, run: Resident) -> None:
+        if run.abandoned:
+            self._abandoned.append(run)
+
     def harvest_trial(self, avoided: Avoided, now: float) -> list[object]:
         """Take how a trial ended: the device is asked with the others again, or stays avoided.
 
@@ -331,7 +338,7 @@ class Source:
         avoided.trial = None
         is_well = trial.answer is not None and trial.answer[0] == "ok" and bool(trial.samples)
         end(self._driver, trial)
-        self.stuck = self.stuck or trial.abandoned
+        self._note_abandoned(trial)
         if not is_well:
             avoided.pauses.fail(now)
             return []

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from probe_core.model.findings import NO_FIX
-from probe_core.model.kinds import ACCELERATORS
-from probe_core.model.readiness import NATIVE, blocking_step, canonical, native_runtime, state_word
-from probe_core.visibility.pool import NO_ADDRESS, address
+from probe_core.model.ids import ACCELERATORS, NO_PLACE, pci_place
+from probe_core.model.parts import NO_FIX
+from probe_core.model.readiness import NATIVE, canonical
+from probe_core.model.verdict import blocking_step, native_runtime, state_word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def _rank(device: DeviceDoc, indexes: Mapping[str, int]) -> tuple[bool, int, tup
     The address does not depend on the order in which a prober reports like devices.
     """
     index = indexes.get(device["id"])
-    return index is None, index or 0, address(device) or NO_ADDRESS
+    return index is None, index or 0, pci_place(device) or NO_PLACE
 
 
 def _fixes(document: ReportDoc, entries: Mapping[str, VisibilityDoc]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.visibility.pool import address
+from probe_core.model.ids import pci_place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _switches(device: DeviceDoc) -> set[tuple[str, str]]:
 
 
 def _neighbours(device: DeviceDoc, other: DeviceDoc) -> int:
-    first, second = address(device), address(other)
+    first, second = pci_place(device), pci_place(other)
     if first is None or second is None or first[0] != second[0]:
         return 0
     return max(0, _NEIGHBOURS - abs(first[1] - second[1]))

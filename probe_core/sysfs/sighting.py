@@ -45,14 +45,24 @@ class Draft:
         if value is not None:
             self.fields.setdefault("extra", {})[name] = value
 
-    def fact(self, step: str, status: str, evidence: str, code: str | None = None) -> None:
+    def fact(
+        self,
+        step: str,
+        status: str,
+        evidence: str,
+        code: str | None = None,
+        opened: list[str] | None = None,
+    ) -> None:
         """Add what was learnt of one step of readiness to ``step_facts``.
 
         `step` and `status` are words of a report's ``readiness``, `evidence` is what was read and
         where ("/sys/…/status: malfunction"), `code` the word for the cause of a break. Whether the
-        nodes exist and may be opened is the core's to judge, from ``nodes``.
+        nodes exist and may be opened is the core's to judge, from ``nodes``. `opened` are the nodes
+        that were opened for this answer: of those it counts for more than access(2).
         """
-        fact = {"step": step, "status": status, "evidence": evidence, "code": code}
+        fact: dict[str, Any] = {"step": step, "status": status, "evidence": evidence, "code": code}
+        if opened is not None:
+            fact["opened"] = opened
         self.fields.setdefault("step_facts", []).append(fact)
 
     def left_alone(self) -> None:

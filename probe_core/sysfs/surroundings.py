@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.machine import Machine
 
-__all__ = ["container", "in_slurm"]
+__all__ = ["container", "gpu_option", "in_slurm"]
 
 
 def container(machine: Machine) -> str | None:
@@ -21,6 +21,16 @@ def container(machine: Machine) -> str | None:
     nothing names its kind.
     """
     return surroundings.container(machine)
+
+
+def gpu_option(machine: Machine, vendor: str) -> str:
+    """Return how a container of this process's engine is given the GPUs of a vendor, for a fix.
+
+    ``{node}`` stands in it for a device node where the vendor has no option of its own.
+    """
+    from probe_core.machine.engines import option
+
+    return option(vendor, container(machine) or "")
 
 
 def in_slurm(machine: Machine) -> bool:

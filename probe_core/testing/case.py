@@ -83,7 +83,7 @@ def run_case(prober: Prober, case: Case) -> Run:
     """Run the prober as the core does: in a child, under its deadline, active if it is so."""
     with case.surroundings():
         if case.live:
-            return _staged(prober, case, live=True, watched=False)
+            return _staged(prober, case, live=True)
         return run_probers([prober], case.machine, case.bus, active=prober.active)[0]
 
 
@@ -92,27 +92,34 @@ def watch_case(prober: Prober, case: Case, avoid: Sequence[str] = ()) -> tuple[R
 
     ``events``: things done beyond reading files, as ``[name, what]``, those of the import first;
     ``changed``: what of the process was different after the call; ``touched``: what it announced
-    with `request.touching`; ``left``: temporary files that are still there.
+    with `request.touching`; ``left``: temporary files that are still there; ``read``: the paths
+    that it read, listed or looked for through `request.machine`.
     """
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        with case.surroundings(TMPDIR=folder, TEMP=folder, TMP=folder):
-            run = _staged(prober, case, live=case.live, watched=True, avoid=avoid)
-        leftover = sorted(path.name for path in Path(folder).iterdir())
+        temporary, read = Path(folder, "temporary"), Path(folder, "read.json")
+        temporary.mkdir()
+        with case.surroundings(**dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(temporary))):
+            run = _staged(prober, case, live=case.live, noting=str(read), avoid=avoid)
+        leftover = sorted(path.name for path in temporary.iterdir())
+        paths = json.loads(read.read_text("utf-8")) if read.exists() else []
     # The spy's notes come as a finding: the only way out of the child that always works.
     notes = [f["what"] for f in run.findings if isinstance(f, dict) and f.get("code") == "spy"]
     assert notes, f"the prober did not come to its end: {run.status}, {run.reason}"
     noted: dict[str, Any] = json.loads(notes[0])
-    return run, {**noted, "left": leftover}
+    return run, {**noted, "left": leftover, "read": paths}
 
 
 def _staged(
-    prober: Prober, case: Case, *, live: bool, watched: bool, avoid: Sequence[str] = ()
+    prober: Prober, case: Case, *, live: bool, noting: str = "", avoid: Sequence[str] = ()
 ) -> Run:
-    """Run a prober of the kit in the prober's place, which calls it as told."""
+    """Run a prober of the kit in the prober's place, which calls it as told.
+
+    `noting` is the file for the paths that it reads; "" where it is not watched.
+    """
     # The prober's name and limits, so that the child is started as for the prober itself.
     stage = Prober(prober.name, "probe_core.testing.stage", prober.distribution)
     stage.deadline_s, stage.needs_site = prober.deadline_s, prober.needs_site
-    orders = {"target": prober.target, "live": live, "watched": watched, "avoid": list(avoid)}
+    orders = {"target": prober.target, "live": live, "noting": noting, "avoid": list(avoid)}
     environ = {**case.machine.environ, VARIABLE: json.dumps(orders)}
     machine = Machine(case.machine.root, environ, case.machine.os, case.machine.arch)
     return run_probers([stage], machine, case.bus, active=prober.active)[0]

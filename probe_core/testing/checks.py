@@ -16,10 +16,12 @@ from typing import Any
 from probe_core.api import API_VERSION
 from probe_core.isolation.launch import _paths
 from probe_core.machine import Machine
+from probe_core.model.ids import is_prober_name
 from probe_core.recording.declared import check_records
-from probe_core.registry.discover import RESERVED
 from probe_core.registry.prober import Prober
+from probe_core.registry.select import RESERVED
 from probe_core.testing.case import Case, prober_of, run_case, watch_case
+from probe_core.testing.reading import undeclared
 
 
 class Declared:
@@ -68,9 +70,8 @@ class Packaging(Declared):
 
     def test_its_name_can_be_used(self) -> None:
         """Users write it in settings, separated by commas."""
-        assert re.fullmatch(r"[A-Za-z0-9._-]{1,64}", self.name), (
-            "use letters, digits, '.', '_', '-'"
-        )
+        plain = "use letters, digits, '.', '_', '-', the first no '.' and no '-'"
+        assert is_prober_name(self.name), plain
         assert self.name.lower() not in RESERVED, "the name is reserved by the core"
 
     def test_its_module_is_found_without_importing(self) -> None:
@@ -159,11 +160,18 @@ def _wheel(project: Path, folder: Path) -> set[str]:
 # The core's child starts so, too: isolated, without site, with the host's path.
 _TIMED = """
 import sys, time
+def delayed():
+    # What this process waited for a processor, in ns (the kernel's sched-stats.rst).
+    try:
+        with open("/proc/self/schedstat") as file:
+            return int(file.read().split()[1]) / 1e6
+    except (OSError, ValueError, IndexError):
+        return 0.0
 sys.path[:] = {paths!r}
 import probe_core.api
-start = time.perf_counter()
+start, before = time.perf_counter(), delayed()
 import {module}
-print((time.perf_counter() - start) * 1000)
+print((time.perf_counter() - start) * 1000 - (delayed() - before))
 """
 
 
@@ -180,7 +188,7 @@ class Importing(Declared):
         """Import a vendor's library inside the hook: most nodes do not need it."""
         code = _TIMED.format(paths=_paths(), module=self.target.partition(":")[0])
         times = []
-        # The first may compile, and the least of four is what the module costs on a busy machine.
+        # The first may compile. Waiting for a processor does not count: other programs may be busy.
         for _ in range(4):
             done = subprocess.run(
                 [sys.executable, "-I", "-S", "-c", code],
@@ -277,6 +285,11 @@ class Empty(Declared):
         ids = [sighting.get("ids") for sighting in run.sightings]
         assert not ids, f"read files through request.machine; it found {ids} in an empty folder"
 
+    def test_what_it_looks_for_is_declared(self, tmp_path: Path) -> None:
+        """Where there is nothing it reads what it goes by: a recording needs that first."""
+        missing = undeclared(self.prober(), self.empty(tmp_path)[0])
+        assert not missing, "\n".join(missing)
+
     def test_it_bears_an_empty_environment(self, tmp_path: Path) -> None:
         """No HOME, no PATH: how services start."""
         run = run_case(self.prober(), self.empty(tmp_path, {})[0])
@@ -315,3 +328,9 @@ class Lacking(Declared):
             assert not traces, (
                 f"{description}: look for hardware among files, print nothing: {traces}"
             )
+
+    def test_what_it_reads_where_there_is_none_is_declared(self, tmp_path: Path) -> None:
+        """So that a recording shows why there is none."""
+        for description, case in self.lacking(tmp_path).items():
+            missing = undeclared(self.prober(), case)
+            assert not missing, f"{description}: " + "\n".join(missing)

@@ -13,6 +13,7 @@ from probe_core.pipeline.validate import check_sighting
 from probe_core.registry.select import unmet
 from probe_core.testing.case import Case, run_case, watch_case
 from probe_core.testing.checks import EFFECTS, Declared, effects
+from probe_core.testing.reading import undeclared
 
 __all__ = ["Broken", "Hardware", "contents"]
 
@@ -67,14 +68,15 @@ class Hardware(WithHardware):
     def test_every_device_has_a_strong_id(self, tmp_path: Path) -> None:
         """Ordinals, names and sizes are none: nothing could be joined by them."""
         for device in self.found(tmp_path)[1].sightings:
-            kinds = [identity.partition(":")[0] for identity in device["ids"]]
+            kinds = [identity.partition(":")[0] for identity in _ids(device)]
+            listed = device.get("ids")
             assert any(kind in (*STRONG, self.name) for kind in kinds), (
-                f"{device['ids']} lacks a strong id: begin one with pci:, uuid:, dt:, {self.name}:"
+                f"{listed} lacks a strong id: begin one with pci:, uuid:, dt:, {self.name}:"
             )
 
     def test_no_two_devices_share_an_id(self, tmp_path: Path) -> None:
         """They would become one."""
-        ids = [i for device in self.found(tmp_path)[1].sightings for i in device["ids"]]
+        ids = [i for device in self.found(tmp_path)[1].sightings for i in _ids(device)]
         twice = sorted({i for i in ids if ids.count(i) > 1})
         assert not twice, f"several devices have these ids: {twice}"
 
@@ -82,7 +84,7 @@ class Hardware(WithHardware):
         """And in the same order."""
         case, first = self.found(tmp_path)
         second = run_case(self.prober(), case)
-        before, after = ([d["ids"] for d in run.sightings] for run in (first, second))
+        before, after = ([d.get("ids") for d in run.sightings] for run in (first, second))
         assert before == after, "ids, and the order of devices, must be the same at every look"
 
     def test_the_place_of_the_machine_does_not_show(self, tmp_path: Path) -> None:
@@ -142,6 +144,11 @@ class Hardware(WithHardware):
         )
         assert not noted["changed"], f"put back what the call changes: {noted['changed']}"
         assert not noted["left"], f"remove temporary files before you answer: {noted['left']}"
+
+    def test_what_it_reads_is_declared(self, tmp_path: Path) -> None:
+        """A file that nobody declares is missing from recordings, and the device with it."""
+        missing = undeclared(self.prober(), self.hardware(tmp_path))
+        assert not missing, "\n".join(missing)
 
     def test_what_it_announces_is_an_id(self, tmp_path: Path) -> None:
         """The core passes it back in `request.avoid`, and names the device by it in the report."""
@@ -224,6 +231,12 @@ class Broken(Declared):
                 f" step in step_facts; {_end(run)}"
             )
 
+    def test_what_it_reads_of_broken_hardware_is_declared(self, tmp_path: Path) -> None:
+        """A recording is made most often where something is broken."""
+        for description, case in self.broken(tmp_path).items():
+            missing = undeclared(self.prober(), case)
+            assert not missing, f"{description}: " + "\n".join(missing)
+
     def test_what_is_unavailable_has_a_code_and_a_reason(self, tmp_path: Path) -> None:
         """A code for scripts: `driver-not-loaded`, and not just `unavailable`."""
         for description, case in self.broken(tmp_path).items():
@@ -245,6 +258,12 @@ def _empty(value: Any, path: str = "") -> list[str]:
         return [path]
     last = path.rpartition(".")[2]
     return [path] if value == 0 and last in ("total", "units", "cores", "bandwidth") else []
+
+
+def _ids(device: Mapping[str, Any]) -> list[str]:
+    """Return the texts among a device's ids: another check tells of what else stands there."""
+    ids = device.get("ids")
+    return [i for i in ids if isinstance(i, str)] if isinstance(ids, list) else []
 
 
 def _shapes(run: Run, device: str) -> set[tuple[str, str]]:

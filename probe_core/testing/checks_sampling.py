@@ -107,7 +107,7 @@ def sample_case(
 
 def staged_machine(case: Case, target: str) -> Machine:
     """Return the machine on which ``probe_core.testing.stage`` samples as `target` does there."""
-    orders = {"target": target, "live": case.live, "watched": False, "avoid": []}
+    orders = {"target": target, "live": case.live, "avoid": []}
     environ = {**case.machine.environ, VARIABLE: json.dumps(orders)}
     return Machine(case.machine.root, environ, case.machine.os, case.machine.arch)
 

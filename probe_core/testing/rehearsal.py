@@ -84,7 +84,7 @@ class Rehearsal:
         self.error: BaseException | None = None
         self._show = show
         self._announce = announce
-        self._ids: set[str] = set()
+        self._known: dict[str, Sighting] = {}
 
     @property
     def interrupted(self) -> bool:
@@ -111,6 +111,7 @@ class Rehearsal:
             bus,
             active=active,
             deadline_s=self.prober.deadline_s,
+            serial=True,  # an author who stops at a line has one thread
             announce=self.announce,
         )
         self.run.started = monotonic()
@@ -137,7 +138,7 @@ class Rehearsal:
 
         (self.run,) = run_probers([self.prober], machine, bus, active=active)
         for raw in self.run.sightings:
-            self._take(Item(*check_next(raw, self._ids)))
+            self._take(Item(*check_next(raw, self._known)))
         for finding in self.run.findings:
             self._take(_finding(finding, self.prober.name))
 
@@ -164,7 +165,7 @@ class Rehearsal:
         # The secret of a run in a child stands before the blank; here there is none.
         self.run.feed(f" {frame(kind, fields)}\n".encode("ascii"), monotonic())
         if len(self.run.sightings) > devices:
-            self._take(Item(*check_next(self.run.sightings[-1], self._ids)))
+            self._take(Item(*check_next(self.run.sightings[-1], self._known)))
         elif len(self.run.findings) > findings:
             self._take(_finding(self.run.findings[-1], self.prober.name))
 

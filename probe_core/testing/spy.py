@@ -91,6 +91,9 @@ class Notes:
         """Take an announcement of the prober; the core's own are not wanted of a watched run."""
         if kind == "touching":
             self.touched.append(device if isinstance(device, str) else type(device).__name__)
+        elif kind == "asking" and isinstance(device, list):  # of `ask_each`
+            new = (name for name, _ in device if name not in self.touched)
+            self.touched += new
 
     def _opened(self, path: Any, mode: Any, flags: Any) -> None:
         text = _text(path)
@@ -162,8 +165,13 @@ def _state() -> dict[str, Any]:
     }
 
 
-def watch(load: Callable[[], Any], request: Request) -> Generator[Any, None, NotApplicable | None]:
-    """Answer as the hook that `load` imports does, and add a finding with the notes."""
+def watch(
+    load: Callable[[], Any], request: Request, finish: Callable[[], object]
+) -> Generator[Any, None, NotApplicable | None]:
+    """Answer as the hook that `load` imports does, and add a finding with the notes.
+
+    `finish` is called once it answered.
+    """
     notes = Notes(request.machine)
     sys.addaudithook(notes.hear)
     # The interpreter's own .pyc files would be noted as the prober's writing.
@@ -178,6 +186,7 @@ def watch(load: Callable[[], Any], request: Request) -> Generator[Any, None, Not
     except Exception as raised:
         error = raised
     notes.listening = False
+    finish()
     sys.stdout.flush()  # the process ends without, and what was printed would not be seen
     sys.stderr.flush()
     after = _state()
@@ -197,6 +206,7 @@ def _announcing_to(request: Request, notes: Notes) -> Request:
         active=request.active,
         deadline_s=request.deadline_s,
         avoid=request.avoid,
+        serial=request.serial,
         announce=notes.announced,
     )
 

@@ -42,27 +42,48 @@ class Staged(Machine):
         return self._recorded.realpath(path)
 
 
+class Watched(Machine):
+    """A machine that notes each path that is read, listed or looked for on it."""
+
+    __slots__ = ("noted",)
+
+    def __init__(self, machine: Machine) -> None:
+        super().__init__(machine.root, machine.environ, machine.os, machine.arch, machine.access)
+        self.noted: dict[str, None] = {}
+
+    def path(self, path: str) -> str:
+        """Note the path; the other methods ask this one where it lies."""
+        self.noted[path] = None
+        return super().path(path)
+
+
 @hookimpl
 def probe_devices(request: Request) -> Any:
     """Answer as the prober under test does on the staged machine."""
-    orders, request.machine = _stage(request.machine)
+    orders, watched, request.machine = _stage(request.machine)
     request.avoid |= set(orders["avoid"])
-    if orders["watched"]:
+    if orders.get("noting"):
         from probe_core.testing.spy import watch
 
-        return watch(lambda: load_hook(orders["target"]), request)
+        hook = orders["target"]
+        return watch(lambda: load_hook(hook), request, lambda: _keep(watched, orders["noting"]))
     return load_hook(orders["target"])(request)
 
 
 @hookimpl
 def open_sampler(request: SampleRequest) -> Any:
     """Open the sampler of the prober under test on the staged machine, by whichever hook it has."""
-    orders, request.machine = _stage(request.machine)
+    orders, _, request.machine = _stage(request.machine)
     opens = find_sampler(load_plugin(orders["target"]), orders["target"])
     if opens is None:
         return not_applicable(f"{orders['target']} has no hook for live figures")
     sampler = opens(request)
     return sampler if isinstance(sampler, NotApplicable) else _Flushing(sampler, request)
+
+
+def _keep(watched: Watched, path: str) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump([*watched.noted], file)
 
 
 class _Flushing:
@@ -89,8 +110,10 @@ def _flushed(answer: Iterable[Any]) -> Generator[Any, None, Any]:
         sys.stderr.flush()
 
 
-def _stage(machine: Machine) -> tuple[dict[str, Any], Machine]:
+def _stage(machine: Machine) -> tuple[dict[str, Any], Watched, Machine]:
+    """Return what to do, the machine that notes what is read, and the one for the prober."""
     environ = dict(machine.environ)
     orders: dict[str, Any] = json.loads(environ.pop(VARIABLE))
     plain = Machine(machine.root, environ, machine.os, machine.arch)
-    return orders, Staged(plain) if orders["live"] else plain
+    watched = Watched(plain)
+    return orders, watched, Staged(watched) if orders["live"] else watched

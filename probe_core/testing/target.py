@@ -13,9 +13,9 @@ from keyword import iskeyword
 
 from probe_core.machine.files import read_regular, text_of
 from probe_core.machine.trust import Trust
-from probe_core.registry.discover import RESERVED, discover
 from probe_core.registry.entrypoints import find_module, is_module_name
 from probe_core.registry.prober import FILE_LIMIT, HOST, Prober, apply_manifest, manifest_beside
+from probe_core.registry.select import RESERVED, discover
 from probe_core.wording import did_you_mean
 
 __all__ = ["BadTarget", "prober_at"]

@@ -13,14 +13,9 @@ ones), which is what tinygrad's NV backend numbers.
 
 from __future__ import annotations
 
-from probe_core.model.readiness import (
-    STEPS,
-    blocking_step,
-    is_passthrough_driver,
-    state_of,
-    step_without_kfd,
-)
-from probe_core.visibility.pool import driver_name
+from probe_core.model.ids import driver_name
+from probe_core.model.readiness import STEPS, is_passthrough_driver
+from probe_core.model.verdict import blocking_step, state_of, step_without_kfd
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

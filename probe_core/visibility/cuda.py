@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from probe_core.model.ids import pci_place
 from probe_core.visibility.availability import available_to
 from probe_core.visibility.pool import (
-    address,
     driver_major,
     gpus_of,
     ids_of,
@@ -48,7 +48,7 @@ def cuda_orders(gpus: Sequence[DeviceDoc], order: str | None) -> list[list[Devic
 
 
 def _by_address(gpus: Sequence[DeviceDoc]) -> list[DeviceDoc]:
-    if all(address(gpu) is not None for gpu in gpus):
+    if all(pci_place(gpu) is not None for gpu in gpus):
         return in_order(gpus)
     # NVML numbers in the order of the PCI addresses too; WSL shows no PCI tree to read them from.
     return in_order(gpus, "nvml")

@@ -7,9 +7,9 @@ compute-runtime, shared/source/execution_environment/execution_environment.cpp
 
 from __future__ import annotations
 
+from probe_core.model.ids import NO_PLACE, pci_place
 from probe_core.visibility.availability import available_to
 from probe_core.visibility.pool import (
-    address,
     gpus_of,
     ids_of,
     integrated,
@@ -36,7 +36,6 @@ _PCI_ORDER = "ZE_ENABLE_PCI_ID_DEVICE_ORDER"
 # Ponte Vecchio: PCI ids 0bd0 to 0bdb (0bdf to be safe), 0b69 and 0b6e (Intel compute-runtime's
 # device list).
 _DATA_CENTER_MAX = (*range(0x0BD0, 0x0BE0), 0x0B69, 0x0B6E)
-_NO_ADDRESS = (1 << 40, 0, 0, 0)
 
 
 def see_level_zero(devices: Sequence[DeviceDoc], environ: Mapping[str, str]) -> View:
@@ -60,7 +59,7 @@ def _driver_order(gpus: Sequence[DeviceDoc], environ: Mapping[str, str]) -> list
     by_address, _ = strtol(environ.get(_PCI_ORDER, ""), 10)
     return sorted(
         gpus,
-        key=lambda gpu: (not by_address and integrated(gpu), address(gpu) or _NO_ADDRESS),
+        key=lambda gpu: (not by_address and integrated(gpu), pci_place(gpu) or NO_PLACE),
     )
 
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from probe_core.model.ids import NO_PLACE, driver_version, pci_model, pci_place
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from probe_core.model.document import DeviceDoc
-
-    Address = tuple[int, int, int, int]
-
-
-# Sorts behind every PCI address. Domains go beyond 16 bits (Intel VMD's begin at 0x10000).
-NO_ADDRESS = (1 << 40, 0, 0, 0)
 
 
 def ids_of(devices: Iterable[DeviceDoc]) -> list[str]:
@@ -25,40 +21,19 @@ def uuids(device: DeviceDoc) -> list[str]:
     return [name[5:] for name in device["ids"] if name.startswith("uuid:")]
 
 
-def address(device: DeviceDoc) -> Address | None:
-    """Return domain, bus, device and function of the device's PCI address; None without one."""
-    first = device["id"]
-    # Nearly always the first id, and asked for each device of each runtime.
-    names = (first,) if first.startswith("pci:") else device["ids"]
-    for name in names:
-        if name.startswith("pci:"):
-            try:
-                _, domain, bus, slot = name.split(":")
-                number, function = slot.split(".")
-                return int(domain, 16), int(bus, 16), int(number, 16), int(function, 16)
-            except ValueError:
-                continue
-    return None
-
-
 def pci_codes(device: DeviceDoc) -> tuple[int, int] | None:
     """Return the PCI ids of the device's vendor and of its model; None when they are not known."""
     try:
-        vendor, code = ((device["pci"] or {}).get("id") or "").split(":")
+        vendor, code = (pci_model(device) or "").split(":")
         return int(vendor, 16), int(code, 16)
     except ValueError:
         return None
 
 
-def driver_name(device: DeviceDoc) -> str | None:
-    """Return the kernel driver's name; None when no prober reported it."""
-    return (device["driver"] or {}).get("name")
-
-
 def driver_major(devices: Iterable[DeviceDoc]) -> int | None:
     """Return the driver's major version (580 of "580.95.05"); None when none is reported."""
     for device in devices:
-        major = (device["driver"] or {}).get("version", "").split(".")[0]
+        major = (driver_version(device) or "").split(".")[0]
         if major.isascii() and major.isdigit():
             return int(major)
     return None
@@ -93,7 +68,7 @@ def in_order(devices: Sequence[DeviceDoc], ordinal: str | None = None) -> list[D
         numbered = [(number, place) for place, number in enumerate(ordinals) if number is not None]
         if len(numbered) == len(devices):
             return [devices[place] for _, place in sorted(numbered)]
-    return sorted(devices, key=lambda device: address(device) or NO_ADDRESS)
+    return sorted(devices, key=lambda device: pci_place(device) or NO_PLACE)
 
 
 def integrated(device: DeviceDoc) -> bool:
@@ -103,8 +78,7 @@ def integrated(device: DeviceDoc) -> bool:
 
 def model(device: DeviceDoc) -> tuple[str, ...]:
     """Return what two devices of one model have in common; empty when nothing is known."""
-    code = (device["pci"] or {}).get("id")
-    return tuple(part for part in (code, device["name"]) if part)
+    return tuple(part for part in (pci_model(device), device["name"]) if part)
 
 
 # Reads numbers as the C library does: which digits count decides which device a runtime shows.

@@ -15,6 +15,11 @@ _SHOWN_VALUE = 60
 """Characters of a variable's value in a sentence: a whole UUID with its prefix has 40."""
 
 
+_NONE = ("-1", "NoDevFiles")
+"""Values that mean no device: what programs set to run without a GPU, and what batch systems give
+a job that requested none."""
+
+
 def quoted(value: str) -> str:
     """Return a variable's value fit for a sentence: any bytes, at most 60 characters."""
     text = value if len(value) <= _SHOWN_VALUE else value[: _SHOWN_VALUE - 3] + "..."
@@ -53,11 +58,13 @@ class Mask:
     def stopped(cls, ids: Sequence[str], runtime: str, assignment: str, entry: str) -> Mask:
         """Return the mask of a list that `runtime` reads up to the bad `entry`.
 
-        `assignment` is the variable with its value, as it stands in a sentence.
+        `assignment` is the variable with its value, as it stands in a sentence. Of a value that is
+        the usual word for no device nothing goes wrong: it has the effect that it suggests.
         """
         detail = f"{assignment}: {runtime} stops reading at {quoted(entry)}"
         reason = f"{detail}, and it is not named before that"
-        return cls(ids, reason, code="variable-stops-at", detail=detail)
+        is_meant = entry in _NONE and assignment.endswith(f"={quoted(entry)}")
+        return cls(ids, reason, code=None if is_meant else "variable-stops-at", detail=detail)
 
     @classmethod
     def broken(cls, detail: str, code: str = "variable-breaks") -> Mask:

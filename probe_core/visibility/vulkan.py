@@ -7,10 +7,9 @@ those that NVIDIA's, AMD's and Mesa's packages install.
 
 from __future__ import annotations
 
+from probe_core.model.ids import driver_name, pci_place
 from probe_core.visibility.availability import available_to
 from probe_core.visibility.pool import (
-    address,
-    driver_name,
     ids_of,
     integrated,
     pci_codes,
@@ -206,7 +205,7 @@ def _sorted(gpus: Sequence[DeviceDoc], environ: Mapping[str, str]) -> list[Devic
         first = next((gpu for gpu in gpus if pci_codes(gpu) == codes), None)
 
     def rank(gpu: DeviceDoc) -> tuple[bool, bool, bool, tuple[int, ...]]:
-        place = address(gpu)
+        place = pci_place(gpu)
         return gpu is not first, integrated(gpu), place is None, place or ()
 
     return sorted(gpus, key=rank)

@@ -27,7 +27,7 @@ if sys.argv[1] == "as user" and hasattr(os, "geteuid"):
     os.geteuid = lambda: 1000
 import argparse
 from probe_core.cli.parser import Parser
-from probe_core.cli import COMMANDS, help, installed
+from probe_core.cli import COMMANDS, help, plugin_commands
 start = perf_counter()
 lines = help.command_lines()
 spent = perf_counter() - start

@@ -21,6 +21,8 @@ from measure import Figure, interleaved
 from place import ROOT, Place
 
 FAKES = ROOT / "tests" / "fakes"
+SLOW = "on * sleep 1"
+"""A rule of the fake's: each call takes a millisecond, in which a process sleeps."""
 NO_IOCTL = "int fake_ioctl(const char *n, unsigned long r, void *a) { return -1; }\n"
 
 
@@ -42,6 +44,31 @@ def run(place: Place) -> Iterator[Figure]:
     yield Figure("8 GPUs / pynvml + psutil", taken["probe"] / taken["plain"], "x", 1.5, note)
     note = f"{taken['probe'] * 1000:.1f} ms against {taken['one'] * 1000:.1f} ms"
     yield Figure("8 GPUs / 1 GPU", taken["probe"] / taken["one"], "x", 1.3, note)
+    yield from _slow(place, compiler, {"probe": probe, "plain": plain})
+
+
+def _slow(place: Place, compiler: str, commands: Mapping[str, list[str]]) -> Iterator[Figure]:
+    """Compare where each call of the driver takes 1 ms, and count the calls."""
+    for name, links in (("8 GPUs with NVLink", True), ("8 GPUs", False)):
+        slow = slow_node(place, compiler, links=links)
+        check(commands["probe"], slow, 8)
+        under_it = {side: under(slow, command) for side, command in commands.items()}
+        calls = {side: _calls(place, command) for side, command in under_it.items()}
+        taken = interleaved(under_it, place.rounds(21), place.environ)
+        note = f"{taken['probe'] * 1000:.1f} ms against {taken['plain'] * 1000:.1f} ms"
+        ratio = taken["probe"] / taken["plain"]
+        yield Figure(f"1 ms a call, {name} / pynvml + psutil", ratio, "x", 1.2, note)
+        note = f"pynvml + psutil {calls['plain']}"
+        yield Figure(f"calls, {name}", calls["probe"], "", None if links else 99, note)
+
+
+def _calls(place: Place, command: list[str]) -> int:
+    """Return how many calls of the library a command makes."""
+    log = place.folder / "calls"
+    log.unlink(missing_ok=True)
+    logged = under({"FAKE_NVML_LOG": str(log)}, command)
+    subprocess.run(logged, env=dict(place.environ), stdout=subprocess.DEVNULL, check=True)
+    return len(log.read_text().splitlines())
 
 
 def possible(place: Place) -> str | None:
@@ -67,15 +94,46 @@ def node(place: Place, compiler: str, count: int) -> dict[str, str]:
     made = tree.Tree(root)
     for address, _ in gpus:
         made.add_pci(address, "2330", subsystem="10de:16c1")
+    _add_nodes(root / "dev", len(gpus))
     profile = folder / "node.profile"
     profile.write_text("\ngpu\n".join([head[1], *(text for _, text in gpus)]) + "\n")
     library = build.build(place.folder / "nvml")
     return {
         "LD_LIBRARY_PATH": str(library.parent),
         "FAKE_NVML_PROFILE": str(profile),
-        "LD_PRELOAD": str(_fake_root(place, compiler)),
+        "LD_PRELOAD": str(fake_root(place, compiler)),
         "FAKE_ROOT": str(root),
     }
+
+
+def slow_node(place: Place, compiler: str, *, links: bool) -> dict[str, str]:
+    """Return the variables of eight GPUs whose driver takes 1 ms a call; all its files are there.
+
+    Without NVLink where not `links`: what is at the end of 18 links takes 24 calls a GPU.
+    """
+    made = node(place, compiler, 8)
+    root = Path(made["FAKE_ROOT"]).parent / ("slow-nvlink" if links else "slow")
+    shutil.copytree(made["FAKE_ROOT"], root, symlinks=True, dirs_exist_ok=True)
+    tree = _load("tree").Tree(root)
+    tree.add_driver()
+    head, *gpus = _gpus(8, _load("tree").H100_ADDRESSES)
+    texts = []
+    for number, (address, text) in enumerate(gpus):
+        uuid = next(line[5:] for line in text.splitlines() if line.startswith("uuid "))
+        tree.add_information(address, "NVIDIA H100 80GB HBM3", uuid, minor=number)
+        kept = [t for t in text.splitlines() if links or not t.startswith(("nvlink", "fabric"))]
+        texts.append("\n".join([*kept, SLOW]))
+    profile = root.with_suffix(".profile")
+    profile.write_text("\ngpu\n".join([f"{head[1]}\n{SLOW}", *texts]) + "\n")
+    return made | {"FAKE_NVML_PROFILE": str(profile), "FAKE_ROOT": str(root)}
+
+
+def _add_nodes(folder: Path, count: int) -> None:
+    """Make the nodes that CUDA opens: links to a character device that anybody may open."""
+    folder.mkdir(exist_ok=True)
+    for name in ("nvidiactl", "nvidia-uvm", *(f"nvidia{number}" for number in range(count))):
+        if not (folder / name).is_symlink():
+            (folder / name).symlink_to("/dev/null")
 
 
 def _gpus(count: int, addresses: tuple[str, ...]) -> list[tuple[str, str]]:
@@ -94,7 +152,7 @@ def _gpus(count: int, addresses: tuple[str, ...]) -> list[tuple[str, str]]:
     return made
 
 
-def _fake_root(place: Place, compiler: str) -> Path:
+def fake_root(place: Place, compiler: str) -> Path:
     """Build the library that shows another /sys."""
     library = place.folder / "fake_root.so"
     if not library.exists():

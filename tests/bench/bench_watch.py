@@ -1,15 +1,18 @@
 """What does `probe watch` cost: its first sample, and a frame of eight GPUs?
 
-The first sample is compared with `probe --json` on the same fake node, interleaved.
+The first sample is compared with `probe --json` on the same fake node, interleaved. And how soon
+are the devices at its port, where one of eight GPUs hangs?
 """
 
 from __future__ import annotations
 
 import subprocess
+import urllib.error
+import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import median
-from time import perf_counter
+from time import perf_counter, sleep
 
 from bench_nvidia import node, possible, under
 from measure import Figure
@@ -21,7 +24,7 @@ sys.path.insert(0, sys.argv[1])
 from watch_samples import address, busy, report
 from probe_watch.alerts import Alerts
 from probe_watch.frame import Painter
-from probe_watch.rules import rules_of
+from probe_watch.alerts import rules_of
 from probe_watch.view import View
 alerts = Alerts(rules_of({}))
 view = View(report(*["NVIDIA H100 80GB HBM3"] * 8), alerts, 1.0)
@@ -59,6 +62,69 @@ def run(place: Place) -> Iterator[Figure]:
     json, watch = (median(taken[name]) for name in ("json", "watch"))
     name = "first sample of probe watch --json, beyond probe --json"
     yield Figure(name, watch - json, "ms", 50.0, f"{watch:.0f} ms against {json:.0f} ms")
+    yield from _port(place, hung(eight))
+
+
+def hung(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of the node whose third GPU hangs when its memory is read."""
+    profile = Path(variables["FAKE_NVML_PROFILE"])
+    head, *gpus = profile.read_text().split("\ngpu\n")
+    gpus[2] += "\non nvmlDeviceGetMemoryInfo hang\non nvmlDeviceGetMemoryInfo_v2 hang\n"
+    changed = profile.with_name("hung.profile")
+    changed.write_text("\ngpu\n".join([head, *gpus]))
+    return {**variables, "FAKE_NVML_PROFILE": str(changed)}
+
+
+def _port(place: Place, variables: Mapping[str, str]) -> Iterator[Figure]:
+    """Yield the seconds until a scrape has the devices of the bus, and until seven GPUs are up."""
+    if not place.has("probe_export"):
+        return
+    command = under(variables, [*place.probe, "watch", "--plain", "--listen", "127.0.0.1:0"])
+    listed, well = [], []
+    for _ in range(place.rounds(5, 2)):
+        there, up = _scraped(command, place.environ)
+        listed.append(there)
+        well.append(up)
+    note = "from the start of the process; goal 0.3"
+    yield Figure("watch's port: all devices while a GPU hangs", median(listed), "s", 0.5, note)
+    yield Figure("watch's port: the other seven are up", median(well), "s", 5.0)
+
+
+def _scraped(command: list[str], environ: Mapping[str, str]) -> tuple[float, float]:
+    began = perf_counter()
+    with subprocess.Popen(
+        command,
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        url = process.stderr.readline().split()[-1]
+        there = _until(url, "probe_device_pending", 8) - began
+        up = _until(url, "probe_device_up", 7) - began
+        process.terminate()
+    return there, up
+
+
+def _until(url: str, name: str, count: int) -> float:
+    """Return when a scrape has a series of 1 for so many GPUs; raises after half a minute."""
+    end = perf_counter() + 30
+    while perf_counter() < end:
+        try:
+            with urllib.request.urlopen(url, timeout=10) as answer:
+                lines = answer.read().decode().splitlines()
+        except urllib.error.HTTPError as error:
+            error.close()
+            lines = []
+        if (
+            sum(line.startswith(f'{name}{{device="0000:') and line[-2:] == " 1" for line in lines)
+            >= count
+        ):
+            return perf_counter()
+        sleep(0.005)
+    raise RuntimeError(f"no scrape had {count} of {name}")
 
 
 def _until_first_line(command: list[str], environ: Mapping[str, str]) -> float:

@@ -22,10 +22,13 @@ PACKAGES = (
     ".",
     *(
         f"plugins/{p}"
-        for p in "nvidia amd mali tinygrad cluster exo export wheels report watch".split()
+        for p in "nvidia amd intel mali tinygrad cluster exo export wheels report watch".split()
     ),
 )
-RIVALS = ("psutil",)
+RIVALS = (
+    "psutil",
+    "pyamdgpuinfo; sys_platform == 'linux' and platform_machine == 'x86_64'",
+)
 """What the ways to compare with need besides what the plugins bring."""
 
 

@@ -18,6 +18,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import bench_amd
+import bench_bytecode
 import bench_child
 import bench_cluster
 import bench_cold
@@ -26,30 +28,39 @@ import bench_doctor
 import bench_env
 import bench_exo
 import bench_export
+import bench_first
 import bench_hang
 import bench_import
+import bench_intel
 import bench_leases
 import bench_memory
 import bench_nvidia
 import bench_partition
 import bench_predictions
 import bench_price
+import bench_reading
 import bench_ready
 import bench_report
 import bench_rivals
 import bench_samples
 import bench_sealed
 import bench_stages
+import bench_user
 import bench_watch
 import place as places
 from measure import Figure
 
 QUESTIONS: dict[str, Callable[[places.Place], Iterator[Figure]]] = {
     "price": bench_price.run,
+    "first": bench_first.run,
     "import": bench_import.run,
     "cold": bench_cold.run,
+    "bytecode": bench_bytecode.run,
     "rivals": bench_rivals.run,
     "nvidia": bench_nvidia.run,
+    "amd": bench_amd.run,
+    "intel": bench_intel.run,
+    "user": bench_user.run,
     "stages": bench_stages.run,
     "ready": bench_ready.run,
     "child": bench_child.run,
@@ -64,6 +75,7 @@ QUESTIONS: dict[str, Callable[[places.Place], Iterator[Figure]]] = {
     "doctor": bench_doctor.run,
     "env": bench_env.run,
     "report": bench_report.run,
+    "reading": bench_reading.run,
     "sealed": bench_sealed.run,
     "leases": bench_leases.run,
     "samples": bench_samples.run,

@@ -56,6 +56,7 @@ def env(tmp_path: Path) -> dict[str, str]:
     return environment(folder, PROBE_ONLY=NAMES, COLUMNS="200")
 
 
+@pytest.mark.heavy
 def test_explain_shows_every_decision_outcome_and_reason(env: dict[str, str]) -> None:
     done = probe("explain", env=env)
     assert (done.returncode, done.stderr) == (0, "")
@@ -81,6 +82,7 @@ def test_explain_of_one_device(env: dict[str, str]) -> None:
     assert name.split()[-1] == "good"
 
 
+@pytest.mark.heavy
 def test_explain_as_json_is_the_report(env: dict[str, str]) -> None:
     done = probe("explain", "cpu:0", "--json", env=env)
     report = validated(json.loads(done.stdout))
@@ -99,6 +101,7 @@ def test_what_two_probers_said_is_shown(tmp_path: Path) -> None:
     assert "name: one reports NVIDIA GeForce RTX 4090" in done.stdout
 
 
+@pytest.mark.heavy
 def test_plugins_long_list(env: dict[str, str]) -> None:
     done = probe("plugins", "--long", env=env)
     lines = [line.split() for line in done.stdout.splitlines()]
@@ -110,6 +113,7 @@ def test_plugins_long_list(env: dict[str, str]) -> None:
     assert probe("plugins", "list", "--long", env=env).stdout == done.stdout
 
 
+@pytest.mark.heavy
 def test_plugins_list_by_what_became_of_them(env: dict[str, str]) -> None:
     done = probe("plugins", env=env)
     groups = dict(block.split(":\n", 1) for block in done.stdout.rstrip().split("\n\n"))
@@ -137,6 +141,7 @@ def test_plugins_list_as_json(env: dict[str, str]) -> None:
     ]
 
 
+@pytest.mark.heavy
 def test_plugins_check_judges_what_ran(env: dict[str, str]) -> None:
     done = probe("plugins", "check", env=env)
     assert done.returncode == 1
@@ -155,6 +160,7 @@ def test_plugins_check_judges_what_ran(env: dict[str, str]) -> None:
     assert (judged["sound"], judged["outcomes"][0]["status"]) == (False, "call_error")
 
 
+@pytest.mark.heavy
 def test_a_prober_answers_for_its_own_mistakes_alone(tmp_path: Path) -> None:
     """Two probers of one distribution: the sound one is sound whatever the other one does."""
     for name, body in (("fine", GOOD), ("sloppy", GOOD.replace('"kind": "gpu"', '"kind": 7'))):
@@ -178,6 +184,25 @@ def test_a_prober_answers_for_its_own_mistakes_alone(tmp_path: Path) -> None:
     everything = probe("plugins", "check", env=env)
     assert everything.returncode == 1
     assert "FAIL the distribution probe-unreadable" in everything.stdout
+
+
+@pytest.mark.heavy
+def test_an_odd_id_is_its_authors_mistake_and_no_users_loss(tmp_path: Path) -> None:
+    body = GOOD.replace('"ids": [', '"ids": ["uuid:GPU 1", ', 1)
+    assert body != GOOD
+    (tmp_path / "odd_ids.py").write_text(dedent(body))
+    info = tmp_path / "probe_odd-1.2.dist-info"
+    info.mkdir()
+    (info / "entry_points.txt").write_text("[probe_core.probers.v1]\nodd = odd_ids\n")
+    done = probe("plugins", "check", "odd", env=environment(tmp_path, PROBE_ONLY="odd"))
+    assert done.returncode == 1
+    ran, *mistake = done.stdout.splitlines()
+    assert ran.startswith("ok   odd (probe-odd 1.2) ok, 1 device in ")
+    assert " ".join(" ".join(mistake).split()) == (
+        "FAIL probe-odd 1.2: prober 'odd' reported values that cannot be true: ids: the id"
+        " 'uuid:GPU 1' holds characters other than printable ASCII; report it to its author; the"
+        " values were left out"
+    )
 
 
 @pytest.mark.parametrize(
@@ -205,6 +230,7 @@ def test_why_not_of_one_that_the_user_left_out(env: dict[str, str]) -> None:
     assert "was not run: disabled by the arguments." in done.stdout
 
 
+@pytest.mark.heavy
 def test_explain_of_every_recorded_machine(tmp_path: Path, capsys: Any) -> None:
     for name in recorded.names():
         root = recorded.unpack(recorded.read(name), tmp_path / name)
@@ -225,6 +251,7 @@ TWINS = """
 """
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("text", "ids"),
     [
@@ -254,6 +281,7 @@ def test_an_ambiguous_short_id_lists_the_long_ones(text: str, tmp_path: Path) ->
     )
 
 
+@pytest.mark.heavy
 def test_explain_speaks_in_units(tmp_path: Path) -> None:
     install(tmp_path, "twins", TWINS)
     env = environment(tmp_path, PROBE_ONLY="twins")

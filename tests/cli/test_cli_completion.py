@@ -26,7 +26,7 @@ DEVICES = ["cpu:0", "pci:0000:01:00.0", "pci:0000:02:00.0"]
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """What takes too long ends the process, which here is that of the tests."""
-    monkeypatch.setattr("probe_core.cli.completion_values.LIMIT_S", 600.0)
+    monkeypatch.setattr("probe_core.cli.candidates.LIMIT_S", 600.0)
 
 
 def completed(shell: Shell, line: str) -> str:
@@ -280,11 +280,13 @@ UNIQUE = [
 ]  # fmt: skip
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("line", "after"), UNIQUE, ids=[case[0] for case in UNIQUE])
 def test_bash_completes(line: str, after: str, bash: Shell) -> None:
     assert completed(bash, line) == after
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("line", "after"), UNIQUE, ids=[case[0] for case in UNIQUE])
 def test_zsh_completes(line: str, after: str, zsh: Shell) -> None:
     assert completed(zsh, line) == after
@@ -296,6 +298,7 @@ def test_bash_offers_all_and_nothing_else(bash: Shell) -> None:
     assert bash.offered("probe completion ") == ["bash", "fish", "zsh"]
 
 
+@pytest.mark.heavy
 def test_zsh_lists_with_meanings(zsh: Shell) -> None:
     listed = zsh.listed("probe ex")
     assert "explain" in listed
@@ -328,6 +331,7 @@ def fish(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("line", "after"), UNIQUE, ids=[case[0] for case in UNIQUE])
 def test_fish_completes(line: str, after: str, fish: Path) -> None:
     path = f"{fish}:{os.environ['PATH']}"

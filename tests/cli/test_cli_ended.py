@@ -18,7 +18,7 @@ from command import argv, environment, install
 from weights import mostly_heavy
 
 from probe_core.cli import COMMANDS, main
-from probe_core.cli.installed import BROUGHT_BY
+from probe_core.cli.plugin_commands import BROUGHT_BY
 
 HANG = """
     import os, time
@@ -73,6 +73,7 @@ def test_every_command_is_tried() -> None:
     assert set(LINES) == {*COMMANDS, *BROUGHT_BY}
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", PROBING)
 def test_ctrl_c_while_a_plugin_hangs(name: str, place: Path) -> None:
     install(place, "hangs", HANG)
@@ -133,7 +134,7 @@ def interrupted(number: int, action: Callable[[], int]) -> tuple[int, int]:
         sys.setprofile(None)
 
 
-@pytest.mark.parametrize("name", mostly_heavy(LINES, 2))
+@pytest.mark.parametrize("name", mostly_heavy(LINES, 6))
 def test_ctrl_c_at_any_moment(
     name: str,
     place: Path,
@@ -161,6 +162,7 @@ def test_ctrl_c_at_any_moment(
         assert "Traceback" not in err
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", [*LINES, "--help", "--version"])
 def test_a_reader_that_goes_away(name: str, place: Path) -> None:
     """As `probe explain | head -1`, with a reader that is gone before the first line."""
@@ -192,6 +194,7 @@ def test_help_of_a_plugins_command_without_a_reader(place: Path) -> None:
     assert (done.returncode, done.stderr) == (141, b"")
 
 
+@pytest.mark.heavy
 def test_head_takes_one_line(place: Path) -> None:
     """A pipe that is closed in the middle of an answer."""
     program = " ".join(f"'{part}'" for part in argv("chip", *["10de:2684"] * 2000))  # type: ignore[str-bytes-safe]

@@ -17,7 +17,7 @@ import pytest
 from command import environment, probe
 
 from probe_core.cli import COMMANDS
-from probe_core.cli.installed import BROUGHT_BY
+from probe_core.cli.plugin_commands import BROUGHT_BY
 
 ROOT = Path(__file__).parents[2]
 SYSTEMS = ("windows", "macos")
@@ -55,8 +55,8 @@ def run(system: str, folder: Path, code: str, *arguments: str) -> subprocess.Com
 
 ALL = """
 import contextlib, io, json, traceback
-from probe_core.cli import completion_values, main
-completion_values.LIMIT_S = 600.0  # what takes too long ends the process
+from probe_core.cli import candidates, main
+candidates.LIMIT_S = 600.0  # what takes too long ends the process
 results = {}
 for line in json.loads(sys.argv[1]):
     out, err = io.StringIO(), io.StringIO()
@@ -180,6 +180,7 @@ def judge(line: str, system: str, status: int, out: str, err: str) -> None:
         assert (out, err.splitlines()[-1]) == ("", sentence)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("line", [line for line in LINES if not line.endswith("-- true")])
 def test_a_command_works_or_tells_why_not(
     line: str, results: tuple[str, dict[str, tuple[int, str, str]]]
@@ -188,6 +189,7 @@ def test_a_command_works_or_tells_why_not(
     judge(line, system, *answers[line])
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("system", SYSTEMS)
 @pytest.mark.parametrize("line", [line for line in LINES if line.endswith("-- true")])
 def test_a_program_is_run_or_not(line: str, system: str, place: Path) -> None:
@@ -195,6 +197,7 @@ def test_a_program_is_run_or_not(line: str, system: str, place: Path) -> None:
     judge(line, system, done.returncode, done.stdout, done.stderr)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_probe_answers(system: str, place: Path) -> None:
     """With the plugins that run there, each in a process on that system."""
@@ -220,6 +223,7 @@ print(json.dumps([report["node"]["os"], report["primary"], outcomes, kinds]))
         assert outcomes["windows"] == ["ok", None]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_a_lease_is_had_or_refused_in_one_sentence(system: str, place: Path) -> None:
     code = """
@@ -228,7 +232,7 @@ import probe_core
 from probe_core.leasing import LeaseError, lease
 report = probe_core.probe(static="report.json")
 try:
-    with lease(1, report=report, environ={}) as held:
+    with lease(1, report=report, environ={"PROBE_LEASES": os.getcwd() + "/leases"}) as held:
         print(held.ids, sorted(held.changes))
 except LeaseError as error:
     print(error)
@@ -240,6 +244,30 @@ except LeaseError as error:
     else:
         assert done.stdout.startswith("['pci:0000:01:00.0'] [")
         assert "'CUDA_VISIBLE_DEVICES'" in done.stdout
+
+
+WITHOUT_FCNTL = """
+import sys
+sys.modules["fcntl"] = None  # as on Windows and in WebAssembly
+import probe_core
+from probe_core.cli import main
+try:
+    probe_core.lease(report={})
+except probe_core.LeaseError as error:
+    print(error)
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("words", [("leases",), ("leases", "--kill"), ("exec", "--", "true")])
+def test_without_locks_leases_end_with_a_sentence(words: tuple[str, ...], place: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_FCNTL, *words], env=environment(PROBE_LEASES=str(place)),
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    sentence = LEASES.replace("this is Windows", f"this is {sys.platform} without fcntl")
+    assert (done.returncode, done.stdout) == (2, f"{sentence}\n")
+    assert done.stderr == f"probe {words[0]}: {sentence}\n"
 
 
 @pytest.mark.heavy

@@ -9,8 +9,8 @@ from importlib import import_module
 import pytest
 
 from probe_core.cli import COMMANDS, GROUPS, main
-from probe_core.cli.installed import BROUGHT_BY
 from probe_core.cli.parser import Parser, command_parser, meaning, sections, written
+from probe_core.cli.plugin_commands import BROUGHT_BY
 from probe_core.cli.plugins import SUB_COMMANDS
 from probe_core.commands.options import SHARED_OPTIONS
 from probe_core.commands.text import width_of
@@ -96,6 +96,7 @@ def test_every_way_to_ask_for_help(
     assert shown(capsys, *argv) == shown(capsys, *same)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("columns", [60, 72, 80, 132])
 def test_help_fits_the_terminal(

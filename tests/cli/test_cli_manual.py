@@ -14,7 +14,7 @@ import pytest
 
 from probe_core.cli import COMMANDS
 from probe_core.cli.help import STATUSES
-from probe_core.cli.installed import BROUGHT_BY
+from probe_core.cli.plugin_commands import BROUGHT_BY
 from probe_core.commands.options import SHARED_OPTIONS
 
 ROOT = Path(__file__).parents[2]
@@ -47,12 +47,14 @@ def text_of(page: Path) -> str:
     return text.replace(r"\-", "-").replace(r"\(aq", "'").replace("\n", " ")
 
 
+@pytest.mark.heavy
 def test_there_is_a_page_for_each_command_and_no_other(manuals: Path) -> None:
     for folder, names in FOLDERS.items():
         there = (manuals / folder / "man" / "man1").iterdir()
         assert sorted(path.name for path in there) == sorted(names)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("reader", READERS)
 def test_pages_are_read_without_a_warning(reader: str, manuals: Path) -> None:
     if shutil.which(reader) is None:
@@ -65,6 +67,7 @@ def test_pages_are_read_without_a_warning(reader: str, manuals: Path) -> None:
         assert (done.returncode, said, done.stderr) == (0, "", b""), page.name
 
 
+@pytest.mark.heavy
 def test_pages_hold_what_the_help_holds(manuals: Path) -> None:
     folder = manuals / "man" / "man1"
     overview = text_of(folder / "probe.1")
@@ -85,6 +88,7 @@ def test_statuses_are_those_of_the_reference() -> None:
     assert [status for status, _ in STATUSES] == [row for row in rows if row[:1].isdecimal()]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_pages_are_in_the_wheel_and_not_in_the_repository(
     folder: str, manuals: Path, tmp_path: Path
@@ -104,6 +108,7 @@ def test_pages_are_in_the_wheel_and_not_in_the_repository(
         assert content == source.read_bytes()
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("folder", sorted(FOLDERS))
 def test_a_wheel_of_an_sdist_is_that_of_the_checkout(folder: str, tmp_path: Path) -> None:
     """Who builds from an sdist has no checkout around the plugin."""

@@ -31,6 +31,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+@pytest.mark.heavy
 def test_leasing_is_imported_after_plugins_were_started(tmp_path: Path) -> None:
     install(tmp_path, "card", PROBER)
     done = subprocess.run(

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from probe_core.cli import devices
 from probe_core.cli import exec as exec_command
 from probe_core.cli.parser import Parser
-from probe_core.cli.plain import plain
-from probe_core.commands.options import Argument, add_options
+from probe_core.commands.options import Argument, add_options, plain
 
 FORMAT = Argument("format", "the format", count="?")
 NAMES = [f"--{option.name}" for option in devices.ARGUMENTS]
@@ -32,6 +31,7 @@ def by_argparse(arguments: list[str]) -> dict[str, object] | None:
         return None
 
 
+@pytest.mark.heavy
 @given(st.lists(WORDS, max_size=4))
 def test_it_agrees_with_argparse_or_leaves_the_line_to_it(arguments: list[str]) -> None:
     read = plain(arguments, devices.ARGUMENTS)
@@ -82,6 +82,7 @@ def exec_by_argparse(arguments: list[str]) -> dict[str, object] | None:
     return {**values, "command": command[1:] if command[:1] == ["--"] else command}
 
 
+@pytest.mark.heavy
 @given(st.lists(EXEC_WORDS, max_size=6))
 def test_lines_of_exec_are_read_as_argparse_does(arguments: list[str]) -> None:
     read = plain(arguments, exec_command.ARGUMENTS)

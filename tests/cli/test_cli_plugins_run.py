@@ -76,6 +76,7 @@ def run(folder: Path) -> Run:
     return run_it
 
 
+@pytest.mark.heavy
 def test_each_device_is_shown_and_then_merged(run: Run) -> None:
     done = run(GOOD)
     assert (done.returncode, done.stderr) == (0, "")
@@ -88,6 +89,7 @@ def test_each_device_is_shown_and_then_merged(run: Run) -> None:
     assert "\nok\n1 device, 0 values refused, " in done.stdout
 
 
+@pytest.mark.heavy
 def test_every_refusal_has_the_reason_that_a_report_gives(run: Run, folder: Path) -> None:
     done = run(ODD, "--json")
     assert done.returncode == 1
@@ -144,6 +146,7 @@ def test_standard_input_is_the_probers_own(run: Run) -> None:
     assert "not_applicable: read 'a line'\n" in done.stdout
 
 
+@pytest.mark.heavy
 def test_a_breakpoint_stops_in_the_prober(run: Run) -> None:
     body = """
         from probe_core.api import hookimpl, not_applicable
@@ -193,6 +196,7 @@ def test_debug_opens_the_debugger_where_it_raised(run: Run) -> None:
     assert "`--debug`" not in done.stderr
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("body", "status", "stderr"),
     [
@@ -260,6 +264,7 @@ def test_ctrl_c_shows_where_it_hangs(folder: Path) -> None:
     assert "rehearsal.py" not in stderr
 
 
+@pytest.mark.heavy
 def test_isolated_runs_it_as_a_report_does(run: Run) -> None:
     done = run(GOOD, "--isolated")
     assert (done.returncode, done.stderr) == (0, "")
@@ -276,6 +281,7 @@ def test_isolated_runs_it_as_a_report_does(run: Run) -> None:
     assert run(hanging, "--isolated", "--timeout", "1").returncode == 1
 
 
+@pytest.mark.heavy
 def test_unavailable_is_an_answer(run: Run) -> None:
     body = """
         from probe_core.api import Unavailable, hookimpl
@@ -290,6 +296,7 @@ def test_unavailable_is_an_answer(run: Run) -> None:
     assert tuple(document[key] for key in ("status", "reason", "code", "fix")) == named
 
 
+@pytest.mark.heavy
 def test_a_file_of_a_package_imports_its_neighbours(run: Run, folder: Path) -> None:
     package = folder / "src/probe_acme/inner"
     package.mkdir(parents=True)
@@ -312,6 +319,7 @@ def test_a_file_of_a_package_imports_its_neighbours(run: Run, folder: Path) -> N
     assert done.returncode == 1
 
 
+@pytest.mark.heavy
 def test_a_report_that_would_skip_it_is_told_of(run: Run, folder: Path) -> None:
     manifest = {"schema": 1, "probers": {"acme": {"when": {"pci_vendor": ["1ac9"]}}}}
     (folder / "acme_prober.prober.json").write_text(json.dumps(manifest))
@@ -321,6 +329,7 @@ def test_a_report_that_would_skip_it_is_told_of(run: Run, folder: Path) -> None:
     assert "\nok\n1 device, " in done.stdout
 
 
+@pytest.mark.heavy
 def test_what_opens_devices_runs_only_when_asked(run: Run, folder: Path) -> None:
     manifest = {"schema": 1, "probers": {"acme": {"active": True}}}
     (folder / "acme_prober.prober.json").write_text(json.dumps(manifest))
@@ -330,6 +339,7 @@ def test_what_opens_devices_runs_only_when_asked(run: Run, folder: Path) -> None
     assert run(GOOD, "--active").returncode == 0
 
 
+@pytest.mark.heavy
 def test_an_installed_prober_and_a_module_run_by_name(folder: Path) -> None:
     install(folder, "acme", GOOD)
     env = environment(folder, COLUMNS="200")
@@ -350,6 +360,7 @@ MISTAKES = [
 ]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("target", "sentence"), MISTAKES)
 def test_mistakes(
     target: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -364,6 +375,7 @@ def test_mistakes(
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("command", [(), ("plugins",), ("plugins", "check", "acme")])
 def test_verbose_shows_what_a_prober_that_succeeds_prints(
     folder: Path, command: tuple[str, ...]
@@ -380,6 +392,7 @@ def test_verbose_shows_what_a_prober_that_succeeds_prints(
     assert silent.stderr + spoken.stderr == ""
 
 
+@pytest.mark.heavy
 def test_verbose_keeps_output_in_the_report(folder: Path) -> None:
     install(folder, "acme", GOOD)
     env = environment(folder, PROBE_ONLY="acme")
@@ -411,6 +424,7 @@ WITHOUT = """
 """
 
 
+@pytest.mark.heavy
 def test_without_the_posix_calls(folder: Path) -> None:
     (folder / "acme_prober.py").write_text(dedent(GOOD))
     machine = ["--machine", str(folder / "machine")]

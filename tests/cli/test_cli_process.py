@@ -84,6 +84,7 @@ def test_terminal_gets_colours_and_its_own_width(root: str) -> None:
     assert max(map(len, plain.splitlines())) <= 60
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("variables", [{"TERM": "dumb"}, {"NO_COLOR": "1"}])
 def test_terminal_that_wants_no_colours(variables: dict[str, str], root: str) -> None:
     assert "\x1b" not in on_a_terminal("--machine", root, columns=80, **variables)
@@ -102,6 +103,7 @@ def shell(script: str, root: str, **variables: str) -> subprocess.CompletedProce
     )
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("option", ["", "--json"])
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&-", ">&- 2>&- <&-"])
 def test_closed_streams(closed: str, option: str, root: str) -> None:
@@ -141,6 +143,7 @@ def test_terminal_encoding_that_lacks_the_characters(root: str) -> None:
     assert "Linux | x86_64" in done.stdout
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -180,6 +183,7 @@ def alive(pid: int) -> bool:
     return True
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupt_while_a_prober_hangs(number: signal.Signals, tmp_path: Path) -> None:
     plugins, pid_file = tmp_path / "plugins", tmp_path / "pid"
@@ -211,6 +215,7 @@ def test_interrupt_while_a_prober_hangs(number: signal.Signals, tmp_path: Path) 
     assert not alive(prober)
 
 
+@pytest.mark.heavy
 def test_hanging_prober_ends_at_its_deadline(tmp_path: Path) -> None:
     install(tmp_path, "hang", HANG)
     env = environment(tmp_path, PID_FILE=str(tmp_path / "pid"))

@@ -91,6 +91,7 @@ def report(machine: str, site: Path) -> dict[str, Any]:
     return document
 
 
+@pytest.mark.heavy
 def test_recorded_masked_and_replayed(site: Path, machine: str, tmp_path: Path) -> None:
     install(site, "acme", PROBER, manifest(records=RECORDS))
     path = str(tmp_path / "acme.json")
@@ -111,6 +112,7 @@ def test_recorded_masked_and_replayed(site: Path, machine: str, tmp_path: Path) 
     assert json.loads(text)["environ"] == {"CUDA_VISIBLE_DEVICES": unique}
 
 
+@pytest.mark.heavy
 def test_without_its_plugin_a_device_s_files_are_missing(
     site: Path, machine: str, tmp_path: Path
 ) -> None:
@@ -127,6 +129,7 @@ def test_without_its_plugin_a_device_s_files_are_missing(
     assert "acme" not in "".join(json.loads(Path(path).read_text())["files"])
 
 
+@pytest.mark.heavy
 def test_a_bad_entry_is_told_and_the_others_are_recorded(
     site: Path, machine: str, tmp_path: Path
 ) -> None:
@@ -156,6 +159,7 @@ def test_who_may_not_run_declares_nothing(site: Path, machine: str, tmp_path: Pa
     assert f"{DEVICE}/memory" not in json.loads(Path(path).read_text())["files"]
 
 
+@pytest.mark.heavy
 @pytest.mark.skipif(os.geteuid() != 0, reason="the rule is for root alone")
 def test_as_root_what_others_could_write_declares_nothing(
     site: Path, machine: str, tmp_path: Path
@@ -167,3 +171,26 @@ def test_as_root_what_others_could_write_declares_nothing(
     assert "Not covered: acme (probe-x-acme 1.2): running as root, and " in done.stderr
     assert "prober.json belongs to user 1000" in done.stderr
     assert f"{DEVICE}/memory" not in json.loads(Path(path).read_text())["files"]
+
+
+@pytest.mark.heavy
+@pytest.mark.skipif(os.geteuid() != 0, reason="the rule is for root alone")
+def test_as_root_what_others_could_write_is_an_error_that_ranks_first(site: Path) -> None:
+    """A healthy node looked broken, and nobody was told why: no device of it was on the bus."""
+    install(site, "acme", PROBER, manifest())
+    install(site, "beta", PROBER, manifest())
+    os.chown(site, 1000, 0)
+    env = environment(site)
+    (found,) = (
+        finding
+        for finding in json.loads(probe("--json", env=env).stdout)["findings"]
+        if finding["code"] == "prober-refused"
+    )
+    assert found["severity"] == "error"
+    assert found["what"] == "2 probers did not run: acme and beta"
+    assert found["why"] == f"running as root, and {site} belongs to user 1000"
+    assert "install it where root alone can write" in found["fix"]
+    assert probe("--strict", env=env).returncode == 1
+    examined = json.loads(probe("doctor", "--json", env=env).stdout)
+    assert examined["findings"][0]["code"] == "prober-refused"
+    assert examined["healthy"] is False

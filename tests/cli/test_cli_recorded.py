@@ -50,6 +50,7 @@ def packed(folder: Path, name: str, kind: str) -> str:
     return str(path)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("kind", ["folder", "json", "json.gz", "tar.gz", "tar.xz"])
 def test_report_of_each_kind(kind: str, tmp_path: Path, temporary: Path) -> None:
     path = packed(tmp_path, CARD, kind)
@@ -59,6 +60,7 @@ def test_report_of_each_kind(kind: str, tmp_path: Path, temporary: Path) -> None
     assert os.listdir(temporary) == []
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "command",
     [
@@ -80,6 +82,7 @@ def test_each_command_that_probes(command: list[str], tmp_path: Path, temporary:
     assert os.listdir(temporary) == []
 
 
+@pytest.mark.heavy
 def test_system_and_environment_are_the_recording_s(tmp_path: Path) -> None:
     data = recorded.read(CARD) | {"arch": "riscv64", "environ": {"ROCR_VISIBLE_DEVICES": ""}}
     path = tmp_path / "machine.json"
@@ -90,6 +93,7 @@ def test_system_and_environment_are_the_recording_s(tmp_path: Path) -> None:
     assert document["devices"][0]["visibility"]["hip"]["visible"] is False
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("content", "why"),
     [
@@ -114,6 +118,7 @@ def test_file_that_cannot_be_unpacked_or_read_is_told(tmp_path: Path) -> None:
     assert done.returncode == 2
 
 
+@pytest.mark.heavy
 def test_interrupted_command_removes_what_it_unpacked(tmp_path: Path, temporary: Path) -> None:
     site = tmp_path / "site"
     site.mkdir()

@@ -10,9 +10,8 @@ import pytest
 
 from probe_core.cli import COMMANDS, FAMILIES, main
 from probe_core.cli.parser import Parser, command_parser
-from probe_core.cli.plain import plain
 from probe_core.cli.plugins import SUB_COMMANDS
-from probe_core.commands.options import Argument, Option, with_color
+from probe_core.commands.options import Argument, Option, plain, with_color
 
 
 def option_names(name: str) -> set[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,8 +15,9 @@ from reports import report_of
 from trees import Tree
 
 from probe_core.cli import main
+from probe_core.cli.table import lines
 from probe_core.commands import text
-from probe_core.model.readiness import state_word
+from probe_core.model.verdict import state_word
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -45,6 +47,8 @@ def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return recorded.unpack(recorded.read(request.param), tmp_path)
 
 
+PLAIN = {"terminal": True, "colour": False, "encodable": str}
+
 DESKTOP = """\
 MS-7D25 · Linux 6.12.10-arch1-1 · x86_64 · RAM 62.8 GiB, 56.0 free
 
@@ -73,6 +77,7 @@ def test_desktop(machine: Path, capsys: Any, monkeypatch: Any) -> None:
     assert "why: " not in findings  # cause and fix are in `probe doctor`
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("machine", ["dgx-h100--8x-nvidia-h100-80gb-hbm3"], indirect=True)
 def test_like_findings_are_told_once(machine: Path, capsys: Any, monkeypatch: Any) -> None:
     out = shown(capsys, monkeypatch, machine)
@@ -116,6 +121,7 @@ def test_fallback_is_said(
     assert said == ([sentence] if sentence else [])
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("width", [1, 40, 60, 80, 120, 200])
 @pytest.mark.parametrize(
     "machine",
@@ -131,6 +137,7 @@ def test_no_line_is_wider_than_the_terminal(
     assert max(map(text.width_of, out.splitlines())) <= max(40, width)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("width", [72, 80, 120])
 @pytest.mark.parametrize("machine", ["server--8x-amd-instinct-mi300x"], indirect=True)
 def test_columns_are_aligned(width: int, machine: Path, capsys: Any, monkeypatch: Any) -> None:
@@ -283,6 +290,15 @@ def test_a_figure_of_an_idle_clock_is_a_lower_bound(
     assert " · ≥: a lower bound\n" in out
 
 
+@pytest.mark.parametrize("machine", ["dual-socket-epyc-9124--cpu"], indirect=True)
+def test_peaks_of_equal_processors_are_those_of_each(
+    machine: Path, capsys: Any, monkeypatch: Any
+) -> None:
+    out = shown(capsys, monkeypatch, machine, width=140)
+    assert "\n* 2 × AMD EPYC 9124 (16 cores each)  " in out
+    assert "\nPeaks of a row with × are those of each processor.\n" in out
+
+
 @pytest.mark.parametrize(
     "machine", ["batch-job--6-of-32-cpus-and-6-of-8-memory-nodes"], indirect=True
 )
@@ -291,4 +307,34 @@ def test_the_allowed_part_is_beside_the_whole(machine: Path, capsys: Any, monkey
     assert "(8 cores, 6 allowed, 4.5 CPUs of time)" in out
     assert "\n  3 × AMD Opteron Processor 6134 (8 cores each, 0 allowed)  " in out
     assert "RAM limit 94.6 GiB of 126.2, 91.6 free\n" in out
-    assert "\nPeaks of a row with × are those of each processor.\n" in out
+
+
+@pytest.mark.parametrize(
+    ("drivers", "fallback", "sentence"),
+    [
+        (("ve",), "no-accelerator", "No accelerator is known to be usable: the CPU is primary."),
+        (
+            ("ve",),
+            "degraded",
+            "DEGRADED: 1 accelerator was found and {0} can be used; the CPU is primary.",
+        ),
+        (
+            ("ve", "ve"),
+            "degraded",
+            "DEGRADED: 2 accelerators were found and none surely can be used; the CPU is primary.",
+        ),
+    ],
+)
+def test_an_accelerator_of_which_nothing_is_known_is_not_called_unusable(
+    drivers: tuple[str, ...], fallback: str, sentence: str, tree: Tree
+) -> None:
+    for number, driver in enumerate(drivers):
+        folder = f"/sys/bus/pci/devices/0000:0{number + 1}:00.0"
+        # NEC's Vector Engine: its driver is in no table of nodes.
+        for name, value in (("vendor", "0x1bcf"), ("device", "0x001c"), ("class", "0x0b4000")):
+            tree.file(f"{folder}/{name}", value)
+        tree.link(f"{folder}/driver", f"/sys/bus/pci/drivers/{driver}")
+    report: Any = report_of(tree.machine())
+    report["fallback"] = fallback
+    printed = lines(report, SimpleNamespace(args=None, width=400, **PLAIN))  # type: ignore[arg-type]
+    assert sentence.format("it is not known whether it") in printed

@@ -80,6 +80,7 @@ STYLES = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("code", STYLES)
 @pytest.mark.parametrize("width", [60, 100])
 def test_each_state_has_its_word_and_colour(code: str, width: int, report: Any) -> None:
@@ -259,5 +260,5 @@ def test_json_needs_no_table() -> None:
     )
     loaded = set(done.stderr.split())
     assert "probe_core.cli.devices" in loaded
-    for module in ("cli.table", "cli.rows", "commands.text", "commands.waiting", "cli.findings"):
+    for module in ("cli.table", "commands.text", "commands.waiting"):
         assert f"probe_core.{module}" not in loaded

@@ -73,6 +73,7 @@ def test_invented_devices(
     check(report_of(probe_core.Machine(str(tree.root)), **probers.arguments), encoding)
 
 
+@pytest.mark.heavy
 def test_parts_of_one_card_are_distinct(tree: Tree, probers: Probers) -> None:
     parts = [
         gpu(
@@ -194,6 +195,7 @@ def test_the_raspberry_pi_of_the_design(width: int) -> None:
     assert "\n".join(lines(report, terminal)) == PI[width]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("width", LAPTOP)
 def test_the_laptop_of_the_design(width: int) -> None:
     name = "laptop--sleeping-nvidia-geforce-rtx-4060-laptop-gpu"

@@ -15,7 +15,7 @@ from probe_core.cli import COMMANDS, main
 from probe_core.cli.plugins import SUB_COMMANDS
 from probe_core.config import load_config
 from probe_core.probing import registered_probers
-from probe_core.registry.discover import RESERVED
+from probe_core.registry.select import RESERVED
 from probe_core.wording import joined
 
 # Before Python 3.14 argparse takes what begins as a negative number does for an option.
@@ -367,6 +367,7 @@ def test_a_typed_file_that_cannot_be_used_ends_with_2(
     assert str(file) in captured.err
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("fallback", "strict"), [("good", 0), ("degraded", 1)])
 def test_strict(fallback: str, strict: int, tmp_path: Path, capsys: Any) -> None:
     import recorded

@@ -125,6 +125,7 @@ def screen(received: str) -> str:
     return shown.text()
 
 
+@pytest.mark.heavy
 def test_it_is_seen_and_leaves_no_trace(env: dict[str, str]) -> None:
     terminal = Terminal(80)
     child = terminal.start(*SLOW, env=env)
@@ -138,6 +139,7 @@ def test_it_is_seen_and_leaves_no_trace(env: dict[str, str]) -> None:
     assert before_the_table.count("\n") <= 4  # it never went to another line
 
 
+@pytest.mark.heavy
 def test_standard_output_is_the_same_with_and_without_it(env: dict[str, str]) -> None:
     terminal = Terminal(80)
     read_end, write_end = os.pipe()
@@ -152,6 +154,7 @@ def test_standard_output_is_the_same_with_and_without_it(env: dict[str, str]) ->
     assert screen(received) == ""
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("option", ["", "--json"])
 def test_a_pipe_gets_nothing(option: str, env: dict[str, str]) -> None:
     done = probe(*filter(None, [option, *SLOW]), env=env)
@@ -159,6 +162,7 @@ def test_a_pipe_gets_nothing(option: str, env: dict[str, str]) -> None:
     assert "waiting for" not in done.stdout
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("variables", [{"CI": "true"}, {"TERM": "dumb"}])
 def test_no_line_where_nobody_looks(variables: dict[str, str], env: dict[str, str]) -> None:
     terminal = Terminal(80)
@@ -169,6 +173,7 @@ def test_no_line_where_nobody_looks(variables: dict[str, str], env: dict[str, st
     assert "\x1b" not in received
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("choice", ["NO_COLOR", "--color"])
 def test_without_colours(choice: str, env: dict[str, str]) -> None:
     terminal = Terminal(80)
@@ -181,6 +186,7 @@ def test_without_colours(choice: str, env: dict[str, str]) -> None:
     assert SGR.search(received) is None
 
 
+@pytest.mark.heavy
 def test_ctrl_c_erases_it(env: dict[str, str]) -> None:
     terminal = Terminal(80)
     child = terminal.start("--only", "hang", "--timeout", "60", env=env)
@@ -191,6 +197,7 @@ def test_ctrl_c_erases_it(env: dict[str, str]) -> None:
     assert "waiting" not in screen(received)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("columns", [20, 33])
 def test_it_never_wraps(columns: int, env: dict[str, str]) -> None:
     terminal = Terminal(80)
@@ -258,6 +265,7 @@ def test_what_it_says(names: list[str], line: str) -> None:
     assert plain[0] in "|/-\\"
 
 
+@pytest.mark.heavy
 def test_a_recording_waits_as_a_probe_does(env: dict[str, str], tmp_path: Path) -> None:
     terminal = Terminal(80)
     # A plugin's own deadline counts here: `record` has no --timeout.

@@ -53,7 +53,7 @@ def saved(name: str, folder: Path, *plugins: str) -> tuple[str, dict[str, Any]]:
     return str(path), report
 
 
-@pytest.mark.parametrize("name", mostly_heavy(recorded.names(), 5))
+@pytest.mark.parametrize("name", mostly_heavy(recorded.names(), 12))
 def test_every_command_on_every_machine(name: str, tmp_path: Path, printed: Printed) -> None:
     path, report = saved(name, tmp_path)
     for command in COMMANDS:
@@ -74,6 +74,7 @@ def test_every_width(command: tuple[str, ...], tmp_path: Path, printed: Printed)
         assert printed(*command, "--static", path, width=width)
 
 
+@pytest.mark.heavy
 def test_clusters_fit(tmp_path: Path, printed: Printed) -> None:
     pytest.importorskip("probe_cluster")
     files = []
@@ -105,12 +106,14 @@ CHIPS = (
 )
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("query", CHIPS)
 def test_chips_fit(query: str, printed: Printed) -> None:
     for width in (60, 80, 121, 200):
         assert printed("chip", query, width=width)
 
 
+@pytest.mark.heavy
 def test_every_chip_fits(printed: Printed) -> None:
     from probe_core.resolve import open_chipdb
 

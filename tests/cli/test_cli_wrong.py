@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from probe_core.cli import COMMANDS, main
-from probe_core.cli.installed import BROUGHT_BY
 from probe_core.cli.parser import Parser, command_parser, metavar_of
+from probe_core.cli.plugin_commands import BROUGHT_BY
 
 NAMES = [*COMMANDS, *BROUGHT_BY]
 
@@ -177,6 +177,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return ["--machine", str(tmp_path / "machine")]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", sorted({line[0] if line[0] in NAMES else "" for line in LINES}))
 def test_a_wrong_line_is_one_sentence(
     name: str, machine: list[str], capsys: pytest.CaptureFixture[str]
@@ -220,6 +221,7 @@ SHORT = {"watch": ["--count", "1"], "bench": ["--list"]}
 """Options with which commands end at once that else run until somebody ends them, or for long."""
 
 
+@pytest.mark.heavy
 @settings(
     deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -51,6 +51,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         commands.x  # noqa: B018
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("package", ["cluster", "exo"])
 def test_our_own_commands_import_public_names_alone(package: str) -> None:
     foreign = set()

@@ -14,7 +14,7 @@ from command import environment, probe
 from command_site import Site
 
 from probe_core.cli import COMMANDS, GROUPS, main
-from probe_core.cli.installed import MAX_COMMANDS, RESERVED, installed_commands
+from probe_core.cli.plugin_commands import MAX_COMMANDS, RESERVED, installed_commands
 
 EXPLODES = "raise SystemExit('imported')"
 root = pytest.mark.skipif(
@@ -119,6 +119,7 @@ BROKEN_MANIFESTS = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("how", BROKEN_MANIFESTS)
 def test_a_broken_manifest_is_told_and_hurts_nothing(how: str, site: Site, capsys: Any) -> None:
     site.install("fry", manifest=BROKEN_MANIFESTS[how])
@@ -351,7 +352,7 @@ def test_completion_of_a_plugins_options_imports_it_alone(
     site: Site, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     # What takes too long ends the process, which here is that of the tests.
-    monkeypatch.setattr("probe_core.cli.completion_values.LIMIT_S", 600.0)
+    monkeypatch.setattr("probe_core.cli.candidates.LIMIT_S", 600.0)
     site.install("fry")
     site.install("boil", EXPLODES)
     assert main(["completion", "fish", "--complete", "probe", "fry", "--ti"]) == 0

@@ -14,7 +14,7 @@ import pytest
 from command import argv, environment, probe
 from command_site import SOUND, Site
 
-from probe_core.cli import installed, main
+from probe_core.cli import main, plugin_commands
 
 HEAD = "HELP = 'x'\ndef add_arguments(parser): pass\n"
 
@@ -247,7 +247,7 @@ def test_streams_are_put_back(site: Site, capsys: Any) -> None:
 def test_a_command_of_ours_that_is_missing_is_named_with_what_installs_it(
     monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    monkeypatch.setattr(installed, "scan", lambda *_: ([], []))
+    monkeypatch.setattr(plugin_commands, "scan", lambda *_: ([], []))
     for name in ("topology", "partition"):
         assert main([name, "--help"]) == 2
         assert capsys.readouterr().err == (
@@ -274,8 +274,8 @@ def test_a_distribution_that_cannot_be_read_may_be_the_one_that_is_missed(
 
 
 def test_ours_that_are_named_are_there() -> None:
-    for name, distribution in installed.BROUGHT_BY.items():
-        commands, problems = installed.installed_commands({}, name)
+    for name, distribution in plugin_commands.BROUGHT_BY.items():
+        commands, problems = plugin_commands.installed_commands({}, name)
         assert problems == []
         assert commands[name].distribution == distribution
         groups = {"env": "Fix", "bench": "Look", "report": "Look", "watch": "Look"}

@@ -16,7 +16,7 @@ import pytest
 
 import probe_core
 from probe_core import Machine, Report
-from probe_core.registry.discover import discover
+from probe_core.registry.select import discover
 
 STATUSES = {
     "bus": "ok",
@@ -58,6 +58,7 @@ def test_the_record_is_as_it_was_made() -> None:
     assert dict(zip(names, sums, strict=True)) == {line[66:]: line[:64] for line in wanted}
 
 
+@pytest.mark.heavy
 def test_every_v1_prober_ends_as_it_did(today: dict[str, Any]) -> None:
     # Other probers may be installed where the tests run; they are no part of the record.
     statuses = {one["prober"]: one["status"] for one in today["outcomes"]}
@@ -186,6 +187,7 @@ def test_a_v1_report_can_replace_probing(record: dict[str, Any]) -> None:
     assert report.primary == record["primary"]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("command", [[], ["explain"], ["plugins"], ["visible"]], ids=" ".join)
 def test_every_command_reads_a_v1_report(command: list[str]) -> None:
     run = [sys.executable, "-m", "probe_core", *command, "--static", str(compat_machine.RECORD)]

@@ -64,7 +64,14 @@ def figures(machine, device, name):
         sample["busy"] = load / 100
     return sample
 '''
-MANIFEST = {"summary": "Acme", "api": "1.0", "priority": 400, "deadline_s": 3.0}
+RECORDS = {"files": ["/sys/class/acme/*/name", "/sys/class/acme/*/units", "/sys/class/acme/locked"]}
+MANIFEST = {
+    "summary": "Acme",
+    "api": "1.0",
+    "priority": 400,
+    "deadline_s": 3.0,
+    "records": RECORDS,
+}
 WHEN = {"os": ["linux"], "any_path": ["/sys/class/acme"]}
 PROJECT = """
 [build-system]

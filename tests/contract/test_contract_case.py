@@ -28,6 +28,7 @@ EFFECTS = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("effect", EFFECTS)
 def test_an_effect_is_allowed_where_it_is_declared(
     plugin: Plugin, tmp_path: Path, effect: str
@@ -40,6 +41,7 @@ def test_an_effect_is_allowed_where_it_is_declared(
         contract.test_it_only_reads(_folder(tmp_path / "again"))
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("line", "words"),
     [
@@ -72,6 +74,7 @@ LIVE = """
 """
 
 
+@pytest.mark.heavy
 def test_a_live_machine_with_a_fake_library(plugin: Plugin, tmp_path: Path) -> None:
     library = _folder(tmp_path / "site")
     (library / "libacme.py").write_text("NAME = 'card'\n")

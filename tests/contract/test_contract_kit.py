@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,7 @@ BAD: dict[str, dict[str, Any] | tuple[str, str]] = {
         'machine.listdir("/sys/class/acme")',
         '__import__("os").listdir("/")',
     ),
+    "test_what_it_looks_for_is_declared": top("request.machine.exists('/dev/acme0')"),
     "test_it_bears_an_empty_environment": top("request.machine.environ['HOME']"),
     "test_it_bears_files_where_folders_should_be": (
         'machine.listdir("/sys/class/acme")',
@@ -91,6 +93,10 @@ BAD: dict[str, dict[str, Any] | tuple[str, str]] = {
     "test_where_there_is_none_it_does_no_more_than_it_may": (
         EMPTY,
         "open('/dev/full'); " + EMPTY,
+    ),
+    "test_what_it_reads_where_there_is_none_is_declared": (
+        EMPTY,
+        "machine.read('/sys/module/acme/version'); " + EMPTY,
     ),
     "test_its_hardware_is_found": ("/sys/class/acme", "/sys/class/acne"),
     "test_its_preconditions_let_it_run": {"manifest": {"when": {"any_path": ["/dev/acme9"]}}},
@@ -120,6 +126,9 @@ BAD: dict[str, dict[str, Any] | tuple[str, str]] = {
         UNITS + "    open(machine.path('/log'), 'a').write('x')\n",
     ),
     "test_it_only_reads": (UNITS, UNITS + "    open('/dev/full')\n"),
+    "test_what_it_reads_is_declared": {
+        "manifest": {"records": {"files": ["/sys/class/acme/*/name", "/sys/class/acme/locked"]}}
+    },
     "test_what_it_announces_is_an_id": ("request.touching(identity)", "request.touching(name)"),
     "test_it_goes_around_a_device_to_avoid": (
         "        if identity in request.avoid",
@@ -157,6 +166,10 @@ BAD: dict[str, dict[str, Any] | tuple[str, str]] = {
         "raise Unavailable",
         "return not_applicable('x') or ",
     ),
+    "test_what_it_reads_of_broken_hardware_is_declared": (
+        "raise Unavailable",
+        "machine.read('/sys/module/acme/version'); raise Unavailable",
+    ),
     "test_what_is_unavailable_has_a_code_and_a_reason": (
         'code="driver-locked"',
         'code="unavailable"',
@@ -186,6 +199,7 @@ class Sampler:
 )
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "check", [check for check in CHECKS if check in vars(Sampling)], ids=lambda check: check[5:]
 )
@@ -193,6 +207,7 @@ def test_a_good_sampler_object_passes(plugin: Plugin, tmp_path: Path, check: str
     run(plugin(OPENED, ("CLOSE", "pass")), check, tmp_path)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("close", "sentence"),
     [
@@ -215,7 +230,7 @@ def test_there_is_a_bad_prober_for_each_check() -> None:
     assert len(CHECKS) >= 30
 
 
-@pytest.mark.parametrize("check", mostly_heavy(CHECKS, 3))
+@pytest.mark.parametrize("check", mostly_heavy(CHECKS, 16))
 def test_a_bad_prober_fails(plugin: Plugin, tmp_path: Path, check: str) -> None:
     bad = BAD[check]
     options = {"changes": (bad,)} if isinstance(bad, tuple) else dict(bad)
@@ -223,6 +238,38 @@ def test_a_bad_prober_fails(plugin: Plugin, tmp_path: Path, check: str) -> None:
     with pytest.raises((AssertionError, ValueError)) as caught:
         run(contract, check, tmp_path)
     assert not str(caught.value).startswith("assert"), "the check does not say what is wrong"
+
+
+@pytest.mark.parametrize(
+    ("ids", "sentence"),
+    [
+        (
+            '[f"acme:{name}", f"uuid:GPU {name}"]',
+            r"of \['acme:acme0', 'uuid:GPU acme0'\]: \[\"ids: the id 'uuid:GPU acme0' holds char",
+        ),
+        (
+            '["pci:01:00.0", "pci:02:00.0", f"acme:{name}"]',
+            "one device has one PCI address, found pci:0000:01:00.0, pci:0000:02:00.0",
+        ),
+        ('[f"acme:{name}", 5]', "ids: an id must be text, found int 5"),
+        ("5", r"the core would leave out of 5: \['ids: expected a list of ids, found int 5'"),
+    ],
+)
+def test_an_id_that_cannot_be_used_is_named_to_its_author(
+    plugin: Plugin, tmp_path: Path, ids: str, sentence: str
+) -> None:
+    """In a report the device stays by its other id: the author is told all the same."""
+    contract = plugin((IDS, f'"ids": {ids}'))
+    with pytest.raises(AssertionError, match=sentence):
+        run(contract, "test_every_value_can_be_believed", tmp_path)
+
+
+@pytest.mark.parametrize("ids", ["5", "[5]"])
+def test_ids_that_are_no_texts_are_no_strong_ids(plugin: Plugin, tmp_path: Path, ids: str) -> None:
+    contract = plugin((IDS, f'"ids": {ids}'))
+    sentence = re.escape(f"{ids} lacks a strong id: begin one with pci:, uuid:, dt:, acme:")
+    with pytest.raises(AssertionError, match=sentence):
+        run(contract, "test_every_device_has_a_strong_id", tmp_path)
 
 
 def test_a_mistake_in_what_is_recorded_is_one_of_the_manifest(

@@ -51,7 +51,9 @@ def test_a_new_plugin_passes_its_own_tests(tmp_path: Path, kind: str, name: str)
     root = tmp_path / f"probe-{name}"
     assert all(path.is_file() for path in files)
     assert {path for path in root.rglob("*") if path.is_file()} == set(files)
-    out = python("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", cwd=root)
+    # Below pytest's own folder it would delete what earlier runs left: that takes a minute.
+    base = f"--basetemp={tmp_path / 'pytest'}"
+    out = python("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", base, cwd=root)
     assert " passed" in out
     assert "skipped" not in out
     assert int(out.rpartition(" passed")[0].split()[-1]) > 44

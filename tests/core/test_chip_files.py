@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from reports import report_of
 
+from probe_core import Machine
 from probe_core.config import load_config
 from probe_core.isolation import launch
-from probe_core.pipeline.chips import HOST_BYTES, Chips
+from probe_core.pipeline.settings import HOST_BYTES, Chips
 from probe_core.registry.entrypoints import CHIPS
 from probe_core.resolve import open_chipdb
 from probe_core.resolve.tables import pieces_of, tables_of
@@ -42,6 +44,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.heavy
 def test_a_child_reads_what_the_host_would_have_read(file: Path) -> None:
     here, nothing = open_chipdb([str(file)], packages=False)
     there = opened(chipdb=str(file))
@@ -57,10 +60,26 @@ def test_a_child_reads_what_the_host_would_have_read(file: Path) -> None:
     assert (chip.name, chip.units) == ("Acmé Chip 999", 1000)
 
 
+def test_a_package_of_a_newer_group_is_a_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metadata = tmp_path / "acme_chips-3.0.dist-info"
+    metadata.mkdir()
+    (metadata / "entry_points.txt").write_text(f"[{CHIPS}2]\nacme = acme_chips\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    report = report_of(Machine(str(tmp_path)), only=["cpu"])
+    (finding,) = (f for f in report["findings"] if f["code"] == "chipdb-problem")
+    assert finding["why"].startswith(
+        "acme_chips 3.0: acme: it needs 'probe_core.chipdb.v2', this chipdb reads"
+        " 'probe_core.chipdb.v1'"
+    )
+
+
+@pytest.mark.heavy
 def test_a_vendors_package_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     metadata = tmp_path / "acme_chips-1.0.dist-info"
     metadata.mkdir()
-    (metadata / "entry_points.txt").write_text(f"[{CHIPS}]\nacme = acme_chips\n")
+    (metadata / "entry_points.txt").write_text(f"[{CHIPS}1]\nacme = acme_chips\n")
     (tmp_path / "acme_chips").mkdir()
     for number in range(3):
         text = chips(300, f"acme{number}").replace("1ac0", f"1ac{number}")
@@ -79,7 +98,7 @@ def test_a_dangling_link_in_a_vendors_package_is_no_end(
 ) -> None:
     metadata = tmp_path / "acme_chips-1.0.dist-info"
     metadata.mkdir()
-    (metadata / "entry_points.txt").write_text(f"[{CHIPS}]\nacme = acme_chips\n")
+    (metadata / "entry_points.txt").write_text(f"[{CHIPS}1]\nacme = acme_chips\n")
     (tmp_path / "acme_chips").mkdir()
     (tmp_path / "acme_chips/good.toml").write_text(chips(3), encoding="utf-8")
     (tmp_path / "acme_chips/gone.toml").symlink_to(tmp_path / "nowhere.toml")
@@ -94,7 +113,7 @@ def test_a_dangling_link_in_a_vendors_package_is_no_end(
 def test_what_takes_too_long_is_left_out_and_named(file: Path) -> None:
     begin = time.monotonic()
     slow = opened(chipdb=str(file), timeout=0.05)
-    assert time.monotonic() - begin < 1.05
+    assert time.monotonic() - begin < 10
     database = slow.open()
     assert database is not None
     assert database.match(pci="1ac0:0007").chip is None

@@ -30,6 +30,7 @@ def private_imports(file: Path) -> Iterator[str]:
             yield str(node.module)
 
 
+@pytest.mark.heavy
 def test_no_other_file_imports_a_private_module() -> None:
     files = [file for folder in SOURCES for file in (REPOSITORY / folder).rglob("*.py")]
     found = {
@@ -109,6 +110,7 @@ def without_times(document: dict[str, Any]) -> dict[str, Any]:
     return {**document, "outcomes": outcomes, "timings_ms": {}, "node": node}
 
 
+@pytest.mark.heavy
 def test_a_recorded_machine_gives_the_same_report(surprised: Path) -> None:
     command = ["-m", "probe_core", "--json", "--machine", str(RECORDED)]
     reports = [json.loads(run(core, *command)) for core in (surprised, REPOSITORY)]
@@ -149,6 +151,7 @@ def test_probers_answer_crash_and_are_ended(surprised: Path) -> None:
     assert primary == "pci:0000:01:00.0"
 
 
+@pytest.mark.heavy
 @pytest.mark.skipif(sys.platform != "linux", reason="a lease needs Linux")
 def test_a_leased_command_runs(surprised: Path, tmp_path: Path) -> None:
     report = tmp_path / "report.json"

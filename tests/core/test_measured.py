@@ -14,7 +14,7 @@ import pytest
 
 from probe_core.cli.explain import measured_rows
 from probe_core.commands import save_measured
-from probe_core.measured import state_file
+from probe_core.config import MEASURED, state_file
 from probe_core.measured.compare import above_peak, attach, counts, stale_reason, with_fractions
 from probe_core.measured.store import (
     MAX_FIGURES,
@@ -294,6 +294,7 @@ def test_figure_that_cannot_be_true_is_left_out(entry: object) -> None:
     assert [f["best"] for f in figures_of(parsed(raw), None, device())] == [0.464]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("absent", ["dtype", "driver", "disturbed", "stale"])
 def test_a_key_that_somebody_removed_stops_no_probe(absent: str, tmp_path: Path) -> None:
     environ = {"XDG_STATE_HOME": str(tmp_path)}
@@ -327,7 +328,7 @@ def test_figures_that_cannot_be_true_are_named_on_their_own_node_alone() -> None
     ],
 )
 def test_place_of_the_file(environ: dict[str, str], path: str | None) -> None:
-    assert state_file(environ) == path
+    assert state_file(environ, MEASURED) == path
 
 
 def test_unreadable_file_is_a_finding_and_no_figure() -> None:

@@ -153,6 +153,7 @@ def said(sightings: list[Ids]) -> list[Observation]:
     return [Observation(f"p{n}", n, {"ids": ids, "unknown": {}}) for n, ids in enumerate(sightings)]
 
 
+@pytest.mark.heavy
 @given(SIGHTINGS, st.randoms())
 def test_order_of_arrival_does_not_matter(sightings: list[Ids], random: Any) -> None:
     shuffled = said(sightings)

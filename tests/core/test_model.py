@@ -19,6 +19,7 @@ from trees import Tree
 import probe_core
 from probe_core import Report, model
 from probe_core.model.schema import schema
+from probe_core.pipeline.static import parse_document
 
 TYPES = {
     "node": "Node",
@@ -38,6 +39,7 @@ def document(tree: Tree, probers: Probers) -> dict[str, Any]:
     return report_of(tree.machine(), **probers.arguments)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", recorded.names())
 def test_round_trip_of_every_recorded_machine(name: str) -> None:
     document = report_of_recording(name)
@@ -103,6 +105,7 @@ def test_changing_the_given_document_changes_nothing(document: dict[str, Any]) -
     assert report.to_json() == before
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -119,6 +122,54 @@ def test_document_that_is_no_report(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         Report.from_json(document | change)
+
+
+@pytest.fixture
+def alike(tree: Tree, probers: Probers) -> dict[str, Any]:
+    """Return a report of two GPUs of one kind: their peaks and `ecc` are equal."""
+    probers.reports("a", *(gpu(at, ecc={"enabled": True}, numa_node=at) for at in (1, 2)))
+    document = report_of(tree.machine(), **probers.arguments)
+    first, second = document["devices"][:2]
+    assert first["peaks"] == second["peaks"]
+    assert first["ecc"] == second["ecc"] == {"enabled": True}
+    return document
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "message"),
+    [
+        ("peaks", True, "a peak has a 'tflops' of the wrong type"),
+        ("peaks", "1", "a peak has a 'tflops' of the wrong type"),
+        ("peaks", None, "a peak has no 'tflops' that is a number"),
+        ("ecc", 1, "a device has a 'ecc' of the wrong type"),
+    ],
+)
+def test_what_is_wrong_in_the_second_of_two_like_devices(
+    part: str, value: object, message: str, alike: dict[str, Any]
+) -> None:
+    """Equal parts are looked at once, and to Python 1 equals True."""
+    first, second = (device[part] for device in alike["devices"][:2])
+    if part == "peaks":
+        first[0]["tflops"], second[0]["tflops"] = 1, value
+    else:
+        second["enabled"] = value
+    with pytest.raises(ValueError, match=message):
+        Report.from_json(alike)
+    with pytest.raises(ValueError, match=message):
+        parse_document(json.dumps(alike).encode())
+
+
+def test_equal_parts_of_devices_are_one_and_numbers_keep_their_type(
+    alike: dict[str, Any],
+) -> None:
+    first, second = alike["devices"][:2]
+    first["extra"], second["extra"] = {"count": 1}, {"count": 1.0}
+    report = Report.from_json(alike)
+    assert report.devices[0].peaks is report.devices[1].peaks
+    assert [str(device.extra["count"]) for device in report.devices[:2]] == ["1", "1.0"]
+    assert json.dumps(report.to_json()) == json.dumps(alike)
+    report.to_json()["devices"][0]["peaks"].clear()
+    assert json.dumps(report.to_json()) == json.dumps(alike)
 
 
 def test_document_of_a_newer_core(document: dict[str, Any]) -> None:

@@ -190,6 +190,7 @@ def test_anonymous_reports_hold_no_ids(tree: Tree) -> None:
     assert "0242ac110002" in json.dumps(report_of(tree.machine())["node"])
 
 
+@pytest.mark.heavy
 def test_a_recording_gives_the_same_links_without_identities(tree: Tree, tmp_path: Path) -> None:
     card = nic(tree, "0000:81:00.0", "ib0", type=32, speed=400000)
     port(tree, card, "mlx5_0", "4: ACTIVE", "400 Gb/sec (4X NDR)", "InfiniBand")
@@ -263,6 +264,7 @@ def test_a_driver_that_never_answers_keeps_a_thread_and_no_more(
     assert rows[0]["bandwidth"] == 1.0
 
 
+@pytest.mark.heavy
 def test_a_node_of_thousands_of_interfaces_is_bounded(tree: Tree) -> None:
     for number in range(module.MAX_LINKS + 20):
         nic(tree, f"0000:{number:02x}:00.0", f"eth{number}", speed=1000)

@@ -31,6 +31,7 @@ def test_the_id_is_stable_and_not_the_machine_id(tree: Tree) -> None:
     assert node_of(tree)["id"] != identity
 
 
+@pytest.mark.heavy
 def test_the_same_hash_without_the_fast_module(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
@@ -100,6 +101,7 @@ CONTAINERS: dict[str, tuple[str | None, dict[str, str], dict[str, str]]] = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", CONTAINERS)
 def test_kinds_of_containers(name: str, tree: Tree) -> None:
     kind, environ, files = CONTAINERS[name]

@@ -99,6 +99,7 @@ def test_names_that_everybody_has_stay() -> None:
     assert shown(environ, why="root owns it")["why"] == "root owns it"
 
 
+@pytest.mark.heavy
 def test_a_recorded_machine_stays_what_it_is(tmp_path: Any) -> None:
     data = recorded.read("dgx-h100--8x-nvidia-h100-80gb-hbm3")
     root = recorded.unpack(data, tmp_path / "root")

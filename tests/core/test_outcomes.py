@@ -43,6 +43,7 @@ def test_unavailable_tells_code_and_fix(tree: Tree, probers: Probers) -> None:
     assert finding["severity"] == "warning"
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("body", "status", "reason"),
     [
@@ -78,12 +79,16 @@ def test_failure_names_owner_prober_and_way_out(tree: Tree, probers: Probers) ->
     assert finding["fix"] == ("`probe plugins why-not a` shows more; PROBE_DISABLE=a skips it")
 
 
+@pytest.mark.heavy
 def test_timeout_offers_more_time(tree: Tree, probers: Probers) -> None:
     probers.add("a", "import time; time.sleep(60)")
     report = run(tree, probers, timeout=0.4)
     assert outcome(report)["status"] == "timeout"
     (finding,) = told(report, "prober-failed")
-    assert finding["fix"] == "raise its deadline (PROBE_TIMEOUT=30), or skip it (PROBE_DISABLE=a)"
+    assert finding["fix"] == (
+        "read the kernel's log for its driver; PROBE_TIMEOUT=30 gives a slow one more time,"
+        " PROBE_DISABLE=a skips it"
+    )
 
 
 def test_standard_error_is_kept_of_failures_alone(tree: Tree, probers: Probers) -> None:

@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 from fake_probers import Probers, gpu
-from reports import codes, report_of
+from reports import codes, report_of, report_of_recording
 from trees import Tree
 
 import probe_core
-from probe_core.pipeline.primary import in_order
+from probe_core.config import load_config
+from probe_core.pipeline.assemble import in_order, last_findings, troubles
+from probe_core.registry.prober import Prober
+from probe_core.registry.select import select
 
 NPU = {"ids": ["acme:0"], "kind": "npu", "name": "Acme", "memory": {"kind": "unified"}}
 IGPU = {
@@ -100,6 +103,7 @@ def test_no_accelerator_and_nothing_failed(tree: Tree, probers: Probers) -> None
     assert (report["primary"], report["fallback"]) == ("cpu:0", "no-accelerator")
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("body", "status", "code"),
     [
@@ -173,7 +177,8 @@ def test_devices_without_a_prober_are_told_once_each(tree: Tree, probers: Prober
 
 
 def device(name: str, kind: str = "gpu", parent: str | None = None) -> dict[str, Any]:
-    return {"id": name, "kind": kind, "parent": parent}
+    identity = {"id": name, "ids": [name], "kind": kind, "parent": parent}
+    return identity | {"vendor": None, "name": None, "pci": None}
 
 
 @pytest.mark.parametrize(
@@ -191,6 +196,30 @@ def device(name: str, kind: str = "gpu", parent: str | None = None) -> dict[str,
 def test_order_of_devices(devices: list[dict[str, Any]], order: str) -> None:
     found = [one["id"] for one in in_order(devices)]
     assert " ".join(found) == order
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_order_is_no_probers(turned: bool, tree: Tree, probers: Probers) -> None:
+    """Two models in the order in which a library lists them: it may list the fastest first."""
+    models = [
+        gpu(3, name="A"),
+        gpu(2, name="B"),
+        gpu(1, name="C", kind="npu"),
+        gpu(1, ids=["uuid:GPU-10"]),
+        gpu(1, ids=["uuid:GPU-9"], name="D"),
+        gpu(1, ids=["x:1"], parent="pci:0000:03:00.0"),
+    ]
+    probers.reports("a", *(models[::-1] if turned else models))
+    report = report_of(tree.machine(), **probers.arguments)
+    assert [device["id"] for device in report["devices"]] == [
+        "pci:0000:02:00.0",
+        "pci:0000:03:00.0",
+        "x:1",
+        "uuid:GPU-9",
+        "uuid:GPU-10",
+        "pci:0000:01:00.0",
+        "cpu:0",
+    ]
 
 
 def test_disabling_the_cpu_prober_leaves_the_net(tree: Tree) -> None:
@@ -255,7 +284,8 @@ def test_a_crypto_card_is_no_accelerator(driver: str | None, tree: Tree) -> None
 def test_a_card_that_chipdb_knows_is_an_accelerator(tree: Tree) -> None:
     card(tree, "0000:01:00.0", "ve", **VECTOR_ENGINE)
     report = report_of(tree.machine())
-    assert report["primary"] == "pci:0000:01:00.0"
+    # Its driver is in no table of nodes: nothing shows that a program could open it.
+    assert (report["primary"], report["fallback"]) == ("cpu:0", "no-accelerator")
     (device, _) = report["devices"]
     assert (device["kind"], device["sources"]["kind"]) == ("accelerator", "chipdb")
     assert device["name"] == "NEC Vector Engine 1.0"
@@ -281,3 +311,74 @@ def test_a_processor_that_this_process_may_not_use_is_not_primary(tree: Tree) ->
     report = report_of(tree.machine())
     assert report["primary"] == "cpu:1"
     assert [d.get("allowed", {}).get("threads") for d in report["devices"]] == [0, None]
+
+
+def refused(**facts: Any) -> Prober:
+    prober = Prober("nvidia", "x", "probe-nvidia", "1.0")
+    prober.when = [{"pci_vendor": ["10de"]}]
+    for name, value in facts.items():
+        setattr(prober, name, value)
+    return prober
+
+
+TRUST = "running as root, and /home/a/lib belongs to user 1000"
+
+
+@pytest.mark.parametrize(
+    ("prober", "settings", "severity", "why"),
+    [
+        (refused(distrust=TRUST), {}, "error", TRUST),
+        (refused(api="2.0"), {}, "error", "needs API 2.0, this core has 1.0: upgrade probe-core"),
+        (refused(), {"allow": ["other"]}, "info", "probe-nvidia is not on the allowlist"),
+    ],
+)
+def test_a_prober_that_must_not_run_is_told_where_its_hardware_is(
+    prober: Prober, settings: dict[str, Any], severity: str, why: str, tree: Tree
+) -> None:
+    tree.pci("0000:01:00.0", "10de:2684", driver="nvidia")
+    tree.file("/proc/meminfo", "MemTotal: 1 kB\n")
+    report: Any = report_of(tree.machine())
+    config, _ = load_config(settings, {})
+    decisions = select([prober], config, tree.machine(), ["10de"], None, ())
+    told = [f for f in last_findings(report, decisions) if f["prober"] == "nvidia"]
+    assert [(f["code"], f["severity"], f["why"]) for f in told] == [
+        ("prober-refused", severity, why)
+    ]
+    assert codes({"findings": last_findings(report, decisions)}) == ["prober-refused"]
+    kept = [*decisions] if severity == "error" else []
+    assert troubles(report["devices"], decisions, []) == kept
+    # Without its hardware nobody misses it; of what root must not read nobody knows what it is for.
+    report["devices"] = [d for d in report["devices"] if d["kind"] == "cpu"]
+    kept = [*decisions] if prober.distrust else []
+    assert codes({"findings": last_findings(report, decisions)}) == ["prober-refused"] * len(kept)
+    assert troubles(report["devices"], decisions, []) == kept
+
+
+def test_plugins_that_root_must_not_run_for_one_reason_are_told_once(tree: Tree) -> None:
+    tree.file("/proc/meminfo", "MemTotal: 1 kB\n")
+    report: Any = report_of(tree.machine())
+    probers = [refused(distrust=TRUST), refused(distrust=TRUST), refused(distrust="other")]
+    for number, prober in enumerate(probers):
+        prober.name = f"p{number}"
+    config, _ = load_config({}, {})
+    decisions = select(probers, config, tree.machine(), [], None, ())
+    told = last_findings(report, decisions)
+    assert [(f["what"], f["why"], f["severity"]) for f in told] == [
+        ("2 probers did not run: p0 and p1", TRUST, "error"),
+        ("probe-nvidia 1.0: prober 'p2' did not run", "other", "error"),
+    ]
+    assert "where root alone can write" in told[0]["fix"]
+
+
+def test_a_limit_of_the_processors_is_told_beside_that_of_memory() -> None:
+    report = report_of_recording("batch-job--6-of-32-cpus-and-6-of-8-memory-nodes")
+    found = next(f for f in report["findings"] if f["code"] == "processors-limited")
+    folder = "/sys/fs/cgroup/group1/group2"
+    assert found["what"] == "this process may use 6 of 32 cores and 4.5 CPUs of time"
+    assert found["why"] == (
+        f"set in {folder}/group3/cpuset.cpus.effective and {folder}/cpu.max; the machine has more"
+    )
+    assert (found["severity"], found["evidence"]) == (
+        "info",
+        f"{folder}/group3/cpuset.cpus.effective",
+    )

@@ -91,6 +91,7 @@ def test_what_could_do_harm_is_refused(change: dict[str, Any], message: str) -> 
     assert message in str(caught.value)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -117,6 +118,7 @@ def test_files_together_are_bounded() -> None:
         Recording({f"/{n}": bytes(1 << 20) for n in range(17)})
 
 
+@pytest.mark.heavy
 def test_folders_are_bounded() -> None:
     deep = "/a" * 60
     files = {f"/{n}{deep}/f": b"" for n in range(800)}
@@ -202,6 +204,7 @@ def test_file_that_is_no_recording(content: bytes, message: str, tmp_path: Path)
     assert str(caught.value).startswith(f"'{path}' is no recorded machine: {message}")
 
 
+@pytest.mark.heavy
 def test_bombs_end_when_they_have_given_enough(tmp_path: Path) -> None:
     path = tmp_path / "bomb"
     path.write_bytes(gzip.compress(b"{" + b" " * (9 << 20), 1))

@@ -18,15 +18,17 @@ from trees import Tree
 
 from probe_core import Machine
 from probe_core.config import load_config
+from probe_core.isolation.run import Run
 from probe_core.machine.surroundings import container
-from probe_core.pipeline.answers import answers_of
+from probe_core.pipeline.answers import answer_of, answers_of
 from probe_core.pipeline.probers import Builtins, find, run_selected, select_probers
-from probe_core.recording import BadRecording, Recording, open_machine, read
+from probe_core.recording import BadRecording, Recording, open_machine, read, unpack
 from probe_core.recording.anonymise import Anonymiser, disguised
 from probe_core.recording.declared import Declared, check_records
 from probe_core.recording.document import parse, write
 from probe_core.recording.gather import gather
 from probe_core.recording.process import node_access, process_status
+from probe_core.registry.prober import HOST, Prober
 
 END: dict[str, Any] = {
     "kind": "end",
@@ -167,6 +169,12 @@ def test_each_form_of_a_recording_has_them(make: Any, tmp_path: Path) -> None:
     (outcome,) = [o for o in report["outcomes"] if o["prober"] == "acme"]
     assert (outcome["status"], outcome["replayed"], outcome["elapsed_ms"]) == ("ok", True, 31.5)
     assert outcome["distribution"] == "probe-acme 1.0"
+
+
+def test_a_recording_that_is_unpacked_has_them(tmp_path: Path) -> None:
+    root = unpack(read(str(as_document(tmp_path))), str(tmp_path / "unpacked"))
+    with open_machine(root) as machine:
+        assert (machine.answers, machine.access) == ({"acme": ANSWER}, {"/dev/acme0": "EPERM"})
 
 
 def test_a_document_is_written_as_it_was_read(tmp_path: Path) -> None:
@@ -377,3 +385,9 @@ def test_answers_of_a_manifest_are_true_or_false(value: Any) -> None:
     assert mistakes == ["records.answers: expected true or false"]
     assert not declared.answers
     assert check_records({"answers": True})[0].answers
+
+
+def test_the_time_of_a_run_is_recorded_in_milliseconds() -> None:
+    run = Run(Prober("acme", "acme_prober", HOST), "", "", 2.0, deadline=9.0)
+    run.ended = run.started + 1.5
+    assert answer_of(run)["elapsed_ms"] == 1500.0

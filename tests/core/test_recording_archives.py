@@ -92,6 +92,7 @@ def test_machine_json_at_the_top_tells_the_rest(tmp_path: Path) -> None:
     assert found.origin == "recorded: x"
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("members", "message"),
     [
@@ -176,6 +177,7 @@ def test_archives_that_no_tool_writes(content: bytes, message: str, tmp_path: Pa
     assert message in str(caught.value)
 
 
+@pytest.mark.heavy
 def test_bombs_end_when_they_have_given_enough(tmp_path: Path) -> None:
     with pytest.raises(BadRecording, match="it has more than 80000 members"):
         read_bytes(tmp_path, gzip.compress(block(b"x") * 80_001, 1))

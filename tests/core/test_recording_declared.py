@@ -334,6 +334,7 @@ def seconds_of_masks(text: bytes) -> float:
     return min(times)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("unit", [b"a", b"7", b"id "])
 def test_the_time_of_a_mask_is_linear(unit: bytes) -> None:
     # Eight times the text in eight times the time; the square would be sixty-four times.

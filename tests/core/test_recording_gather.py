@@ -58,13 +58,14 @@ def again(machine: Machine, folder: Path) -> Machine:
     return Machine(unpack(made, str(folder)), made.environ, made.os, made.arch)
 
 
-@pytest.mark.parametrize("name", mostly_heavy(NAMES, 5))
+@pytest.mark.parametrize("name", mostly_heavy(NAMES, 12))
 def test_recording_of_a_recorded_machine_gives_the_same_report(name: str, tmp_path: Path) -> None:
     with open_machine(str(recorded.path(name))) as machine:
         first, second = report_of(machine), report_of(again(machine, tmp_path / "again"))
     assert settled(first) == settled(second)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("name", "who"), WITH_PLUGIN)
 def test_the_same_with_its_plugin(name: str, who: str, tmp_path: Path) -> None:
     with open_machine(str(recorded.path(name))) as machine:

@@ -71,7 +71,7 @@ def test_whatever_happens_the_folder_is_gone(
     assert os.listdir(temporary) == []
 
 
-@pytest.mark.parametrize("name", mostly_heavy(recorded.names(), 5))
+@pytest.mark.parametrize("name", mostly_heavy(recorded.names(), 12))
 def test_recorded_machine_gives_the_report_of_its_folder(name: str, tmp_path: Path) -> None:
     root = str(recorded.unpack(recorded.read(name), tmp_path / "root"))
     with open_machine(root) as folder, open_machine(str(recorded.path(name))) as file:

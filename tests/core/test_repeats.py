@@ -53,6 +53,7 @@ def written(value: object) -> str:
     return json.dumps(value)
 
 
+@pytest.mark.heavy
 @settings(max_examples=200, deadline=None)
 @given(st.lists(FIELDS, min_size=2, max_size=4))
 def test_a_device_is_checked_as_if_it_were_the_first(devices: list[dict[str, Any]]) -> None:
@@ -122,6 +123,7 @@ def in_two_passes(value: object) -> object:
     }
 
 
+@pytest.mark.heavy
 @settings(max_examples=300, deadline=None)
 @given(LINKS | VALUES)
 @example({"kind": "pcie", "peer": "0000:01:00.0"})
@@ -165,6 +167,7 @@ def result_of(read: Callable[[str], str], text: str) -> str:
         return f"refused: {error}"
 
 
+@pytest.mark.heavy
 @settings(max_examples=300, deadline=None)
 @given(ADDRESSES)
 @example("pci:0000:01:1f.7")

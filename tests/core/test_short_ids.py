@@ -66,6 +66,7 @@ ADDRESS = st.builds("pci:{:04x}:{:02x}:00.0".format, st.integers(0, 15), st.inte
 IDS = st.one_of(ADDRESS, HEX.map("uuid:GPU-{}-4000".format), st.sampled_from(["cpu:0", "cpu:1"]))
 
 
+@pytest.mark.heavy
 @given(st.lists(IDS, unique=True, max_size=8))
 def test_whatever_is_shown_names_the_device(ids: list[str]) -> None:
     shown = short_ids(ids)

@@ -13,7 +13,7 @@ from reports import BUILT_IN, codes, report_of, validated
 
 import probe_core
 from probe_core.model import Report
-from probe_core.pipeline.static import load_static, read_document
+from probe_core.pipeline.static import load_static, parse_document, read_document
 
 
 @pytest.fixture
@@ -132,6 +132,7 @@ def test_what_a_report_leaves_out_is_filled_in(file: Path) -> None:
     assert Report.from_json(document).primary_device.kind == "cpu"
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("change", "why"), BAD)
 def test_broken_report_is_refused_with_the_reason(
     change: Any, why: str, document: dict[str, Any], file: Path
@@ -182,6 +183,36 @@ def test_text_of_a_foreign_report_is_safe(document: dict[str, Any], file: Path) 
     document["devices"][0]["name"] = "GPU\x1b[2J\u202e"
     file.write_text(json.dumps(document))
     assert read_document(str(file))["devices"][0]["name"] == "GPU\ufffd[2J\ufffd"
+
+
+def test_each_of_two_like_devices_is_made_safe_and_whole(tmp_path: Path) -> None:
+    """Equal parts are looked at once where nothing is to do in them, and never shared."""
+    peak = {"dtype": "fp16", "path": "vector", "tflops": 1.0, "source": None, "mhz": None}
+    part = {"peaks": [peak], "extra": {"a\x1b": "b\x1b", "c": "d"}, "sources": {"name": None}}
+    devices = [{"id": f"cpu:{at}", "kind": "cpu", **part} for at in range(3)]
+    devices[2]["extra"] = {"a\ufffd": "b\ufffd", "c": "e\u202e"}
+    text = json.dumps({"schema": 1, "devices": devices, "later": {"f\x07": ["g\x07"]}})
+    document: Any = parse_document(text.encode())
+    first, second, third = document["devices"]
+    assert first["extra"] == second["extra"] == {"a\ufffd": "b\ufffd", "c": "d"}
+    assert third["extra"] == {"a\ufffd": "b\ufffd", "c": "e\ufffd"}
+    assert document["later"] == {"f\ufffd": ["g\ufffd"]}
+    assert [device["sources"] for device in (first, second, third)] == [{}, {}, {}]
+    for device in (second, third):
+        assert device["peaks"] == first["peaks"]
+        assert device["peaks"] is not first["peaks"]
+        assert device["peaks"][0] is not first["peaks"][0]
+    alone: Any = parse_document(json.dumps({"schema": 1, "devices": devices[:1]}).encode())
+    assert alone["devices"][0] == first
+    assert "confidence" in first["peaks"][0]
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_a_number_that_others_do_not_hold_is_found_in_each_device(at: int) -> None:
+    devices: Any = [{"id": f"cpu:{n}", "kind": "cpu", "extra": {"n": 1}} for n in range(3)]
+    devices[at]["extra"]["n"] = 1 << 63
+    with pytest.raises(ValueError, match="it has a number beyond 64 bits"):
+        parse_document(json.dumps({"schema": 1, "devices": devices}).encode())
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root asks who could have written a file")

@@ -49,6 +49,7 @@ def step(report: dict[str, Any], device: str, name: str) -> dict[str, Any] | Non
     return next((s for s in found["readiness"]["steps"] if s["step"] == name), None)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("code", TROUBLE)
 def test_the_other_device_is_complete(code: str, tree: Tree, probers: Probers) -> None:
     two_gpus(tree)
@@ -62,6 +63,7 @@ def test_the_other_device_is_complete(code: str, tree: Tree, probers: Probers) -
     assert about(report, "prober-failed") == []
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("code", "verb"), [("driver-hangs", "hung"), ("driver-crashes", "died")])
 def test_the_finding_names_device_call_and_the_kernels_lines(
     code: str, verb: str, tree: Tree, probers: Probers
@@ -87,6 +89,7 @@ def test_the_finding_names_device_call_and_the_kernels_lines(
     assert (fact["status"], fact["code"]) == ("broken", code)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("ids", "driver", "line"),
     [
@@ -103,6 +106,7 @@ def test_each_vendor_has_its_lines(
     assert line in finding["fix"]
 
 
+@pytest.mark.heavy
 def test_a_passive_sighting_of_it_has_the_fact(tree: Tree, probers: Probers) -> None:
     two_gpus(tree)
     passive = "yield {'ids': [name], 'kind': 'gpu', 'name': 'NVIDIA GeForce RTX 4090'}; continue"
@@ -115,6 +119,7 @@ def test_a_passive_sighting_of_it_has_the_fact(tree: Tree, probers: Probers) -> 
     assert report["primary"] == "pci:0000:02:00.0"
 
 
+@pytest.mark.heavy
 def test_a_prober_that_knows_better_is_believed(tree: Tree, probers: Probers) -> None:
     two_gpus(tree)
     fact = {"step": "responding", "status": "broken", "evidence": "Xid 79", "code": "gpu-lost"}
@@ -125,6 +130,7 @@ def test_a_prober_that_knows_better_is_believed(tree: Tree, probers: Probers) ->
     assert (found["code"], found["evidence"]) == ("gpu-lost", "Xid 79")
 
 
+@pytest.mark.heavy
 def test_a_node_whose_only_gpu_is_dead_is_degraded(tree: Tree, probers: Probers) -> None:
     tree.pci("0000:01:00.0", "10de:2684", driver="nvidia")
     report = run(tree, probers, prober(TROUBLE["driver-hangs"], devices=(1,)), timeout=1.0)
@@ -143,6 +149,7 @@ def test_a_device_that_nobody_saw_is_not_made_up(tree: Tree, probers: Probers) -
     assert finding["device"] == AVOIDED
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("action", "code"), [("time.sleep(60)", "shutdown-hangs"), ("1 / 0", "shutdown-fails")]
 )

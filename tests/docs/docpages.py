@@ -55,9 +55,10 @@ def name(page: Path) -> str:
     return page.relative_to(DOCS if page.is_relative_to(DOCS) else ROOT).as_posix()
 
 
-def blocks(page: Path) -> list[Block]:
+@cache
+def blocks(page: Path) -> tuple[Block, ...]:
     """Return a page's fenced blocks, in order."""
-    return list(_blocks(text(page).splitlines()))
+    return tuple(_blocks(text(page).splitlines()))
 
 
 def _blocks(lines: list[str]) -> Iterator[Block]:

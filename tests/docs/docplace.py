@@ -42,6 +42,7 @@ class Place:
     def __init__(self, folder: Path) -> None:
         self.work = folder / "work"
         self.work.mkdir()
+        self._pytest = folder / "pytest"
         self._venv = folder / "venv"
         venv.create(self._venv, with_pip=False, symlinks=True)
         self._python = self._venv / "bin" / "python"
@@ -76,7 +77,8 @@ class Place:
             "PIP_DISABLE_PIP_VERSION_CHECK": "1",
             "PIP_ROOT_USER_ACTION": "ignore",
             "REPOSITORY": str(ROOT),
-            "PYTEST_ADDOPTS": "-p no:cacheprovider",
+            # Below pytest's own folder it would delete what earlier runs left: that takes a minute.
+            "PYTEST_ADDOPTS": f"-p no:cacheprovider --basetemp={self._pytest}",
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         }
 

@@ -21,10 +21,10 @@ import probe_core
 from probe_core import api, config, hookspecs, machine, model, sysfs
 from probe_core.cli import COMMANDS
 from probe_core.isolation import run, wire
-from probe_core.model import device, field, kinds
-from probe_core.model.findings import CODES, SEVERITIES
+from probe_core.model import device, field, ids
+from probe_core.model.parts import CODES, SEVERITIES
 from probe_core.recording import declared, paths
-from probe_core.registry import discover, prober
+from probe_core.registry import prober, select
 
 REFERENCE = docpages.DOCS / "reference"
 
@@ -37,6 +37,7 @@ def missing(words: object, text: str) -> list[str]:
     return sorted(word for word in set(words) if f"`{word}`" not in text)  # type: ignore[call-overload]
 
 
+@pytest.mark.heavy
 def test_what_is_generated_is_up_to_date() -> None:
     stale = [str(path.relative_to(docpages.DOCS.parent)) for path, _ in generate.outdated()]
     assert stale == [], "run `python docs/generate.py`"
@@ -47,6 +48,7 @@ def test_every_generated_part_is_on_a_page() -> None:
     assert {name for text in texts for name in regions.names(text)} == set(regions.REGIONS)
 
 
+@pytest.mark.heavy
 def test_every_generated_part_is_printed_alone() -> None:
     script = docpages.DOCS / "regions.py"
     command = [sys.executable, str(script), *regions.REGIONS]
@@ -81,6 +83,7 @@ def test_every_number_of_the_report_has_a_unit() -> None:
     assert lacking == []
 
 
+@pytest.mark.heavy
 def test_every_field_of_the_report_says_what_it_means() -> None:
     silent = [
         line
@@ -95,6 +98,7 @@ def test_every_hook_is_documented() -> None:
     assert [heading for heading in headings if heading not in page("hooks")] == []
 
 
+@pytest.mark.heavy
 def test_every_setting_and_variable_is_documented() -> None:
     known = {*config.SETTINGS, *(spec.variable for spec in config.SETTINGS.values())}
     assert missing(known | sourcewords.variables(), page("settings")) == []
@@ -117,6 +121,7 @@ def test_every_failure_has_advice() -> None:
     assert missing(run.FAILURES, advice) == []
 
 
+@pytest.mark.heavy
 def test_every_code_of_unavailable_is_documented() -> None:
     codes = sourcewords.unavailable_codes()
     assert {"client-missing", "version-mismatch"} <= codes
@@ -136,6 +141,7 @@ def test_every_core_finding_has_a_section_that_starts_with_its_meaning() -> None
     assert wrong == []
 
 
+@pytest.mark.heavy
 def test_every_other_finding_of_the_core_is_documented() -> None:
     codes = sourcewords.finding_codes("probe_core/**/*.py")
     codes -= sourcewords.finding_codes("probe_core/testing/*.py")  # the kit's own, seen by no user
@@ -146,6 +152,7 @@ def test_every_other_finding_of_the_core_is_documented() -> None:
 PLUGINS = sorted(path.name for path in (docpages.ROOT / "plugins").iterdir() if path.is_dir())
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("plugin", PLUGINS)
 def test_every_finding_of_our_own_probers_is_documented_with_its_prober(plugin: str) -> None:
     rows = dict(re.findall(r"^\| `([a-z-]+)` \| ([a-z, ]+) \|", page("findings"), re.M))
@@ -154,6 +161,7 @@ def test_every_finding_of_our_own_probers_is_documented_with_its_prober(plugin: 
     assert told == codes
 
 
+@pytest.mark.heavy
 def test_no_finding_is_documented_that_nobody_makes() -> None:
     made = sourcewords.finding_codes("probe_core/**/*.py", "plugins/*/src/**/*.py") | set(CODES)
     from probe_core.visibility import CODES as seen
@@ -171,7 +179,7 @@ def test_every_field_of_a_sighting_is_documented() -> None:
 
 
 def test_every_device_kind_is_documented() -> None:
-    assert missing(kinds.KINDS, page("sighting")) == []
+    assert missing(ids.KINDS, page("sighting")) == []
 
 
 def test_the_bounds_on_the_pages_are_those_of_the_code() -> None:
@@ -196,7 +204,7 @@ def test_every_key_of_a_manifest_is_documented() -> None:
 
 def test_every_reserved_name_is_told_to_authors() -> None:
     text = (docpages.DOCS / "how-to/package-a-prober.md").read_text("utf-8")
-    assert missing(discover.RESERVED, text) == []
+    assert missing(select.RESERVED, text) == []
 
 
 def test_every_public_name_is_documented() -> None:
@@ -213,6 +221,7 @@ def test_every_method_of_a_machine_is_documented() -> None:
     assert [n for n in slots if f"`machine.{n}`" not in page("machine")] == []
 
 
+@pytest.mark.heavy
 def test_everything_in_the_authors_toolkit_is_documented() -> None:
     text, silent = page("sysfs"), []
     for name in sysfs.__all__:

@@ -92,6 +92,7 @@ def test_the_pictures_texts_are_legible(scheme: int) -> None:
     assert {name: ratio for name, ratio in ratios.items() if ratio < AA} == {}
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", picture.PICTURES)
 def test_a_picture_stands_alone_and_says_what_it_shows(name: str) -> None:
     text = (picture.ROOT / "docs/images" / f"{name}.svg").read_text("utf-8")

@@ -19,7 +19,7 @@ from docplace import Place
 from weights import mostly_heavy
 
 import probe_core
-from probe_core.model.kinds import ACCELERATORS
+from probe_core.model.ids import ACCELERATORS
 
 RUNNABLE = {"sh", "bash", "python"}
 # Page: what runs its blocks, or why nothing does.
@@ -47,7 +47,8 @@ def needs_pip(page: Path) -> bool:
     return any("pip " in b.text for b in docpages.blocks(page) if b.directive == "run")
 
 
-@pytest.mark.parametrize("page", mostly_heavy(WITH_STEPS, 5), ids=docpages.name)
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("page", mostly_heavy(WITH_STEPS, 8), ids=docpages.name)
 def test_every_step_does_what_the_page_says(page: Path, tmp_path: Path) -> None:
     tools = ("pip", "hatchling") if needs_pip(page) else ()
     missing = [tool for tool in tools if not importlib.util.find_spec(tool)]

@@ -13,11 +13,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import doctor_absences
 import pytest
 import readiness_nodes as nodes
 import test_readiness_causes as readiness
 from fake_probers import Probers
-from readiness_nodes import FOLDER, LIBRARIES, PCI, Node, amd, intel, nvidia
+from readiness_nodes import FOLDER, LIBRARIES, PCI, RELEASE, Node, amd, intel, nvidia
 from reports import report_of
 
 from probe_core.doctor.check import Request
@@ -129,6 +130,19 @@ def kernel_log(*lines: str, make: Make = nvidia) -> Make:
         return node
 
     return maker
+
+
+def unloaded(root: Path) -> Node:
+    """Return a machine whose driver is installed, and not loaded."""
+    node = nvidia(root, driver=None)
+    node.modules("ext4")
+    module, folder = "updates/dkms/nvidia.ko.zst", f"/lib/modules/{RELEASE}"
+    node.file(f"{folder}/{module}")
+    node.file(f"{folder}/modules.dep", f"{module}:\n")
+    return node
+
+
+MAGIC = "version magic '6.8.0-50-generic SMP' should be '6.8.0-60-generic SMP'"
 
 
 def earlier_boot(root: Path) -> Node:
@@ -367,6 +381,37 @@ def events(*entries: tuple[str, int]) -> Make:
 WINDOWS_GPU = {"name": "NVIDIA GeForce RTX 4090", "pci": {"id": "10de:2684"}}
 
 
+def three_cards(width: int) -> Make:
+    """Return a machine with three RTX 4090, the last with so many lanes in its slot."""
+
+    def make(root: Path) -> Node:
+        node = nvidia(root, link=(16, 16.0), max_link=(16, 16.0))
+        for number, lanes in ((1, 16), (2, width)):
+            address, link = f"0000:{number + 1:02x}:00.0", (lanes, 16.0)
+            drm = (number, 128 + number)
+            node.tree.pci(address, "10de:2684", driver="nvidia", drm=drm, link=link, max_link=link)
+            node.nodes(f"/dev/nvidia{number}")
+            text = f"Device Minor: {number}\n"
+            node.file(f"/proc/driver/nvidia/gpus/{address}/information", text)
+        return node
+
+    return make
+
+
+def with_links(active: int) -> dict[str, Any]:
+    return {"extra": {"nvlink": {"links": 18, "active": active}}}
+
+
+def used(free: float) -> dict[str, Any]:
+    """Return the fields of a GPU with so many GiB free of 24, and one process."""
+    memory = {"kind": "dedicated", "total": 24 << 30, "free": int(free * (1 << 30))}
+    return {"memory": memory, "processes": 1}
+
+
+def exclusive(processes: int) -> dict[str, Any]:
+    return {"compute_mode": "exclusive-process", "processes": processes}
+
+
 # --- the pairs
 
 
@@ -413,6 +458,8 @@ _LOOK_ALIKES: dict[str, Make] = {
     "hsa-override-bad": readiness.good_override,
     "hsa-override-foreign": readiness.good_override,
     "rocm-missing": readiness.rocm_of_a_wheel,
+    "level-zero-npu-missing": readiness.npu_of_intel,
+    "xrt-missing": readiness.npu_of_amd,
 }
 _AMD = frozenset(
     "amdgpu-refused firmware-missing radeon-bound kfd-missing group-not-active".split()
@@ -429,8 +476,22 @@ CASES: dict[str, tuple[Case, Case]] = {
     code: (_of_readiness(code), _look_alike(code))
     for code in dict.fromkeys(code for code, _ in readiness.BROKEN.values())
 }
+CASES |= {code: (Case(bad), Case(good)) for code, (bad, good) in doctor_absences.PAIRS.items()}
+ADAPTER = f"NVRM: GPU {PCI}: RmInitAdapter failed! (0x24:0x65:1423)"
+LOADING = "NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64"
 XID = f"[  812.1] NVRM: Xid (PCI:{PCI[:-2]}): {{}}, pid=4242, name=python"
 CASES |= {
+    "module-refused": (
+        Case(kernel_log(f"nvidia: {MAGIC}", make=unloaded)),
+        Case(kernel_log(f"vboxdrv: {MAGIC}")),
+    ),
+    "unlike-siblings": (Case(three_cards(8)), Case(three_cards(16))),
+    "memory-taken": (Case(nvidia, fields=used(0.4)), Case(nvidia, fields=used(12.0))),
+    "exclusive-taken": (Case(nvidia, fields=exclusive(1)), Case(nvidia, fields=exclusive(0))),
+    "nvlink-inactive": (
+        Case(nvidia, fields=with_links(16)),
+        Case(nvidia, fields=with_links(18)),
+    ),
     "link-slow": (Case(busy_link(2.5, 97)), Case(busy_link(2.5, 3))),
     "mac-guest": (Case(mac(1)), Case(mac(0))),
     "basic-display": (
@@ -478,6 +539,11 @@ CASES |= {
         Case(suspended_before, patch=cuda_answer(None)),
     ),
     "xid-seen": (Case(kernel_log(XID.format(79))), Case(kernel_log(XID.format(31)))),
+    "gpu-init-failed": (
+        Case(kernel_log(f"[ 9.1] {ADAPTER}")),
+        # What the driver said before it was loaded anew is of an earlier attempt.
+        Case(kernel_log(f"[ 9.1] {ADAPTER}", f"[ 60.1] {LOADING}  580.95.05")),
+    ),
     "amdgpu-reset-seen": (
         Case(kernel_log(f"[ 9.1] amdgpu {PCI}: amdgpu: GPU reset begin!", make=amd)),
         Case(kernel_log(f"[ 9.1] amdgpu {PCI}: amdgpu: SMU is initialized", make=amd)),

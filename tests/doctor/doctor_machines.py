@@ -124,6 +124,16 @@ def silverblue_without_driver(root: Path) -> Node:
     return node
 
 
+@broken(
+    "driver-not-installed",
+    "`sudo transactional-update pkg install nvidia-open-driver-G06-signed-kmp-meta` (NVIDIA's"
+    " repository), then reboot",
+    'ID="opensuse-microos"\nID_LIKE="suse opensuse opensuse-tumbleweed microos"\n',
+)
+def microos_without_driver(root: Path) -> Node:
+    return causes.no_module_on_disk(root)
+
+
 @broken("nomodeset", "rpm-ostree kargs --delete=nomodeset", FEDORA)
 def silverblue_with_nomodeset(root: Path) -> Node:
     node = causes.nomodeset(root)
@@ -348,6 +358,31 @@ def docker_with_the_nodes_alone(root: Path) -> Node:
     return node
 
 
+@broken("library-missing", "`distrobox create --nvidia`", FEDORA)
+def distrobox_without_the_hosts_libraries(root: Path) -> Node:
+    node = causes.container_without_libraries(root)
+    node.container("/run/.containerenv")
+    node.environ["DISTROBOX_ENTER_PATH"] = "/usr/bin/distrobox-enter"
+    return node
+
+
+@broken("library-missing", "take an image with glibc", "ID=alpine\n")
+def docker_with_an_image_of_musl(root: Path) -> Node:
+    return docker_with_the_nodes_alone(root)
+
+
+@broken("library-missing", "NVIDIA_DRIVER_CAPABILITIES=compute,utility")
+def docker_with_the_libraries_of_graphics_alone(root: Path) -> Node:
+    node = docker_with_the_nodes_alone(root)
+    node.environ["NVIDIA_DRIVER_CAPABILITIES"] = "graphics"
+    return node
+
+
+@broken("libcuda-missing", "remove the link /usr/lib/x86_64-linux-gnu/libcuda.so.1")
+def docker_with_the_stub_under_the_soname(root: Path) -> Node:
+    return causes.stub_under_the_soname(root)
+
+
 @broken("driver-older-than-cuda", "take an image of an older CUDA")
 def docker_with_an_image_of_a_newer_cuda(root: Path) -> Node:
     node = causes.image_of_a_newer_cuda(root)
@@ -375,7 +410,8 @@ def service_of_root_with_private_devices(root: Path) -> Node:
 # --- AMD
 
 
-@broken("gfx-not-supported", "HSA_OVERRIDE_GFX_VERSION=11.0.0")
+# Kernels for gfx1100 may ask for more registers than gfx1103 has (ROCm/legacy-rocm-build#4557).
+@broken("gfx-not-supported", "install the last ROCm version, or a build, with code for this GPU")
 def phoenix_with_code_for_navi_31(root: Path) -> Node:
     node = amd(root, ids="1002:15bf")
     node.file("/opt/rocm/lib/rocblas/library/TensileLibrary_lazy_gfx1100.dat")

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import readiness_nodes as nodes
-from doctor_machines import ARCH, BROKEN, DEBIAN, FEDORA, ROCKY, broken, on, sound
+from doctor_machines import ARCH, BROKEN, DEBIAN, FEDORA, RHEL10, ROCKY, broken, on, sound
 from readiness_nodes import LIBRARIES, NVIDIA_NODES, PCI, RELEASE, VERSION, Node, amd, nvidia
 
 MODULES = f"/lib/modules/{RELEASE}"
@@ -37,7 +37,11 @@ WITHOUT_DRIVER = {
     "k80_on_debian": ("nvidia-tesla-470-driver", DEBIAN, "102d"),
     "rtx_5090_on_debian": ("apt install nvidia-open", DEBIAN, "2b85"),
     "pascal_on_arch": ("install nvidia-580xx-dkms (AUR)", ARCH, "1b80"),
-    "p40_on_suse": ("nvidia-driver-G06-kmp-default", SUSE, "1b38"),
+    "p40_on_suse": ("nvidia-driver-G06-kmp-meta", SUSE, "1b38"),
+    "k80_on_suse": ("x11-video-nvidiaG05 nvidia-computeG05", SUSE, "102d"),
+    "fermi_on_fedora": ("akmod-nvidia-390xx", FEDORA, "1080"),
+    "fermi_on_debian": ("install NVIDIA's driver of branch 390", DEBIAN, "1080"),
+    "k80_on_rhel_10": ("install NVIDIA's driver of branch 470", RHEL10, "102d"),
 }
 for _name, (_fix, _release, _device) in WITHOUT_DRIVER.items():
     _make = partial(bare, device=_device)
@@ -47,6 +51,32 @@ for _name, (_fix, _release, _device) in WITHOUT_DRIVER.items():
 @broken("nouveau-bound", "nvidia-driver:580-dkms", ROCKY)
 def v100_with_nouveau_on_rocky(root: Path) -> Node:
     return bare(root, "1db6", driver="nouveau")
+
+
+ORACLE = 'ID="ol"\nVERSION_ID="{}"\nID_LIKE="fedora"\n'
+
+
+def without_module(root: Path, release: str) -> Node:
+    """Return a machine whose DKMS built NVIDIA's module for another kernel than this one."""
+    node = bare(root, "2684")
+    node.tree.release(release)
+    node.file(f"/lib/modules/{release}/modules.dep", "kernel/fs/ext4/ext4.ko:\n")
+    node.file("/var/lib/dkms/nvidia/580.95.05/source/dkms.conf")
+    return node
+
+
+# Oracle Linux starts Oracle's kernel (UEK), or the one of RHEL: each has headers of its own.
+_KERNELS = {
+    "oracles_kernel": ("kernel-uek-devel", "9.6", "6.12.0-100.28.2.el9uek.x86_64"),
+    "oracles_kernel_of_10": ("kernel-uek-devel", "10.0", "6.12.0-104.43.4.el10uek.x86_64"),
+    "rhels_kernel_on_oracle": ("kernel-devel", "9.6", "5.14.0-570.12.1.el9_6.x86_64"),
+}
+for _name, (_fix, _version, _device) in _KERNELS.items():
+    BROKEN[_name] = (
+        "module-missing-for-kernel",
+        f"`sudo dnf install {_fix}-{_device} && sudo dkms autoinstall`, then reboot",
+        on(ORACLE.format(_version), partial(without_module, release=_device)),
+    )
 
 
 @broken("module-missing-for-kernel", f"linux-modules-nvidia-580-{RELEASE}`")
@@ -136,7 +166,8 @@ def host_of_the_gpu_operator(root: Path) -> Node:
     return node
 
 
-@broken("uvm-missing", "sudo nvidia-modprobe -u -c 0")
+# The host has the module loaded: what lacks is the container's.
+@broken("uvm-missing", "start the container anew with `docker run --gpus all`, or CDI")
 def container_with_a_part_of_the_nodes_beside_a_radeon(root: Path) -> Node:
     node = beside(root, "0000:03:00.0", "1002:744c", "amdgpu")
     node.file("/opt/rocm/lib/libhsa-runtime64.so.1", b"\x7fELF\x02")

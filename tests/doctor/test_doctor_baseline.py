@@ -11,7 +11,7 @@ from doctor_cases import complete
 from readiness_nodes import DEVICE, VERSION_TEXT, Node, nvidia
 from reports import report_of
 
-from probe_core.doctor.baseline import compare, facts, save, state_file
+from probe_core.doctor.baseline import baseline_file, compare, facts, save
 from probe_core.doctor.check import Request
 from probe_core.doctor.document import DoctorDoc
 from probe_core.doctor.examine import examine
@@ -41,7 +41,7 @@ def test_it_says_what_differs_for_a_device_that_was_ready(node: Node) -> None:
     request, document = looked(node)
     compare(request, document)
     baseline = document["baseline"]
-    assert baseline["lost"] == [DEVICE]
+    assert (baseline["lost"], document["healthy"]) == ([DEVICE], False)
     changed = {c["fact"]: (c["before"], c["now"]) for c in baseline["changed"]}
     assert changed == {
         "kernel": ("6.8.0-60-generic", "6.8.0-61-generic"),
@@ -58,17 +58,48 @@ def test_a_device_that_still_works_needs_no_comparison(node: Node) -> None:
     assert (document["baseline"]["lost"], document["baseline"]["changed"]) == ([], [])
 
 
+def test_a_variable_takes_nothing_away(node: Node) -> None:
+    save(*looked(node))
+    node.environ["CUDA_VISIBLE_DEVICES"] = ""
+    request, document = looked(node)
+    compare(request, document)
+    assert (document["baseline"]["lost"], document["healthy"]) == ([], True)
+
+
+def test_a_card_that_no_bus_shows_any_more_is_an_error(node: Node, tmp_path: Path) -> None:
+    save(*looked(node))
+    empty = Node(tmp_path / "empty")
+    empty.environ["XDG_STATE_HOME"] = node.environ["XDG_STATE_HOME"]
+    request, document = looked(empty)
+    assert document["healthy"] is True
+    compare(request, document)
+    saved = document["baseline"]["saved"]
+    found = document["findings"][0]
+    assert (found["code"], found["severity"], found["device"]) == ("off-the-bus", "error", DEVICE)
+    assert found["what"] == f"{DEVICE} is lost: no bus and no plugin shows it now"
+    assert found["why"] == f"it was ready on {saved[:10]}"
+    action = found["action"]
+    assert (action["where"], action["command"], action["reboots"]) == ("host", None, True)
+    assert (document["baseline"]["lost"], document["healthy"]) == ([DEVICE], False)
+    # Asked about another device, it says nothing of this one.
+    other = Request(request.machine, request.report, device="pci:0000:99:00.0")
+    document = examine(other)
+    compare(other, document)
+    assert document["baseline"]["lost"] == []
+
+
 def test_without_a_baseline_nothing_is_compared(node: Node) -> None:
     request, document = looked(node)
     compare(request, document)
     assert "baseline" not in document
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", '{"schema": 9}', '{"schema": 1, "ready": 5, "facts": [1]}', "\0" * 99]
 )
 def test_a_damaged_baseline_hurts_nothing(text: str, node: Node) -> None:
-    path = Path(state_file(node.environ))
+    path = Path(baseline_file(node.environ))
     path.parent.mkdir(parents=True)
     path.write_text(text)
     request, document = looked(node)

@@ -46,7 +46,7 @@ OF_CHECKS = {
 MAKERS = {key: make for key, (_, make) in readiness.BROKEN.items()} | readiness.HEALTHY | OF_CHECKS
 
 
-@pytest.mark.parametrize("name", mostly_heavy(MAKERS, 12))
+@pytest.mark.parametrize("name", mostly_heavy(MAKERS, 60))
 def test_it_gives_the_same_first_cause(name: str, tmp_path: Path) -> None:
     node = MAKERS[name](tmp_path / "root")
     complete(node)
@@ -59,6 +59,7 @@ def test_it_gives_the_same_first_cause(name: str, tmp_path: Path) -> None:
     assert first_cause(again) == first_cause(document)
 
 
+@pytest.mark.heavy
 def test_it_holds_nobodys_name(tmp_path: Path) -> None:
     node = nvidia(tmp_path / "root")
     complete(node)
@@ -85,6 +86,7 @@ def test_it_holds_nobodys_name(tmp_path: Path) -> None:
     assert b"1b4e28ba" not in bundle.members["/proc/cmdline"]
 
 
+@pytest.mark.heavy
 def test_it_has_the_documents_and_versions(tmp_path: Path) -> None:
     node = nvidia(tmp_path / "root")
     complete(node)

@@ -49,6 +49,7 @@ def test_every_check_has_a_code_and_a_sentence() -> None:
     assert all(CAUSES[check.code].step == check.step for check in further_checks())
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("code", CASES)
 def test_a_machine_that_has_it(code: str, tmp_path: Path, probers: Probers) -> None:
     report, document = CASES[code][0].examined(tmp_path / "root", probers)
@@ -71,7 +72,7 @@ def test_a_machine_that_has_it(code: str, tmp_path: Path, probers: Probers) -> N
     assert set(same) <= {finding["severity"]}
 
 
-@pytest.mark.parametrize("code", mostly_heavy(CASES, 3))
+@pytest.mark.parametrize("code", mostly_heavy(CASES, 6))
 def test_a_look_alike_that_has_not(code: str, tmp_path: Path, probers: Probers) -> None:
     document = CASES[code][1].document(tmp_path / "root", probers)
     assert causes_in(document) == set()
@@ -118,6 +119,7 @@ class Running(Machine):
         return self.root + path
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("processes", "expected"),
     [

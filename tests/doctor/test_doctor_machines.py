@@ -15,7 +15,7 @@ from reports import plugin, report_of
 from test_doctor_bundle import bundle_of
 from weights import mostly_heavy
 
-from probe_core.cli.findings import summary_lines
+from probe_core.cli.table import summary_lines
 from probe_core.doctor.check import Request
 from probe_core.doctor.examine import examine
 from probe_core.model.causes import CAUSES
@@ -61,6 +61,7 @@ def test_a_broken_machine(name: str, tmp_path: Path) -> None:
     assert hint.strip() == "`probe doctor` tells cause and fix"
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", SOUND)
 def test_a_sound_machine(name: str, tmp_path: Path) -> None:
     node = SOUND[name](tmp_path / "root")
@@ -70,7 +71,7 @@ def test_a_sound_machine(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", mostly_heavy([name for name in (*BROKEN, *SOUND) if name not in OF_PLUGIN], 12)
+    "name", mostly_heavy([name for name in (*BROKEN, *SOUND) if name not in OF_PLUGIN], 30)
 )
 def test_its_bundle_says_the_same(name: str, tmp_path: Path) -> None:
     node = (BROKEN[name][2] if name in BROKEN else SOUND[name])(tmp_path / "root")

@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from doctor_cases import complete, fact
 from fake_probers import Probers, gpu
 from readiness_nodes import DEVICE, LIBRARIES, Node, intel, nvidia
 from reports import report_of
 
+from probe_core.doctor.causes import of_cause, shown
 from probe_core.doctor.check import Request, failed, finding
-from probe_core.doctor.examine import examine
+from probe_core.doctor.examine import examine, ordered
 from probe_core.doctor.remote import RemoteCheck
 
 
@@ -42,6 +44,23 @@ def test_a_plugin_that_cannot_query_follows_from_the_break(
     assert errors[0]["why"] == "NVML and driver differ"
     assert [entry["code"] for entry in errors[0]["follows"]] == ["prober-unavailable"]
     assert "prober-unavailable" not in [f["code"] for f in data["findings"]]
+
+
+def test_a_break_takes_over_the_fix_of_its_plugin_and_what_that_does(tmp_path: Path) -> None:
+    node = nvidia(tmp_path)
+    complete(node)
+    report: Any = report_of(node.machine())
+    request = Request(node.machine(), report)
+    gpu = next(device for device in report["devices"] if device["kind"] == "gpu")
+    broken = of_cause(request, "query-fails", "NVML_ERROR_UNKNOWN", [gpu])
+    text = "`sudo modprobe nvidia`"
+    plugin = finding("prober-failed", what="it failed", why="so", fix=text, severity="error")
+    (result,) = ordered([broken, shown({**plugin, "prober": "nvidia"})], request)
+    assert (result["code"], result["fix"]) == ("query-fails", text)
+    assert (result["action"]["command"], result["action"]["changes"]) == (
+        "sudo modprobe nvidia",
+        ["module nvidia"],
+    )
 
 
 def test_devices_with_one_cause_are_one_finding(tmp_path: Path) -> None:
@@ -125,3 +144,39 @@ def test_wheels_of_another_architecture_follow_from_their_python(tmp_path: Path)
     assert [entry["what"] for entry in errors[0]["follows"]] == [
         f"wheel {number} is built for aarch64" for number in range(5)
     ]
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)", "driver-crashes"),
+        ("import time\ntime.sleep(60)", "driver-hangs"),
+    ],
+)
+def test_how_a_plugin_ended_is_no_second_error(
+    body: str, code: str, tmp_path: Path, probers: Probers
+) -> None:
+    probers.add("nvidia", body, when={"pci_vendor": ["10de"]}, deadline_s=1.0)
+    data = document(nvidia(tmp_path), probers)
+    errors = [finding for finding in data["findings"] if finding["severity"] == "error"]
+    assert [finding["code"] for finding in errors] == [code]
+    assert [entry["code"] for entry in errors[0]["follows"]] == ["prober-failed"]
+    assert "timed out" not in errors[0]["what"] + errors[0]["fix"]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("7", [("variable-stops-at", ["hidden-by-variable"])]),
+        # It has the effect that it suggests.
+        ("-1", [("hidden-by-variable", [])]),
+    ],
+)
+def test_what_a_faulty_value_hides_follows_from_it(
+    value: str, expected: list[tuple[str, list[str]]], tmp_path: Path
+) -> None:
+    node = nvidia(tmp_path)
+    node.environ["CUDA_VISIBLE_DEVICES"] = value
+    findings = document(node)["findings"]
+    codes = [(f["code"], [each["code"] for each in f.get("follows", [])]) for f in findings]
+    assert codes == expected

@@ -106,6 +106,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     return Place(tmp_path, NEEDS)
 
 
+@pytest.mark.heavy
 def test_the_same_question_starts_no_process(place: Place) -> None:
     place.settle()
     assert [place.ask(), place.ask(), place.ask()] == ["a is 1"] * 3
@@ -114,6 +115,7 @@ def test_the_same_question_starts_no_process(place: Place) -> None:
     assert file.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.heavy
 def test_a_file_that_changes_comes_or_goes_is_looked_at(place: Place) -> None:
     place.settle()
     assert place.ask() == "a is 1"
@@ -127,6 +129,7 @@ def test_a_file_that_changes_comes_or_goes_is_looked_at(place: Place) -> None:
     assert place.runs == 3
 
 
+@pytest.mark.heavy
 def test_a_variable_another_device_and_another_report_are_other_questions(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,6 +155,7 @@ def test_what_changes_while_it_is_read_is_not_remembered(place: Place) -> None:
     assert place.files() == []
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("mistake", ["shared", "garbage", "schema", "answers", "link"])
 def test_a_memory_that_is_odd_is_not_used(place: Place, mistake: str) -> None:
     memory = place.keep()
@@ -180,6 +184,7 @@ def test_an_answer_that_is_none_is_asked_for_again(place: Place) -> None:
     assert place.ask() == "a is 1"
 
 
+@pytest.mark.heavy
 def test_a_set_that_names_no_variables_runs_each_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -256,6 +261,7 @@ HANGING = """
 """
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("body", "status", "deadline"),
     [("time.sleep(60)", "timeout", 2), ("import os; os.abort()", "crashed", 60)],

@@ -51,7 +51,7 @@ def manifest(data: bytes) -> None:
 
 def entry_points(data: bytes) -> None:
     module = import_module("probe_core.registry.entrypoints")
-    discover = import_module("probe_core.registry.discover")
+    discover = import_module("probe_core.registry.select")
     text = "[probe_core.probers.v1]\n" + data.decode("utf-8", "surrogateescape")
     try:
         lines = list(module._parse(text, module.GROUP_STEM))

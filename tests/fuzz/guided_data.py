@@ -93,10 +93,10 @@ def topologies(data: bytes) -> None:
 
 
 def lease_records(data: bytes) -> None:
-    module = import_module("probe_core.leasing.owners")
-    with open(_held(data), "rb") as handle:
-        owners = module.read_owners(handle.fileno())
-    assert all(one.command.isprintable() for one in owners)
+    parse = import_module("probe_core.leasing.records")._parse
+    record = parse(data.decode("ascii", "replace"))
+    assert record.command.isprintable()
+    assert all(name.isprintable() for name in record.devices)
 
 
 def plugins(data: bytes) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from foreign import CHANCES, Chance, write_files
 from hypothesis import given
 
@@ -29,6 +30,7 @@ SAID = (
 ).split()
 
 
+@pytest.mark.heavy
 @given(CHANCES)
 def test_chip_files(tmp_path: Path, chance: Chance) -> None:
     path = tmp_path / "chips.toml"
@@ -41,6 +43,7 @@ def test_chip_files(tmp_path: Path, chance: Chance) -> None:
         assert chip is None or isinstance(chip.peaks(), tuple)
 
 
+@pytest.mark.heavy
 @given(CHANCES)
 def test_built_tables(tmp_path: Path, chance: Chance) -> None:
     """A table that is no table is refused when it is opened; the core tells and goes on."""
@@ -55,6 +58,7 @@ def test_built_tables(tmp_path: Path, chance: Chance) -> None:
     assert one.version
 
 
+@pytest.mark.heavy
 @given(CHANCES)
 def test_what_drivers_say(chance: Chance) -> None:
     words = {
@@ -73,6 +77,7 @@ def test_what_drivers_say(chance: Chance) -> None:
     json.dumps([peak.as_json() for peak in match.shared_peaks()])
 
 
+@pytest.mark.heavy
 @given(CHANCES)
 def test_what_processors_say(chance: Chance) -> None:
     numbers = chance.choices([None, 6, 158, -1, 10**400, "0x41", "0xd0b", "x", ""], k=4)
@@ -89,6 +94,7 @@ def test_what_processors_say(chance: Chance) -> None:
     match.peaks(chance.choice([0, 8, -1]), chance.choice([0.0, 3700.0]))
 
 
+@pytest.mark.heavy
 @given(CHANCES)
 def test_architectures(chance: Chance) -> None:
     keys = "compute_capability gfx name metal_family gpu_id pci".split()
@@ -97,6 +103,7 @@ def test_architectures(chance: Chance) -> None:
     assert arch is not None or reason
 
 
+@pytest.mark.heavy
 @given(CHANCES)
 def test_ids_that_nobody_gave(chance: Chance) -> None:
     word = chance.words([*SAID, "nvidia/geforce-rtx-4090", "+", "\t"], "")
@@ -105,6 +112,7 @@ def test_ids_that_nobody_gave(chance: Chance) -> None:
     CHIPS.arch(word)
 
 
+@pytest.mark.heavy
 @given(CHANCES)
 def test_packages_of_vendors(tmp_path: Path, chance: Chance) -> None:
     entries = chance.mutate(b"[probe_core.chipdb.v1]\nacme = acme_chips\n[x]\ny = z\n")

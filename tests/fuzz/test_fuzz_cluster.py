@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from foreign import CHANCES, Chance
 from hypothesis import given
 
@@ -40,6 +41,7 @@ CONFIG = {
 WORDS = "desk:mac= thunderbolt5 10GB/s ,50us 400 Mbit/s 70b 1.5T 7e9 llama-3.1-8b 4.5 80".split()
 
 
+@pytest.mark.heavy
 @given(CHANCES)
 def test_topologies(chance: Chance) -> None:
     try:
@@ -50,6 +52,7 @@ def test_topologies(chance: Chance) -> None:
     assert all(found.neighbours(node) is not None for node in found.nodes)
 
 
+@pytest.mark.heavy
 @given(CHANCES)
 def test_files_of_reports(tmp_path: Path, chance: Chance) -> None:
     path = tmp_path / "desk.json"
@@ -62,6 +65,7 @@ def test_files_of_reports(tmp_path: Path, chance: Chance) -> None:
     json.dumps(Topology.of(members).to_json(), allow_nan=False)
 
 
+@pytest.mark.heavy
 @given(CHANCES)
 def test_configurations_of_models(tmp_path: Path, chance: Chance) -> None:
     try:
@@ -79,6 +83,7 @@ def test_configurations_of_models(tmp_path: Path, chance: Chance) -> None:
     assert model.layer_bytes > 0
 
 
+@pytest.mark.heavy
 @given(CHANCES)
 def test_words_for_models_and_links(chance: Chance) -> None:
     asked: dict[str, Any] = {"model": chance.words(WORDS, "")}

@@ -10,7 +10,7 @@ from foreign import CHANCES, Chance, write_files
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probe_core.cli.installed import installed_commands, read_entry, read_manifest
+from probe_core.cli.plugin_commands import installed_commands, read_entry, read_manifest
 from probe_core.jsontext import parse
 
 MANIFEST = {
@@ -47,6 +47,7 @@ def test_what_is_broken_is_refused_as_json_refuses_it(chance: Chance) -> None:
     assert outcomes[0] == outcomes[1]
 
 
+@pytest.mark.heavy
 @given(CHANCES)
 def test_manifests(tmp_path: Path, chance: Chance) -> None:
     path = tmp_path / "command.json"
@@ -58,6 +59,7 @@ def test_manifests(tmp_path: Path, chance: Chance) -> None:
     assert all(isinstance(fields.get(key, ""), str) for key in ("group", "summary"))
 
 
+@pytest.mark.heavy
 @given(CHANCES)
 def test_what_is_installed(tmp_path: Path, chance: Chance) -> None:
     content = chance.mutate(ENTRIES) if chance.random() < 0.9 else ENTRIES

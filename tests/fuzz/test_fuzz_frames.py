@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
 from foreign import CHANCES, Chance
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,8 +13,7 @@ from hypothesis import strategies as st
 from probe_core.isolation.run import Run
 from probe_core.isolation.wire import encode
 from probe_core.model import Report
-from probe_core.model.ids import normalise_id
-from probe_core.model.kinds import STATUSES
+from probe_core.model.ids import STATUSES, normalise_id
 from probe_core.pipeline.collect import Collected
 from probe_core.pipeline.merge import Observation, merge
 from probe_core.pipeline.validate import check_finding, check_sighting
@@ -52,6 +52,7 @@ def test_standard_error(pieces: list[bytes]) -> None:
     assert all(line.isprintable() for line in [*run.stderr_tail(), run.reason or ""])
 
 
+@pytest.mark.heavy
 @given(CHANCES)
 def test_whatever_is_in_a_frame_is_collected(chance: Chance) -> None:
     devices = [chance.device() for _ in range(chance.randrange(5))]
@@ -88,6 +89,7 @@ def test_findings(chance: Chance) -> None:
         assert found is None or found["severity"] in ("info", "warning", "error")
 
 
+@pytest.mark.heavy
 @given(CHANCES)
 def test_devices_through_merge_resolve_and_report(chance: Chance) -> None:
     """From decoded frames to the document and its view, the way that a probe goes."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from foreign import CHANCES, Chance, encoded, write_files
 from hypothesis import given
 
@@ -60,6 +61,7 @@ FILES = {
 }
 
 
+@pytest.mark.heavy
 @given(CHANCES)
 def test_the_files_of_a_machine(tmp_path: Path, chance: Chance) -> None:
     arch = chance.choice(["x86_64", "aarch64", "riscv64"])
@@ -73,6 +75,7 @@ def test_the_files_of_a_machine(tmp_path: Path, chance: Chance) -> None:
             json.dumps(checked, allow_nan=False)
 
 
+@pytest.mark.heavy
 @given(CHANCES)
 def test_names_of_folders(tmp_path: Path, chance: Chance) -> None:
     """Every name that a file system allows may stand where a kernel writes an address."""
@@ -93,12 +96,14 @@ def _writable(path: str) -> bool:
         return False
 
 
+@pytest.mark.heavy
 @given(CHANCES)
 def test_processors(chance: Chance) -> None:
     text = chance.mutate(X86, ARM, X86 * 3).decode("utf-8", "replace")
     json.dumps(cpuinfo.parse(text), allow_nan=False)
 
 
+@pytest.mark.heavy
 @given(CHANCES)
 def test_lists_of_processors(chance: Chance) -> None:
     text = encoded(chance.words(["0-3", "8", "0-65535", "3-1", "-"], ",")).decode(errors="replace")

@@ -238,18 +238,21 @@ def packed(chance: Random, content: bytes) -> bytes:
 MAKERS: list[Callable[[Random], bytes]] = [document, archive]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("make", MAKERS, ids=["documents", "archives"])
 @given(chance=CHANCES)
 def test_recordings(pit: Pit, make: Callable[[Random], bytes], chance: Chance) -> None:
     pit.read(packed(chance, make(chance)))
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("make", MAKERS, ids=["documents", "archives"])
 @given(chance=CHANCES)
 def test_bent_recordings(pit: Pit, make: Callable[[Random], bytes], chance: Chance) -> None:
     pit.read(bent(chance, packed(chance, make(chance))))
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("make", MAKERS, ids=["documents", "archives"])
 def test_makers_make_good_ones_as_well(pit: Pit, make: Callable[[Random], bytes]) -> None:
     """Else nothing but the first check would be tried."""

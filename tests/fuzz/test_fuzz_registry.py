@@ -14,10 +14,9 @@ from probe_core.api import Machine
 from probe_core.machine.trust import allowed
 from probe_core.recording.declared import check_records
 from probe_core.recording.gather import gather
-from probe_core.registry.discover import discover
 from probe_core.registry.entrypoints import scan
 from probe_core.registry.prober import WHEN_KEYS, Prober, read_manifest, take_field
-from probe_core.registry.select import unmet
+from probe_core.registry.select import discover, unmet
 
 ENTRIES = b"[probe_core.probers.v1]\nacme = acme:hook\n[probe_core.probers.v2]\na = b.c [x]\n"
 MANIFEST = {
@@ -76,6 +75,7 @@ def test_entry_points(tmp_path: Path, chance: Chance) -> None:
     assert all(finding["why"] for finding in findings)
 
 
+@pytest.mark.heavy
 @given(CHANCES)
 def test_folders_of_metadata(tmp_path: Path, chance: Chance) -> None:
     names = chance.choices(FOLDERS, k=4)
@@ -86,6 +86,7 @@ def test_folders_of_metadata(tmp_path: Path, chance: Chance) -> None:
     assert all(finding["what"].isprintable() for finding in findings)
 
 
+@pytest.mark.heavy
 @given(CHANCES)
 def test_the_bytes_of_manifests(tmp_path: Path, chance: Chance) -> None:
     path = tmp_path / "prober.json"
@@ -97,6 +98,7 @@ def test_the_bytes_of_manifests(tmp_path: Path, chance: Chance) -> None:
     taken(fields)
 
 
+@pytest.mark.heavy
 @given(CHANCES)
 def test_manifests(chance: Chance) -> None:
     probers = chance.alter(MANIFEST["probers"])

@@ -35,6 +35,7 @@ def test_settings_from_the_environment(chance: Chance) -> None:
     hash(config.key())
 
 
+@pytest.mark.heavy
 @given(CHANCES)
 def test_settings_from_a_file(tmp_path: Path, chance: Chance) -> None:
     path = tmp_path / "config.toml"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from foreign import CHANCES, Chance
 from hypothesis import given
 
@@ -73,6 +74,7 @@ def environ(chance: Chance) -> dict[str, str]:
     return {name: chance.words(ENTRIES, chance.choice(SEPARATORS)) for name in names}
 
 
+@pytest.mark.heavy
 @given(CHANCES)
 def test_variables(chance: Chance) -> None:
     devices: Any = [dict(device) for device in chance.choice(NODES)]
@@ -86,6 +88,7 @@ def test_variables(chance: Chance) -> None:
     json.dumps([devices, findings(views)])
 
 
+@pytest.mark.heavy
 @given(CHANCES)
 def test_devices_that_lack_much(chance: Chance) -> None:
     """A static report's devices may say little; see test_fuzz_settings for what they may say."""
@@ -102,6 +105,7 @@ def test_devices_that_lack_much(chance: Chance) -> None:
     json.dumps(document)
 
 
+@pytest.mark.heavy
 @given(CHANCES)
 def test_requests(chance: Chance) -> None:
     devices: Any = [dict(device) for device in chance.choice(NODES)]

@@ -23,8 +23,8 @@ def once():
 def state():
     return sorted(os.listdir("/proc/self/fd")), sorted(os.listdir("/proc/self/task"))
 
-def left(before):
-    for _ in range(500):  # the kernel takes a moment for a thread's end
+def left(before, looks=500):
+    for _ in range(looks):  # the kernel takes a moment for a thread's end
         try:
             child = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:

@@ -67,6 +67,7 @@ CASES: dict[str, tuple[str, str, str]] = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("case", CASES)
 def test_answer(hostile: Hostile, case: str) -> None:
     body, status, reason = CASES[case]
@@ -90,6 +91,7 @@ def test_generator_that_never_ends(hostile: Hostile) -> None:
     assert outcome["reason"] == "more than 256 devices"
 
 
+@pytest.mark.heavy
 def test_generator_of_findings_that_never_ends(hostile: Hostile) -> None:
     body = "yield ONE\nwhile True: yield finding('c', what='w', why='y', fix='f')"
     outcome = hostile(body, timeout=0.6)
@@ -154,6 +156,7 @@ BITING: dict[str, str] = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("case", BITING)
 def test_a_device_that_bites_never_costs_its_siblings(hostile: Hostile, case: str) -> None:
     outcome = hostile(f"{BITING[case]}\nyield ONE\nyield B()\nyield {{**ONE, 'ids': ['x:2']}}")
@@ -183,6 +186,24 @@ def test_a_device_cannot_be_two(hostile: Hostile) -> None:
     outcome = hostile("yield {'ids': ['pci:01:00.0', 'pci:02:00.0'], 'kind': 'gpu'}\nyield ONE")
     assert (outcome["status"], outcome["devices"]) == ("ok", 1)
     assert "one device has one PCI address" in str(outcome["document"]["findings"])
+
+
+def test_an_odd_id_never_costs_a_device_that_has_another(hostile: Hostile) -> None:
+    outcome = hostile(
+        "yield {**ONE, 'ids': ['x:1', 'uuid:GPU 1', 'pci:01:00.0', 'pci:02:00.0', 7, '']}"
+    )
+    assert (outcome["status"], outcome["devices"]) == ("ok", 1)
+    device = next(d for d in outcome["document"]["devices"] if d["id"] == "x:1")
+    assert device["ids"] == ["x:1"]
+    (finding,) = (f for f in outcome["document"]["findings"] if f["code"] == "value-rejected")
+    assert finding["prober"] == "bad"
+    assert finding["why"] == (
+        "ids: the id 'uuid:GPU 1' holds characters other than printable ASCII;"
+        " ids: an id must be text, found int 7;"
+        " ids: the id '' is not `kind:value` of at most 256 characters;"
+        " ids: one device has one PCI address, found pci:0000:01:00.0, pci:0000:02:00.0;"
+        " it is joined by none"
+    )
 
 
 def test_a_parent_may_be_missing_or_oneself(hostile: Hostile) -> None:

@@ -77,6 +77,7 @@ ANY_FAILURE: dict[str, str] = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("case", ANY_FAILURE)
 def test_what_ruins_its_own_process_ruins_nothing_else(hostile: Hostile, case: str) -> None:
     outcome = hostile(
@@ -87,6 +88,7 @@ def test_what_ruins_its_own_process_ruins_nothing_else(hostile: Hostile, case: s
         assert outcome["reason"]
 
 
+@pytest.mark.heavy
 def test_memory_until_there_is_none(hostile: Hostile, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "MEMORY_LIMIT", 256 << 20)
     outcome = hostile("yield ONE\nkept = []\nwhile True: kept.append(b'x' * (8 << 20))")

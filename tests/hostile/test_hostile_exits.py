@@ -86,6 +86,7 @@ EXITS: dict[str, tuple[str, str, str]] = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("case", EXITS)
 def test_exit(hostile: Hostile, check: Check, tmp_path: Path, case: str) -> None:
     body, status, reason = EXITS[case]

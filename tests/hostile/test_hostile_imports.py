@@ -67,6 +67,7 @@ CASES: dict[str, tuple[str, str, str]] = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("case", CASES)
 def test_import(probe_with: Probe, case: str) -> None:
     source, status, reason = CASES[case]
@@ -76,6 +77,7 @@ def test_import(probe_with: Probe, case: str) -> None:
     assert len(outcome["reason"] or "") <= 1100
 
 
+@pytest.mark.heavy
 def test_import_that_hangs(probe_with: Probe) -> None:
     outcome = probe_with("time.sleep(60)", timeout=0.5)
     assert outcome["status"] == "timeout"
@@ -99,6 +101,7 @@ ODD_FILES = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("case", ODD_FILES)
 def test_odd_files(probe_with: Probe, site: Path, case: str) -> None:
     name, content, reason = ODD_FILES[case]

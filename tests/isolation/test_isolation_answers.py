@@ -54,6 +54,7 @@ ANSWERS = [
 ]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("body", "status", "reason"), ANSWERS)
 def test_every_answer_has_its_status(run_hook: Hook, body: str, status: str, reason: str) -> None:
     run = run_hook(body)

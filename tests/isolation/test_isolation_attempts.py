@@ -61,6 +61,7 @@ def names(run: Run) -> dict[str, str]:
     return {sighting["ids"][0]: sighting["name"] for sighting in run.sightings}
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("portable", [False, True])
 @pytest.mark.parametrize(
     ("action", "how", "code"),
@@ -77,7 +78,7 @@ def test_one_device_of_eight_hides_no_other(
 ) -> None:
     start = time.monotonic()
     run = run_eight({number: action}, portable=portable)
-    assert time.monotonic() - start < 4.0
+    assert time.monotonic() - start < 10.0
     assert names(run) == dict.fromkeys(ALL, "asked") | {ALL[number]: "passive"}
     assert (run.status, run.partial) == ("ok", True)
     (lost,) = run.unresponsive
@@ -87,6 +88,7 @@ def test_one_device_of_eight_hides_no_other(
     assert "another process read the other devices" in str(run.reason)
 
 
+@pytest.mark.heavy
 def test_what_hung_is_named_with_its_line(run_eight: Callable[..., Run]) -> None:
     run = run_eight({0: "hang"})
     assert run.unresponsive[0].stuck_at is not None
@@ -105,6 +107,7 @@ def test_how_it_crashed_is_told(run_eight: Callable[..., Run]) -> None:
     )
 
 
+@pytest.mark.heavy
 def test_several_devices_may_fail(run_eight: Callable[..., Run]) -> None:
     run = run_eight({0: "crash", 2: "hang", 7: "raise"}, deadline_s=5.0)
     assert names(run) == dict.fromkeys(ALL, "asked") | dict.fromkeys(
@@ -113,6 +116,7 @@ def test_several_devices_may_fail(run_eight: Callable[..., Run]) -> None:
     assert [lost.how for lost in run.unresponsive] == ["crashes", "hangs", "raises"]
 
 
+@pytest.mark.heavy
 def test_restarts_are_bounded(run_eight: Callable[..., Run]) -> None:
     run = run_eight(dict.fromkeys(range(8), "crash"))
     assert run.status == "crashed"
@@ -121,6 +125,7 @@ def test_restarts_are_bounded(run_eight: Callable[..., Run]) -> None:
     assert names(run) == dict.fromkeys(ALL[: MAX_ATTEMPTS - 1], "passive")
 
 
+@pytest.mark.heavy
 def test_a_slow_device_is_waited_for(run_eight: Callable[..., Run]) -> None:
     """A GPU without persistence takes seconds for its first call, and then answers."""
     run = run_eight({0: 2.0})  # of 3 s: the second process has answered long before
@@ -130,6 +135,7 @@ def test_a_slow_device_is_waited_for(run_eight: Callable[..., Run]) -> None:
     assert "avoided" not in run.details
 
 
+@pytest.mark.heavy
 def test_a_late_answer_goes_before_what_a_process_says_that_did_not_ask(
     run_eight: Callable[..., Run],
 ) -> None:
@@ -139,6 +145,7 @@ def test_a_late_answer_goes_before_what_a_process_says_that_did_not_ask(
     assert run.status == "ok"
 
 
+@pytest.mark.heavy
 def test_slow_progress_is_no_silence(run_eight: Callable[..., Run]) -> None:
     """Eight slow devices that run out of time are a short deadline, and no dead device."""
     run = run_eight(dict.fromkeys(range(8), 0.6), deadline_s=4.0)
@@ -147,6 +154,7 @@ def test_slow_progress_is_no_silence(run_eight: Callable[..., Run]) -> None:
     assert set(names(run).values()) == {"asked"}
 
 
+@pytest.mark.heavy
 def test_a_device_that_hangs_late_is_not_blamed(run_hook: Callable[..., Run]) -> None:
     """Nobody can tell a dead device from a deadline that was too short for all of them."""
     run = run_hook(
@@ -191,6 +199,7 @@ def test_avoid_has_all_ids_that_the_bus_knows(run_hook: Callable[..., Run]) -> N
     assert run.sightings[0]["name"] == "PCI:01:00.0 pci:0000:01:00.0 uuid:GPU-1"
 
 
+@pytest.mark.heavy
 def test_the_second_process_has_what_remains_of_the_deadline(run_hook: Callable[..., Run]) -> None:
     run = run_hook(
         """
@@ -223,6 +232,7 @@ def test_what_only_the_first_process_reported_is_kept(run_hook: Callable[..., Ru
     assert len(run.findings) == 1
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("device", ["''", "None", "7", "'x' * 300", "['x']"])
 def test_what_is_no_id_is_not_watched(run_hook: Callable[..., Run], device: str) -> None:
     run = run_hook(f"request.touching({device})\nos._exit(3)")
@@ -244,6 +254,7 @@ def test_the_host_observes_every_process(
     assert events[1][1]["avoid"] == [ALL[0]]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("portable", [False, True])
 def test_nothing_leaks(run_eight: Callable[..., Run], portable: bool) -> None:
     run_eight({0: "crash"}, portable=portable)
@@ -281,6 +292,7 @@ finally:
 """
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("portable", [False, True])
 @pytest.mark.parametrize(
     ("action", "code", "reason"),
@@ -307,6 +319,7 @@ def test_a_cleanup_that_ends_is_no_news(run_hook: Callable[..., Run]) -> None:
     assert (run.status, run.reason, run.details) == ("ok", None, {})
 
 
+@pytest.mark.heavy
 def test_a_device_after_done_takes_it_back(run_hook: Callable[..., Run]) -> None:
     run = run_hook(
         """

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from probe_core.isolation.run import Run, location, signal_name
-from probe_core.model.kinds import FAILURES
+from probe_core.model.ids import FAILURES
 from probe_core.pipeline.collect import Collected
 from probe_core.registry.prober import Prober
 
@@ -39,6 +39,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("portable", [False, True])
 @pytest.mark.parametrize("case", CASES)
 def test_facts_of_an_end(run_source: Source, case: str, portable: bool) -> None:
@@ -46,6 +47,7 @@ def test_facts_of_an_end(run_source: Source, case: str, portable: bool) -> None:
     assert run_source(source, portable=portable).details == facts
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("portable", [False, True])
 def test_a_timeout_tells_where_it_was_stuck(run_source: Source, portable: bool) -> None:
     run = run_source("def wait(): time.sleep(60)\nwait()", deadline_s=2.0, portable=portable)
@@ -54,6 +56,7 @@ def test_a_timeout_tells_where_it_was_stuck(run_source: Source, portable: bool) 
     assert (path[:1], place) == ("/", "3 in wait")
 
 
+@pytest.mark.heavy
 def test_a_slow_prober_is_not_looked_into_before_its_time_is_nearly_over(
     run_source: Source,
 ) -> None:

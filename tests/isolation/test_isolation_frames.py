@@ -21,7 +21,7 @@ from probe_core.isolation.wire import (
     MAX_FRAMES,
     encode,
 )
-from probe_core.model.kinds import STATUSES
+from probe_core.model.ids import STATUSES
 from probe_core.pipeline.collect import Collected
 from probe_core.registry.prober import Prober
 from probe_core.wording import INVALID
@@ -151,6 +151,7 @@ def test_only_the_tail_of_standard_error_is_kept() -> None:
     assert len(run.stderr_tail()) == 20
 
 
+@pytest.mark.heavy
 @given(st.lists(st.binary(max_size=200), max_size=20))
 def test_no_bytes_raise(pieces: list[bytes]) -> None:
     run = fed(*pieces, TOKEN.encode() + b" " + b"".join(pieces) + b"\n")
@@ -177,6 +178,7 @@ def plain(value: Any, depth: int = 0) -> bool:
     return not isinstance(value, str) or len(value) <= 4096
 
 
+@pytest.mark.heavy
 @given(JSON)
 def test_what_is_json_comes_through(value: Any) -> None:
     text = encode(value)
@@ -222,6 +224,7 @@ def test_a_subclass_of_text_cannot_lie_about_itself() -> None:
     assert encode([Text("abc")]) == '["abc"]'
 
 
+@pytest.mark.heavy
 def test_depth_breadth_and_length_are_bounded() -> None:
     deep: list[Any] = []
     loop: list[Any] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import site
 import sys
 import zipfile
 from _thread import get_ident
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from probe_core.isolation import launch
+from probe_core.isolation.child import _run_site
 from probe_core.isolation.launch import cannot_start, run_probers
 from probe_core.isolation.run import Run
 from probe_core.machine import Machine
@@ -209,3 +211,11 @@ def test_what_else_there_is_to_do_is_done_meanwhile(run_hook: Hook) -> None:
     done: list[int] = []
     assert run_hook(DEVICE, meanwhile=lambda: done.append(1)).status == "ok"
     assert done == [1]
+
+
+def test_hooks_that_site_sets_up_leave_the_hosts_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line of a .pth file names a folder that others may write: as root it was left out."""
+    monkeypatch.setattr(site, "main", lambda: sys.path.append("/home/someone/src"))
+    monkeypatch.setattr(sys, "path", [])
+    _run_site(["/usr/lib/python3"])
+    assert sys.path == ["/usr/lib/python3"]

@@ -33,12 +33,13 @@ CASES = [
 ]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("body", "status", "reason"), CASES)
 def test_same_outcomes(run_hook: Hook, body: str, status: str, reason: str | None) -> None:
     threads = threading.active_count()
     start = time.monotonic()
     run = run_hook(body, portable=True, deadline_s=1.0)
-    assert time.monotonic() - start < 2.5
+    assert time.monotonic() - start < 10.0
     assert run.status == status
     assert str(run.reason).startswith(str(reason)) if reason is not None else run.reason is None
     assert len(run.sightings) == body.count("ids")

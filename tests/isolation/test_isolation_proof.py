@@ -59,6 +59,7 @@ def test_supervisor_that_ended_all_is_believed(
     assert is_believed(lambda: run_hook(f"{starts}\n{ANSWERS}"), "ok", searched)
 
 
+@pytest.mark.heavy
 def test_after_a_deadline_too(run_hook: Hook, searched: list[int]) -> None:
     assert is_believed(lambda: run_hook("time.sleep(60)", deadline_s=0.5), "timeout", searched)
 

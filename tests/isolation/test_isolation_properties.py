@@ -66,6 +66,7 @@ RAW = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.heavy
 @given(RAW | VALUES)
 def test_whatever_a_prober_says_is_checked(raw: Any) -> None:
     sighting, problems = check_sighting(raw)
@@ -77,6 +78,7 @@ def test_whatever_a_prober_says_is_checked(raw: Any) -> None:
         assert (again, more) == (sighting, [])
 
 
+@pytest.mark.heavy
 @given(VALUES)
 def test_findings_are_whole_or_nothing(raw: Any) -> None:
     assert check_finding(raw) is None
@@ -139,6 +141,7 @@ ANYTHING: list[Any] = [
 ]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("field", [*FIELDS, "memory_bytes", "unknown", "finding"])
 @pytest.mark.parametrize("kind", ["gpu", "cpu", "npu"])
 def test_no_value_of_any_field_stops_a_step_behind(field: str, kind: str) -> None:
@@ -175,6 +178,7 @@ def said(sightings: list[dict[str, Any]]) -> list[Observation]:
     ]
 
 
+@pytest.mark.heavy
 @given(GROUPS, st.randoms())
 def test_the_order_of_arrival_does_not_matter(sightings: list[dict[str, Any]], random: Any) -> None:
     shuffled = said(sightings)
@@ -182,6 +186,7 @@ def test_the_order_of_arrival_does_not_matter(sightings: list[dict[str, Any]], r
     assert merge(shuffled) == merge(said(sightings))
 
 
+@pytest.mark.heavy
 @given(GROUPS)
 def test_each_id_is_of_one_device_and_none_is_lost(sightings: list[dict[str, Any]]) -> None:
     devices, _ = merge(said(sightings))
@@ -191,6 +196,7 @@ def test_each_id_is_of_one_device_and_none_is_lost(sightings: list[dict[str, Any
         assert any(set(sighting["ids"]) <= set(device["ids"]) for device in devices)
 
 
+@pytest.mark.heavy
 @given(GROUPS)
 def test_saying_it_twice_changes_nothing(sightings: list[dict[str, Any]]) -> None:
     once, twice = merge(said(sightings))[0], merge(said(sightings) + said(sightings))[0]
@@ -205,6 +211,7 @@ def test_names_ordinals_and_sizes_never_join() -> None:
     assert [device["id"] for device in devices] == ["uuid:2", "uuid:1"]
 
 
+@pytest.mark.heavy
 @given(GROUPS)
 def test_the_best_prober_wins_each_field(sightings: list[dict[str, Any]]) -> None:
     best = {f"p{n}": s for n, s in enumerate(sightings)}

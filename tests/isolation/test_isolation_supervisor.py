@@ -52,6 +52,7 @@ def test_a_killed_supervisor_takes_its_prober_along(
     assert all(map(has_ended, pids()))
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("then", ["time.sleep(60)", "return [DEVICE]"])
 def test_a_stopped_supervisor_goes_on(
     run_hook: Hook, tmp_path: Path, pids: Callable[[], list[int]], then: str
@@ -97,6 +98,7 @@ def test_without_room_for_a_supervisor_the_prober_runs(
     assert run.sightings[0]["extra"] == {"leads": True, "term": True, "first": "1000"}
 
 
+@pytest.mark.heavy
 def test_without_a_supervisor_a_hanging_prober_is_killed(
     run_hook: Hook, started_with: Callable[[str], None], tmp_path: Path
 ) -> None:
@@ -113,6 +115,7 @@ def test_without_a_supervisor_a_hanging_prober_is_killed(
     assert has_ended(int(Path(place).read_text()))
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "line", ["import sys; sys.modules['_ctypes'] = None", "import os; del os.pidfd_open"]
 )
@@ -139,6 +142,7 @@ def test_orphans_that_end_early_are_no_trouble(run_hook: Hook) -> None:
     assert run.status == "ok"
 
 
+@pytest.mark.heavy
 def test_many_at_once(make_prober: Callable[..., Prober]) -> None:
     body = "@hookimpl\ndef probe_devices(request):\n    os.fork()\n    time.sleep(60)"
     probers = [make_prober(body, name=f"many{n}", deadline_s=1.5) for n in range(12)]

@@ -29,6 +29,7 @@ HELPERS = """
 """
 
 
+@pytest.mark.heavy
 @linux
 @pytest.mark.parametrize("portable", [False, True])
 def test_memory_of_all_processes_counts(
@@ -72,6 +73,7 @@ def test_what_left_the_session_counts_too(run_hook: Hook, monkeypatch: pytest.Mo
     assert run.reason == "it used more than 0.0977 GiB of memory in 2 processes"
 
 
+@pytest.mark.heavy
 @linux
 def test_memory_that_processes_share_counts_once(
     run_hook: Hook, monkeypatch: pytest.MonkeyPatch
@@ -111,7 +113,7 @@ def test_a_look_is_followed_by_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where process numbers wrapped, a look reads all of /proc."""
     times = iter([0.0, 0.2, 0.3, 2.1, 2.2, 2.3])
     looks = []
-    monkeypatch.setattr(processes, "excess", lambda *_: looks.append(1))
+    monkeypatch.setattr(processes, "excess", lambda *_, with_files: looks.append(with_files))
 
     class Child:
         pid = 1
@@ -123,9 +125,123 @@ def test_a_look_is_followed_by_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     watch.check([Child()], lambda: next(times))  # type: ignore[list-item]  # from 0.0 to 0.2
     watch.check([Child()], lambda: next(times))  # type: ignore[list-item]  # at 0.3: too early
     watch.check([Child()], lambda: next(times))  # type: ignore[list-item]  # at 2.1: too early
-    assert len(looks) == 1
+    assert looks == [True]
     watch.check([Child()], lambda: next(times))  # type: ignore[list-item]  # from 2.2
-    assert len(looks) == 2
+    assert looks == [True, True]
+
+
+@linux
+def test_open_files_are_looked_at_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([0.0, 0.0, 0.1, 0.1, 0.9, 0.9, 1.0, 1.0])
+    looks = []
+    monkeypatch.setattr(processes, "excess", lambda *_, with_files: looks.append(with_files))
+
+    class Child:
+        pid = 1
+        run = Run.__new__(Run)
+
+    Child.run.status = None
+    Child.run.pid = None
+    watch = processes.Watch()
+    for _ in range(4):  # at 0.0, 0.1, 0.9 and 1.0
+        watch.check([Child()], lambda: next(times))  # type: ignore[list-item]
+    assert looks == [True, False, False, True]
+
+
+WRITTEN = """
+    def written(file, mib):
+        for _ in range(mib):
+            os.write(file, bytes(1 << 20))
+"""
+UNSEEN = {
+    "a memfd": "file = os.memfd_create('kept')",
+    "a file without a name": ("file = os.open('/dev/shm', os.O_TMPFILE | os.O_RDWR)"),
+    "one that was unlinked": (
+        "path = f'/dev/shm/probe-{os.getpid()}';"
+        " file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR); os.unlink(path)"
+    ),
+}
+
+
+@pytest.mark.heavy
+@linux
+@pytest.mark.parametrize("name", UNSEEN)
+def test_memory_that_is_written_to_and_not_mapped_counts(
+    name: str, run_hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No figure of the process has it: neither statm nor smaps."""
+    monkeypatch.setattr(processes, "MEMORY_LIMIT", 150 << 20)
+    run = run_hook(
+        f"""{WRITTEN}
+    yield {{"ids": ["x:1"], "kind": "npu"}}
+    {UNSEEN[name]}
+    written(file, 200)
+    time.sleep(60)
+    """
+    )
+    assert (run.status, run.partial) == ("resource", True)
+    assert run.reason == "it used more than 0.146 GiB of memory"
+
+
+FOREIGN = """
+import ctypes, os, sys
+from probe_core.isolation.shared import allocated
+libc = ctypes.CDLL(None)
+folder = b"/dev/shm/probe-%d" % os.getpid()
+NEWUSER, NEWNS, PRIVATE = 0x10000000, 0x20000, 0x44000
+if libc.unshare(NEWNS) and libc.unshare(NEWUSER | NEWNS):
+    sys.exit("skip")
+libc.mount(b"none", b"/", None, PRIVATE, None)
+os.mkdir(folder)
+try:
+    if libc.mount(b"none", folder, b"tmpfs", 0, None):
+        sys.exit("skip")
+    files = [os.memfd_create("x"), os.open(folder + b"/x", os.O_CREAT | os.O_RDWR)]
+    os.unlink(folder + b"/x")
+    for file in files:
+        os.write(file, bytes(1 << 20))
+    print(list(allocated([os.getpid()]).values()))
+    os.close(files[1])
+    libc.umount(folder)
+finally:
+    os.rmdir(folder)
+"""
+
+
+@linux
+def test_a_file_of_another_mount_is_not_looked_at() -> None:
+    """Its server may never answer, as that of a mount below /dev/shm of a plugin's own."""
+    done = subprocess.run([sys.executable, "-c", FOREIGN], capture_output=True, text=True)
+    if done.stderr == "skip\n":
+        pytest.skip("no file system may be mounted here")
+    assert (done.stdout, done.stderr) == ("[1048576]\n", "")
+
+
+@pytest.mark.heavy
+@linux
+def test_a_memfd_that_is_mapped_and_passed_on_counts_once(
+    run_hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As drivers' libraries share memory with processes of their own."""
+    monkeypatch.setattr(processes, "MEMORY_LIMIT", 250 << 20)
+    run = run_hook(
+        f"""{WRITTEN}
+    import mmap
+    file = os.memfd_create('shared')
+    written(file, 150)
+    kept = mmap.mmap(file, 150 << 20)
+    for at in range(0, 150 << 20, 4096):
+        kept[at] = 1
+    for _ in range(3):
+        if os.fork() == 0:
+            copy = mmap.mmap(file, 150 << 20)
+            total = sum(copy[at] for at in range(0, 150 << 20, 4096))
+            time.sleep(60)
+    time.sleep(1.6)
+    yield {{"ids": ["x:1"], "kind": "npu"}}
+    """
+    )
+    assert (run.status, run.reason) == ("ok", None)
 
 
 @linux
@@ -142,13 +258,13 @@ def test_a_child_of_which_something_stays_is_named(monkeypatch: pytest.MonkeyPat
         with monkeypatch.context() as patch:
             patch.setattr(processes.os, "kill", lambda pid, number: None)  # as one in D state
             remaining = processes.end_leftovers({child.pid: "mark"}, 0.5, lambda: next(times))
-        assert remaining == {child.pid}
+        assert remaining == {grandchild: child.pid}
         os.kill(grandchild, 0)  # it was there
     finally:
         os.killpg(child.pid, 9)
         child.communicate()
     deadline = time.monotonic() + 10
-    assert processes.end_leftovers({child.pid: "mark"}, deadline, time.monotonic) == set()
+    assert processes.end_leftovers({child.pid: "mark"}, deadline, time.monotonic) == {}
 
 
 @pytest.fixture
@@ -174,6 +290,7 @@ def group() -> Iterator[Path]:
     pytest.skip("no control group may be made here")
 
 
+@pytest.mark.heavy
 @linux
 def test_half_of_the_control_group_is_the_limit(group: Path, tmp_path: Path) -> None:
     source = """

@@ -40,10 +40,12 @@ def interrupt() -> None:
 def no_thread_left() -> Iterator[None]:
     """No test here may leave a thread, not even for a moment."""
     tasks = "/proc/self/task"
-    before = len(os.listdir(tasks)) if os.path.exists(tasks) else 0
+    if not os.path.exists(tasks):
+        yield
+        return
+    before = set(os.listdir(tasks))  # maybe with the timer of the test before, which is ending
     yield
-    if before:
-        assert len(os.listdir(tasks)) == before
+    assert set(os.listdir(tasks)) <= before
 
 
 def test_the_work_has_a_thread_and_its_calls_have_the_callers() -> None:
@@ -137,6 +139,7 @@ except Interrupted:
 """
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("times", [1, 5, 30])
 def test_a_handler_that_raises_again_and_again_interrupts_no_ending(times: int) -> None:
     """Each exception comes while the one before is being handled; the ending takes longer.
@@ -168,6 +171,29 @@ def test_without_room_for_a_thread_the_caller_does_it_all() -> None:
     own = threading.get_ident()
     Worker(work, refuse_thread).run()
     assert order == ["call", "post", "work"]
+
+
+def test_a_thread_that_nothing_interrupts_does_it_all() -> None:
+    order: list[str] = []
+
+    def work(worker: Worker) -> None:
+        worker.call(lambda: order.append("call"))
+        order.append("work")
+        assert threading.get_ident() == own
+
+    own = threading.get_ident()
+    Worker(work, refuse_thread, in_place=True).run()
+    assert order == ["call", "work"]
+    with pytest.raises(ValueError, match="from the work"):
+        Worker(lambda worker: fail(), interrupt_thread, in_place=True).run()
+
+
+def fail() -> None:
+    raise ValueError("from the work")
+
+
+def interrupt_thread(call: Callable[[], None]) -> None:
+    raise AssertionError("no thread is needed")
 
 
 def test_without_a_thread_exceptions_come_out_too() -> None:
@@ -230,7 +256,7 @@ def test_work_that_does_not_stop_is_left(monkeypatch: pytest.MonkeyPatch) -> Non
 
     with pytest.raises(KeyboardInterrupt):
         Worker(work, start_thread).run()
-    assert 0.15 < time.monotonic() - begin < 1.5
+    assert 0.15 < time.monotonic() - begin < 8
     hung.set()
     time.sleep(0.1)
 

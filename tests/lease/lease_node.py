@@ -83,6 +83,11 @@ class Node:
             self.command(*words), env=self.environ | environ, stdout=subprocess.PIPE, text=True
         )
 
+    def records(self) -> list[Path]:
+        """Return the records of the leases in the folder."""
+        folder = self.leases / "records"
+        return sorted(folder.glob("[!.]*")) if folder.exists() else []
+
     def held(self) -> list[dict[str, Any]]:
         done = self.run("leases", "--json")
         assert done.returncode == 0, done.stderr

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from lease_node import Node, gpu
 
 from probe_core.leasing import lease
@@ -60,6 +61,7 @@ def test_a_dry_run_has_them_as_comments(tmp_path: Path) -> None:
     assert [f"# {line}" for line in LINES] == done.stdout.splitlines()[:2]
 
 
+@pytest.mark.heavy
 def test_layout_lists_them(tmp_path: Path) -> None:
     node = four(tmp_path)
     done = node.run("layout", "2x1")
@@ -73,6 +75,7 @@ def test_layout_lists_them(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.heavy
 def test_the_table_of_visible_and_explain_have_the_state(tmp_path: Path) -> None:
     node = four(tmp_path)
     rows = node.run("visible", "--for", "cuda", COLUMNS="400").stdout.splitlines()

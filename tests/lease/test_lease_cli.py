@@ -59,6 +59,7 @@ def test_visible_as_a_table(node: Node) -> None:
     assert [row[2].split()[5] for row in rows[1:]] == ["unknown", "hidden"]
 
 
+@pytest.mark.heavy
 def test_an_order_that_is_not_known_is_shown_as_such(tmp_path: Path) -> None:
     node = Node(tmp_path, 2, [gpu(1), gpu(2, name="NVIDIA T4")])
     rows = node.run("visible", "--for", "cuda", COLUMNS="400").stdout.splitlines()
@@ -87,6 +88,7 @@ def test_a_runtime_without_devices_here(node: Node) -> None:
     assert (told["visible"], told["hidden"]) == ([], {})
 
 
+@pytest.mark.heavy
 def test_layout_prints_each_process(node: Node) -> None:
     done = node.run("layout", "2x1")
     lines = done.stdout.splitlines()
@@ -124,6 +126,7 @@ def test_a_reason_is_shown_whole(node: Node) -> None:
     assert "".join(lines[1].split("hidden  ")[-1].split()) in "".join(narrow.split())
 
 
+@pytest.mark.heavy
 def test_exec_takes_the_ids_of_the_table(node: Node) -> None:
     long, short, uuid = (
         node.run("exec", "--device", device, "--dry-run")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -12,6 +13,8 @@ from pathlib import Path
 import pytest
 from lease_node import Node, gpu
 from test_lease_keeper import soon
+
+from probe_core.leasing.execute import CannotRun, replace
 
 SLEEP = ("--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES; exec sleep 60")
 
@@ -32,6 +35,7 @@ def uuid(slot: int) -> str:
     return f"GPU-0000000{slot}-0000-0000-0000-00000000000{slot}"
 
 
+@pytest.mark.heavy
 def test_two_commands_get_two_gpus_and_a_third_none(node: Node) -> None:
     one, two = node.start("exec", "--gpus", "1", *SLEEP), node.start("exec", "-n1", *SLEEP)
     try:
@@ -49,6 +53,7 @@ def test_two_commands_get_two_gpus_and_a_third_none(node: Node) -> None:
     assert soon(lambda: node.held() == [])
 
 
+@pytest.mark.heavy
 def test_sigkill_frees_at_once(node: Node) -> None:
     holder = node.start("exec", "--device", "0,1", *SLEEP)
     assert first_line(holder) == f"{uuid(1)},{uuid(2)}"
@@ -57,6 +62,7 @@ def test_sigkill_frees_at_once(node: Node) -> None:
     assert node.run("exec", "--gpus", "2", "--", "true").returncode == 0
 
 
+@pytest.mark.heavy
 def test_what_the_command_left_running_keeps_the_lease(node: Node) -> None:
     words = "sleep 60 & echo $!; exit 0"
     done = node.start("exec", "--device", "0", "--", "sh", "-c", words)
@@ -73,6 +79,7 @@ def test_what_the_command_left_running_keeps_the_lease(node: Node) -> None:
     assert soon(lambda: node.held() == [])
 
 
+@pytest.mark.heavy
 def test_waiting_takes_what_comes_free(node: Node) -> None:
     holder = node.start("exec", "--gpus", "2", *SLEEP)
     first_line(holder)
@@ -85,6 +92,7 @@ def test_waiting_takes_what_comes_free(node: Node) -> None:
     ended(waiter)
 
 
+@pytest.mark.heavy
 def test_nobody_stands_behind_a_wait_for_something_else(node: Node) -> None:
     holder = node.start("exec", "--device", "0", *SLEEP)
     first_line(holder)
@@ -101,6 +109,7 @@ def test_nobody_stands_behind_a_wait_for_something_else(node: Node) -> None:
     ended(both)
 
 
+@pytest.mark.heavy
 def test_waiters_for_different_sets_do_not_block_each_other_for_ever(node: Node) -> None:
     words = ("--wait", "--", "sleep", "0.01")
     wants = (("--gpus", "2"), ("--device", "1,0"), ("--device", "0,1"), ("--gpus", "1"))
@@ -110,6 +119,7 @@ def test_waiters_for_different_sets_do_not_block_each_other_for_ever(node: Node)
         ended(process)
 
 
+@pytest.mark.heavy
 def test_waiting_ends_in_time(node: Node) -> None:
     holder = node.start("exec", "--device", "0", *SLEEP)
     first_line(holder)
@@ -121,6 +131,7 @@ def test_waiting_ends_in_time(node: Node) -> None:
     assert 0.2 <= time.monotonic() - begun < 10
 
 
+@pytest.mark.heavy
 def test_sharers_share_and_exclude_others(node: Node) -> None:
     one = node.start("exec", "--device", "0", "--share", *SLEEP)
     first_line(one)
@@ -135,6 +146,7 @@ def test_sharers_share_and_exclude_others(node: Node) -> None:
         ended(two)
 
 
+@pytest.mark.heavy
 def test_status_signals_group_and_session_are_the_commands_own(node: Node) -> None:
     assert node.run("exec", "--", "sh", "-c", "exit 41").returncode == 41
     assert node.run("exec", "--", "sh", "-c", "kill -TERM $$").returncode == -signal.SIGTERM
@@ -149,7 +161,60 @@ def test_the_command_inherits_no_ignored_signals_and_no_other_files(node: Node) 
     ignored, files = done.stdout.split()[1:]
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # what Python ignores, as glibc does 32 and 33
         assert not int(ignored, 16) >> (number - 1) & 1
-    assert files == "2"  # the device's lock, and the folder's
+    assert files == "3"  # the locks, the record, and the folder
+
+
+# --- what systemd says to the process that it starts
+
+SHOW = """
+import os, signal
+own, names = str(os.getpid()), ("LISTEN_PID", "WATCHDOG_PID", "LISTEN_PIDFDID", "LISTEN_FDS")
+print([{own: "own"}.get(os.environ.get(name), os.environ.get(name)) for name in names])
+print(os.read(3, 20).decode())
+print(signal.getsignal(signal.SIGCHLD) == signal.SIG_DFL)
+"""
+
+
+def as_service(node: Node, words: str, path: Path) -> list[str]:
+    """Run the command as the main process of a service, with a file in place of a socket."""
+    path.write_text("of the socket")
+    line = f'{words} exec "$@" 3<{path}'
+    command = ["sh", "-c", line, "sh", *node.command("exec", "--", sys.executable, "-c", SHOW)]
+    done = subprocess.run(
+        command, env=node.environ, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.splitlines()
+
+
+@pytest.mark.heavy
+def test_the_command_takes_the_sockets_that_systemd_gave_to_its_caller(
+    node: Node, tmp_path: Path
+) -> None:
+    """sd_listen_fds(3) and sd_watchdog_enabled(3) compare the number with their own process."""
+    words = "LISTEN_PID=$$ WATCHDOG_PID=$$ LISTEN_PIDFDID=1234 LISTEN_FDS=1"
+    assert as_service(node, words, tmp_path / "socket") == [
+        "['own', 'own', None, '1']",
+        "of the socket",
+        "True",
+    ]
+    assert node.held() == []
+
+
+@pytest.mark.heavy
+def test_what_is_for_another_process_stays_so(node: Node, tmp_path: Path) -> None:
+    words = "LISTEN_PID=1 WATCHDOG_PID=1 LISTEN_PIDFDID=1234 LISTEN_FDS=1"
+    assert as_service(node, words, tmp_path / "socket") == [
+        "['1', '1', '1234', '1']",
+        "of the socket",
+        "True",
+    ]
+
+
+def test_the_help_says_what_of_systemd_is_not_kept(node: Node) -> None:
+    text = " ".join(node.run("exec", "--help").stdout.split())
+    assert "LISTEN_PID, WATCHDOG_PID" in text
+    assert "NotifyAccess= has to be all, and a PIDFile= is not kept" in text
 
 
 @pytest.mark.parametrize(
@@ -170,6 +235,7 @@ def test_commands_that_cannot_run(
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.heavy
 def test_a_script_without_interpreter_line_runs_as_in_a_shell(node: Node, tmp_path: Path) -> None:
     script = tmp_path / "script"
     script.write_text('echo "from $1"\n')
@@ -179,12 +245,14 @@ def test_a_script_without_interpreter_line_runs_as_in_a_shell(node: Node, tmp_pa
     assert node.run("exec", "--", str(script)).returncode == 126
 
 
+@pytest.mark.heavy
 def test_arguments_reach_the_command_untouched(node: Node) -> None:
     done = node.run("exec", "--", "printf", "%s|", "--gpus", "--", "a b", "")
     assert done.stdout == "--gpus|--|a b||"
     assert node.run("exec", "printf", "%s|", "-n").stdout == "-n|"
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("words", "status"),
     [
@@ -219,6 +287,7 @@ def test_a_restricted_environment_is_never_widened(node: Node) -> None:
     assert done.returncode == 3
 
 
+@pytest.mark.heavy
 def test_within_a_lease_its_own_devices_can_be_handed_on(node: Node) -> None:
     inner = " ".join(f"'{word}'" for word in node.command("exec", "--gpus", "1", "--"))
     script = f"{inner} printenv CUDA_VISIBLE_DEVICES; {inner} {inner} true"
@@ -234,6 +303,7 @@ def test_dry_run_prints_shell_lines_and_keeps_nothing(node: Node) -> None:
     assert node.held() == []
 
 
+@pytest.mark.heavy
 def test_idle_and_roomy_devices_come_first(tmp_path: Path) -> None:
     small = {"kind": "dedicated", "total": 80 << 30, "free": 8 << 30, "usable": 8 << 30}
     busy = gpu(2, processes=3)
@@ -260,6 +330,7 @@ def test_layout_instances_do_not_overlap(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.heavy
 def test_a_mig_instance_keeps_the_whole_gpu_from_others(tmp_path: Path) -> None:
     card = gpu(1)
     parts = [
@@ -279,6 +350,7 @@ def test_a_mig_instance_keeps_the_whole_gpu_from_others(tmp_path: Path) -> None:
         ended(holder)
 
 
+@pytest.mark.heavy
 def test_odd_bytes_in_variables_never_raise(node: Node) -> None:
     odd = "\udcff\udcfe,'$(x)\n"
     names = (
@@ -349,6 +421,7 @@ def test_two_hundred_at_once_each_run_alone(start: str, tmp_path: Path) -> None:
     assert _storm(Node(tmp_path, 8), 200, start) == ["0"] * 200
 
 
+@pytest.mark.heavy
 def test_waiters_killed_at_any_moment_leave_nothing_behind(node: Node) -> None:
     holder = node.start("exec", "--gpus", "2", *SLEEP)
     first_line(holder)
@@ -362,6 +435,7 @@ def test_waiters_killed_at_any_moment_leave_nothing_behind(node: Node) -> None:
     assert node.held() == []
 
 
+@pytest.mark.heavy
 def test_leases_as_a_table(node: Node) -> None:
     assert node.run("leases").stdout == ""
     holder = node.start("exec", "--device", "1", *SLEEP)
@@ -376,3 +450,25 @@ def test_leases_as_a_table(node: Node) -> None:
     words = rows[1].split()
     assert words[:2] == ["02:00.0", str(holder.pid)]
     assert words[4:6] == ["exclusive", "running"]
+
+
+def test_a_script_without_a_shell_to_run_it_cannot_be_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As where a container has no /bin/sh: one sentence, and a shell's status."""
+    tried = []
+
+    def execve(file: str, line: list[str], environ: dict[str, str]) -> None:
+        tried.append((file, line))
+        raise OSError(*(ENOEXEC if len(tried) == 1 else NO_SHELL))
+
+    monkeypatch.setattr(os, "execve", execve)
+    monkeypatch.setattr(signal, "signal", lambda number, handler: None)  # this process stays
+    with pytest.raises(CannotRun, match=r"^script: No such file or directory$") as caught:
+        replace("/bin/script", ["script", "a"], {})
+    assert caught.value.status == 126
+    assert tried == [("/bin/script", ["script", "a"]), ("/bin/sh", ["/bin/sh", "/bin/script", "a"])]
+
+
+ENOEXEC = (errno.ENOEXEC, "Exec format error")
+NO_SHELL = (errno.ENOENT, "No such file or directory")

@@ -26,6 +26,7 @@ with open(sys.argv[1], "w") as file:
 """
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("streams", [(0,), (1,), (2,), (0, 1, 2)], ids=str)
 def test_closed_streams_cost_no_lock_and_stay_closed(
     streams: tuple[int, ...], node: Node, tmp_path: Path
@@ -52,6 +53,7 @@ WITHOUT = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", WITHOUT)
 def test_a_container_that_lacks_folders(name: str, node: Node, tmp_path: Path) -> None:
     unshare = ["unshare", "--mount", "--propagation", "private"]
@@ -81,6 +83,7 @@ def limited(which: int, number: int) -> Callable[[], None]:
     return lambda: resource.setrlimit(which, (number, number))
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("count", [1, 2])
 def test_no_room_for_a_process_is_an_error_and_not_success(count: int, node: Node) -> None:
     if subprocess.run([*AS_A_USER, "true"], check=False, capture_output=True).returncode:
@@ -139,3 +142,30 @@ def test_a_stopped_front_delays_nobody(node: Node) -> None:
         command.kill()
         command.communicate()
     assert soon(lambda: node.held() == [])
+
+
+@pytest.mark.heavy
+def test_a_lease_in_another_pid_namespace_is_seen_and_ended_from_outside(node: Node) -> None:
+    """As of a container that shares the folder: its process numbers mean nothing here."""
+    unshare = ["unshare", "--pid", "--fork", "--mount-proc"]
+    if subprocess.run([*unshare, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("no PID namespace may be made here")
+    inner = node.command("exec", "--device", "0", "--", "sh", "-c", "echo; exec sleep 60")
+    command = subprocess.Popen(
+        [*unshare, *inner], env=node.environ, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert command.stdout is not None
+        command.stdout.readline()
+        (entry,) = node.held()
+        assert (entry["state"], entry["pid"], entry["proven"]) == ("unknown", 1, False)
+        seen = ", ".join(map(str, entry["kept_by"]))
+        refused = node.run("exec", "--device", "0", "--", "true")
+        assert (refused.returncode, f", here seen as {seen}" in refused.stderr) == (3, True)
+        other = node.command("exec", "--device", "0", "--", "true")
+        assert subprocess.run([*unshare, *other], env=node.environ, check=False).returncode == 3
+        assert node.run("leases", "--kill", "pci:0000:01:00.0").returncode == 0
+        assert node.held() == []
+    finally:
+        command.kill()
+        command.communicate()

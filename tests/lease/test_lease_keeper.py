@@ -8,14 +8,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from lease_launchers import LAUNCHERS
 from lease_node import ROOT, Node
 
-from probe_core.leasing import listing
+from probe_core.leasing import ending
 from probe_core.leasing.folder import Folder
 from probe_core.leasing.listing import leases
 
@@ -48,25 +48,22 @@ def lives(pid: int) -> bool:
         return False
 
 
-@pytest.fixture
-def processes() -> Iterator[list[subprocess.Popen[str]]]:
-    running: list[subprocess.Popen[str]] = []
-    yield running
-    for process in running:
-        process.kill()
-        process.wait()
-        assert process.stdout is not None
-        process.stdout.close()
-
-
 def keeper_of(node: Node) -> int:
-    """Return the process that the first device's lock file names as its keeper, once it does."""
-    file = node.leases / "pci:0000:01:00.0.lock"
-    assert soon(lambda: file.exists() and "keeper " in file.read_text())
-    (line,) = [line for line in file.read_text().splitlines() if line.startswith("keeper ")]
-    return int(line.split()[1])
+    """Return the process that the first device's record names as its keeper, once it does."""
+    assert soon(lambda: "keeper" in record_of(node))
+    return int(record_of(node)["keeper"])
 
 
+def record_of(node: Node, device: str = "pci:0000:01:00.0") -> dict[str, str]:
+    """Return the record of the lease that has a device, as its lines say; {} without one."""
+    for path in node.records():
+        lines = [line.partition(" ")[::2] for line in path.read_text().splitlines()]
+        if ("device", device) in lines:
+            return dict(lines)
+    return {}
+
+
+@pytest.mark.heavy
 @pytest.mark.parametrize("how", LAUNCHERS)
 def test_workers_keep_the_device_when_their_launcher_is_killed(
     how: str, node: Node, tmp_path: Path, processes: list[subprocess.Popen[str]]
@@ -103,11 +100,10 @@ def test_the_device_is_free_soon_after_its_last_users_end(
     launcher.kill()
     launcher.wait()
     assert soon(lambda: parent(worker) == keeper)
-    file = node.leases / "pci:0000:01:00.0.lock"
     times = []
     os.kill(worker, signal.SIGKILL)
     begin = time.monotonic()
-    assert soon(lambda: file.stat().st_size == 0)
+    assert soon(lambda: node.records() == [])
     times.append(time.monotonic() - begin)
     assert min(times) < 1.0
 
@@ -131,17 +127,18 @@ def test_leases_kill_ends_what_a_command_left(
 def test_who_does_not_listen_is_killed(
     node: Node, processes: list[subprocess.Popen[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listing, "_GRACE_S", 0.1)
+    monkeypatch.setattr(ending, "_GRACE_S", 0.1)
     script = "trap '' TERM; echo $$; while :; do sleep 0.01; done"
     command = node.start("exec", "--device", "0", "--", "sh", "-c", script)
     processes.append(command)
     first_line(command)
     folder = Folder(str(node.leases))
-    assert listing.end(folder, listing.of(leases(folder), "all")) == []
+    assert ending.end(folder, ending.of(leases(folder), "all")) == []
     folder.close()
     assert command.wait(timeout=SLACK_S) == -signal.SIGKILL
 
 
+@pytest.mark.heavy
 def test_leases_kill_takes_names_and_refuses_unknown_ones(
     node: Node, processes: list[subprocess.Popen[str]]
 ) -> None:
@@ -161,6 +158,7 @@ def test_leases_kill_takes_names_and_refuses_unknown_ones(
     assert two.wait() == -signal.SIGTERM
 
 
+@pytest.mark.heavy
 def test_a_killed_keeper_is_replaced_by_the_front(
     node: Node, processes: list[subprocess.Popen[str]]
 ) -> None:
@@ -184,6 +182,7 @@ def test_a_killed_keeper_is_replaced_by_the_front(
     assert node.run("exec", "--device", "0", "--", "true").returncode == 0
 
 
+@pytest.mark.heavy
 def test_workers_are_still_counted_when_front_and_keeper_are_killed(
     node: Node, processes: list[subprocess.Popen[str]]
 ) -> None:
@@ -209,6 +208,7 @@ def test_workers_are_still_counted_when_front_and_keeper_are_killed(
     assert node.held() == []
 
 
+@pytest.mark.heavy
 def test_the_marked_processes_of_a_killed_host_keep_its_lease(node: Node) -> None:
     code = f"""
 import os, subprocess, sys, json, signal

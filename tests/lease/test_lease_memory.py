@@ -121,6 +121,7 @@ def test_a_whole_gpu_stays_locked_while_its_instance_lacks_memory(tmp_path: Path
         assert caught.value.code == "busy", "the whole GPU is not free"
 
 
+@pytest.mark.heavy
 def test_the_command_line_measures_again(node: Node) -> None:
     file = Path(node.environ["PROBE_STATIC"])
     for device in node.document["devices"]:

@@ -47,6 +47,7 @@ def test_exec_avoids_them_and_tells_who(tmp_path: Path) -> None:
     assert done.stderr.splitlines() == [f"probe: exec {reason}"]
 
 
+@pytest.mark.heavy
 def test_exec_refuses_when_only_they_are_left_and_shared_takes_them(tmp_path: Path) -> None:
     node = Node(tmp_path, 2, [used(1), idle(2)])
     for words in (("--device", "0"), ("--gpus", "2"), ("--device", "0", "--wait", "0.1")):

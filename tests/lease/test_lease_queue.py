@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import subprocess
@@ -14,9 +13,10 @@ import pytest
 from lease_node import Node
 from test_lease_keeper import first_line, soon
 
+from probe_core.leasing import queues, ranges
 from probe_core.leasing.folder import Folder
-from probe_core.leasing.locks import Door
-from probe_core.leasing.queues import Place, claimed
+from probe_core.leasing.queues import Claims, Place
+from probe_core.leasing.ranges import QUEUES, locked, slot, unlock
 
 SLEEP = ("--", "sh", "-c", "echo; exec sleep 60")
 PRINT = ("--", "sh", "-c", "echo; exec sleep 60")
@@ -35,8 +35,21 @@ def running() -> Iterator[list[subprocess.Popen[str]]]:
 
 
 def waits(node: Node, count: int) -> bool:
-    names = os.listdir(node.leases)
-    return len([name for name in names if name.startswith(".queue-")]) >= count
+    """Return whether so many bytes of places are held: each waiter's, of which one beats."""
+    return waiting(node.leases / "locks", QUEUES, SLOT_END) >= count
+
+
+def claims(node: Node) -> bool:
+    return waiting(node.leases / "locks", QUEUES + slot("the claim"), 1) == 1
+
+
+def waiting(path: Path, start: int, length: int) -> int:
+    with open(path, "r+b") as file:
+        ranges = locked(file.fileno(), start, length)
+        return sum(1 for begin, end in ranges for byte in range(begin, end) if byte % 2 == 0)
+
+
+SLOT_END = 1 << 55
 
 
 @pytest.fixture
@@ -46,54 +59,108 @@ def folder(tmp_path: Path) -> Iterator[Folder]:
     folder.close()
 
 
-def test_places_are_taken_in_order_and_left(folder: Folder, tmp_path: Path) -> None:
-    one, two, three = (Place(folder, "q") for _ in range(3))
+def test_places_are_taken_in_order_and_left(folder: Folder) -> None:
+    handles = [folder.locks() for _ in range(3)]
+    one, two, three = (Place(handle, "q") for handle in handles)
     assert [place.first() for place in (one, two, three)] == [True, False, False]
-    two.leave()
+    unlock(handles[1])
     assert not three.first()
-    one.leave()
+    unlock(handles[0])
     assert three.first()
-    three.leave()
-    assert os.listdir(tmp_path) == []
+    for handle in handles:
+        os.close(handle)
 
 
-def test_a_dead_one_is_passed_and_its_place_removed(folder: Folder, tmp_path: Path) -> None:
+def test_queues_are_apart(folder: Folder) -> None:
+    handles = [folder.locks() for _ in range(2)]
+    assert [Place(handles[0], "q").first(), Place(handles[1], "r").first()] == [True, True]
+    for handle in handles:
+        os.close(handle)
+
+
+def test_a_dead_one_is_passed(folder: Folder) -> None:
+    read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
-        Place(folder, "q")
-        os._exit(0)
+        try:
+            Place(folder.locks(), "q")
+            os.write(write, b"1")
+            signal.pause()
+        finally:
+            os._exit(1)
+    assert os.read(read, 1) == b"1"
+    handle = folder.locks()
+    place = Place(handle, "q")
+    assert not place.first()
+    os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-    place = Place(folder, "q")
-    assert soon(place.first)
-    assert len(os.listdir(tmp_path)) == 1
-    place.leave()
+    assert place.first()
+    for number in (handle, read, write):
+        os.close(number)
 
 
-def test_a_stopped_one_is_passed(folder: Folder, tmp_path: Path) -> None:
-    one, two = Place(folder, "q"), Place(folder, "q")
-    assert not two.first()
-    (name, _) = sorted(os.listdir(tmp_path))
-    past = time.time() - 2
-    os.utime(tmp_path / name, (past, past))
-    assert two.first()
-    one.leave()
-    two.leave()
+def test_a_stopped_one_is_passed_by_the_clock_of_who_looks(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100.0
+    for module in (queues, ranges):
+        monkeypatch.setattr(module, "monotonic", lambda: now)
+    one, two = folder.locks(), folder.locks()
+    first, second = Place(one, "q"), Place(two, "q")
+    for _ in range(50):
+        now += 0.06
+        first.first()
+        assert not second.first(), "it beats"
+    now += 0.9
+    assert not second.first()
+    now += 0.2
+    assert second.first()
+    for handle in (one, two):
+        os.close(handle)
 
 
-def test_the_earliest_claim_counts_and_fades(folder: Folder, tmp_path: Path) -> None:
-    one, two, three = Place(folder, "a"), Place(folder, "b"), Place(folder, "c")
-    two.claim(["x.lock", "y.lock"])
-    three.claim(["z.lock"])
-    assert claimed(folder) == {"x.lock", "y.lock"}
-    assert claimed(folder, one.arrival) == set()
-    assert claimed(folder, three.arrival) == {"x.lock", "y.lock"}
-    (name,) = [name for name in os.listdir(tmp_path) if name == f".claim-{two.arrival}"]
-    past = time.time() - 2
-    os.utime(tmp_path / name, (past, past))
-    assert claimed(folder) == {"z.lock"}
-    for place in (one, two, three):
-        place.leave()
-    assert claimed(folder) == set()
+def test_a_lock_on_the_whole_queue_takes_nobodys_turn_for_long(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100.0
+    for module in (queues, ranges):
+        monkeypatch.setattr(module, "monotonic", lambda: now)
+    hostile, handle = folder.locks(), folder.locks()
+    assert ranges.try_lock(hostile, QUEUES, 0)
+    place = Place(handle, "q")
+    for _ in range(4):
+        assert not place.first()
+        now += 0.6
+    assert place.first()
+    for number in (hostile, handle):
+        os.close(number)
+
+
+def test_one_claims_at_a_time_and_fades_when_it_is_stopped(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100.0
+    for module in (queues, ranges):
+        monkeypatch.setattr(module, "monotonic", lambda: now)
+    handles = [folder.locks() for _ in range(3)]
+    one, two, look = map(Claims, handles)
+    one.make(["x", "y"])
+    two.make(["z"])
+    assert [look.hold(name) for name in "xyz"] == [True, True, False]
+    assert not one.hold("x"), "its own"
+    one.make(["y"])
+    assert [look.hold(name) for name in "xyz"] == [False, True, False]
+    now += 0.2
+    assert look.hold("y")
+    now += 0.2
+    assert not look.hold("y")
+    unlock(handles[0])
+    two.make(["z"])
+    now += 0.06
+    two.make(["z"])
+    assert [look.hold(name) for name in "xyz"] == [False, False, True]
+    for handle in handles:
+        os.close(handle)
 
 
 @pytest.mark.heavy
@@ -115,6 +182,7 @@ def test_a_stopped_waiter_keeps_nobody_from_what_comes_free(
     assert node.run("exec", "--gpus", "2", "--wait", "10", "--", "true").returncode == 0
 
 
+@pytest.mark.heavy
 def test_a_request_for_several_is_not_passed_over(
     node: Node, running: list[subprocess.Popen[str]]
 ) -> None:
@@ -123,7 +191,7 @@ def test_a_request_for_several_is_not_passed_over(
     first_line(holder)
     both = node.start("exec", "--gpus", "2", "--wait", *PRINT)
     running.append(both)
-    assert soon(lambda: any(n.startswith(".claim-") for n in os.listdir(node.leases)))
+    assert soon(lambda: claims(node))
     late = node.run("exec", "--gpus", "1", "--", "true")
     assert late.returncode == 3, "the free device is claimed"
     holder.kill()
@@ -132,47 +200,15 @@ def test_a_request_for_several_is_not_passed_over(
 
 
 @pytest.mark.heavy
-def test_a_held_door_delays_but_does_not_block(node: Node) -> None:
-    assert node.run("exec", "--", "true").returncode == 0
-    with open(node.leases / ".door", "r+") as door:
-        fcntl.flock(door, fcntl.LOCK_EX)
-        past = time.time() - 2
-        os.utime(door.fileno(), (past, past))
-        assert node.run("exec", "--", "true").returncode == 0
-        assert node.run("exec", "--gpus", "2", "--wait", "1", "--", "true").returncode == 0
-        assert node.held() == []
-
-
-def test_waiting_is_bounded_with_a_held_door_too(
+def test_waiting_is_bounded_whatever_others_lock(
     node: Node, running: list[subprocess.Popen[str]]
 ) -> None:
     holder = node.start("exec", "--device", "0", *SLEEP)
     running.append(holder)
     first_line(holder)
-    with open(node.leases / ".door", "r+") as door:
-        fcntl.flock(door, fcntl.LOCK_EX)
+    with open(node.leases / "locks", "r+b") as file:
+        assert ranges.try_lock(file.fileno(), QUEUES, 0)
         begin = time.monotonic()
         done = node.run("exec", "--device", "0", "--wait", "0.2", "--", "true")
         assert (done.returncode, time.monotonic() - begin < 10) == (3, True)
-
-
-def test_a_door_that_is_no_file_is_left_out(node: Node) -> None:
-    node.leases.mkdir(mode=0o700)
-    os.mkfifo(node.leases / ".door")
-    assert node.run("exec", "--gpus", "2", "--", "true").returncode == 0
-    assert node.run("leases").returncode == 0
-
-
-def test_a_door_is_passed_once_its_holder_is_stale(folder: Folder, tmp_path: Path) -> None:
-    one, two = Door(folder), Door(folder)
-    assert one.take()
-    past = time.time() - 2
-    os.utime(tmp_path / ".door", (past, past))
-    begin = time.monotonic()
-    assert not two.take()
-    assert not two.take()
-    assert time.monotonic() - begin < 2
-    one.drop()
-    assert two.take()
-    one.close()
-    two.close()
+        assert node.run("exec", "--device", "1", "--wait", "30", "--", "true").returncode == 0

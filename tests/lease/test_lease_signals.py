@@ -17,11 +17,12 @@ from lease_node import Node
 from test_lease_keeper import first_line, keeper_of, soon
 
 COUNTER = """
-import signal, sys
+import os, signal, sys
 count = 0
 def handle(number, frame):
     global count
     count += 1
+    os.write(1, b"signal\\n")  # it may come inside a print, which cannot be entered again
 for name in ("SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1", "SIGQUIT", "SIGWINCH"):
     signal.signal(getattr(signal, name), handle)
 print("ready", flush=True)
@@ -44,11 +45,14 @@ def counting(node: Node) -> subprocess.Popen[str]:
 
 
 def counted(process: subprocess.Popen[str]) -> int:
+    """Wait for the first signal and a while for others; return how many the command had."""
+    assert first_line(process) == "signal"
     time.sleep(0.1)
     output, _ = process.communicate("\n", timeout=20)
-    return int(output)
+    return int(output.split()[-1])
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1"])
 def test_a_signal_to_the_process_reaches_the_command_once(name: str, node: Node) -> None:
     process = counting(node)
@@ -97,6 +101,36 @@ def test_ignored_signals_stay_ignored_and_blocked_ones_blocked(node: Node) -> No
         preexec_fn=prepare,
     )
     assert done.stdout.strip() == f"1 {{{signal.SIGUSR2!r}}}"
+
+
+@pytest.mark.parametrize("ignored", [(signal.SIGCHLD,), (signal.SIGCHLD, signal.SIGINT)])
+def test_a_caller_that_ignores_its_children_gets_the_same(
+    node: Node, ignored: tuple[int, ...]
+) -> None:
+    """The command ignores them, too, below the keeper of its lease; its status counts."""
+    code = (
+        "import os, signal, sys; print(int(signal.getsignal(signal.SIGCHLD)));"
+        "print(int(signal.getsignal(signal.SIGINT) == signal.SIG_IGN));"
+        "keeper = open(f'/proc/{os.getppid()}/status').read().split();"
+        "print(keeper[keeper.index('PPid:') + 1]); sys.exit(9)"
+    )
+
+    def prepare() -> None:
+        for number in ignored:
+            signal.signal(number, signal.SIG_IGN)
+
+    process = subprocess.Popen(
+        node.command("exec", "--device", "0", "--", sys.executable, "-c", code),
+        env=node.environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=prepare,
+    )
+    printed, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors) == (9, "")
+    assert printed == f"1\n{len(ignored) - 1}\n{process.pid}\n"
+    assert node.run("exec", "--device", "0", "--", "true").returncode == 0
 
 
 def test_a_pipe_that_the_command_closes_is_closed(node: Node) -> None:
@@ -184,6 +218,7 @@ def terminal(node: Node) -> object:
     terminal.close()
 
 
+@pytest.mark.heavy
 def test_ctrl_c_comes_once_and_ends_the_command(node: Node, terminal: Terminal) -> None:
     # In two parts: a shell may print the command that it saw end.
     counter = "trap 'printf cau%s ght' INT; $STARTED; while :; do sleep 0.05; done"

@@ -15,8 +15,7 @@ from test_lease_keeper import first_line
 
 from probe_core.leasing import lease
 from probe_core.pipeline.refresh import refresh
-from probe_core.selection.environment import confine, style_for
-from probe_core.selection.for_sycl import selector_changes
+from probe_core.selection.environment import confine, selector_changes, style_for
 from probe_core.selection.interpreter import installed, interpreter_of, site_folders, versions
 
 
@@ -54,6 +53,7 @@ def fake(
     return str(path)
 
 
+@pytest.mark.heavy
 def test_vllm_gets_numbers_in_pci_order(node: Node, tmp_path: Path) -> None:
     vllm = fake(tmp_path, "vllm")
     assert node.run("exec", "--device", "1", "--", vllm).stdout.strip() == "1"
@@ -256,6 +256,7 @@ def test_other_spellings_are_answered(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("written", "slots"),
     [("cuda:1", (2,)), ("cuda:0,cuda:2", (1, 3)), ("1-3", (2, 3, 4)), ("GPU:0", (1,)),

@@ -71,6 +71,7 @@ def test_a_working_torch_lets_the_command_run(node: Node, tmp_path: Path) -> Non
     assert (done.returncode, done.stdout, done.stderr) == (0, "trained\n", "")
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("more", "cause"),
     [
@@ -128,6 +129,7 @@ def library(folder: Path, count: int = 1, init: int = 0) -> dict[str, str]:
     return {"LD_LIBRARY_PATH": str(folder)}
 
 
+@pytest.mark.heavy
 def test_any_other_command_is_tried_by_the_runtimes_library(node: Node, tmp_path: Path) -> None:
     done = run(node, "echo", "ran", **library(tmp_path / "well"))
     assert (done.returncode, done.stdout, done.stderr) == (0, "ran\n", "")
@@ -154,6 +156,7 @@ def test_a_missing_library_and_the_broken_step_are_named(tmp_path: Path) -> None
     assert done.stderr.endswith(f"; pci:0000:01:00.0: hardware: {fact}\n")
 
 
+@pytest.mark.heavy
 def test_one_that_hangs_is_given_up(node: Node, tmp_path: Path) -> None:
     document: Any = dict(node.document)
     refresh(document, {})

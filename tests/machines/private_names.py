@@ -78,7 +78,9 @@ def _surprised(source: str, how: str) -> str:
 def copy(folder: Path, how: str) -> Path:
     """Make a copy of the core in a folder, with surprises of that kind; return the folder."""
     core = folder / "probe_core"
-    shutil.copytree(REPOSITORY / "probe_core", core)
+    # Whoever imports the core meanwhile writes bytecode under names that soon are gone.
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(REPOSITORY / "probe_core", core, ignore=ignored)
     fastpath = core / "fastpath.py"
     fastpath.write_text(_surprised(fastpath.read_text("utf-8"), how), "utf-8")
     return folder

@@ -99,6 +99,12 @@ class Shell:
         before = line.rpartition(" ")[0]
         return self.after(line, ALL).removeprefix(before).split()
 
+    def enter(self, line: str) -> None:
+        """Run a line as if somebody typed it, Tabs and all, and wait for its end."""
+        self._send(f"{line}\n")
+        self._send("print_ready\n")
+        self._until("<<ready>>")
+
     def _typed(self, line: str, key: str) -> str:
         self._send(line + key + SHOW)
         shown = self._until(">>")

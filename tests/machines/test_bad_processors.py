@@ -57,6 +57,7 @@ def counts(tree: Tree) -> list[tuple[int | None, int | None]]:
 PAIRS = [("0-3", "0-1"), ("0-3", "0-1"), ("0-3", "2-3"), ("0-3", "2-3")]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("text", "vendor"),
     [("", None), ("\0\0\0", None), (cpuinfo(4)[:60], "intel"), ("\n\n: :\n", None)],
@@ -71,6 +72,7 @@ def test_empty_or_half_cpuinfo(text: str, vendor: str | None, tree: Tree) -> Non
     assert device["unknown"]["arch"] == device["unknown"]["fp32"] == UNKNOWN
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("lists", "expected"),
     [
@@ -96,6 +98,7 @@ def test_contradictory_topology(
     assert counts(tree) == expected
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("online", "siblings", "cores", "expected"),
     [
@@ -140,6 +143,7 @@ def test_no_online(tree: Tree) -> None:
     assert counts(tree) == [(2, 4)]
 
 
+@pytest.mark.heavy
 def test_1024_cpus(tree: Tree) -> None:
     tree.file("/proc/cpuinfo", cpuinfo(1024, 512, 256))
     lists = [(f"{n // 512 * 512}-{n // 512 * 512 + 511}", f"{n & ~1}-{n | 1}") for n in range(1024)]

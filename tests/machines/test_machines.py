@@ -8,7 +8,7 @@ import pytest
 import recorded
 from reports import at, codes, report_of_recording
 
-from probe_core.resolve.reasons import EXPLAINED
+from probe_core.resolve import EXPLAINED
 
 RECORDINGS = {name: recorded.read(name) for name in recorded.names()}
 WITH_PLUGIN = [(name, who) for name, data in RECORDINGS.items() for who in data.get("with", ())]
@@ -23,6 +23,7 @@ def test_built_in_probers_report_what_the_recording_expects(name: str) -> None:
     assert unexplained(report) == []
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("name", "who"), WITH_PLUGIN)
 def test_with_its_plugin(name: str, who: str) -> None:
     report = report_of_recording(name, who)

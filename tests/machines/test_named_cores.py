@@ -149,6 +149,7 @@ def test_arm(
     assert device["int8"] is None or "asimddp" in features
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("lines", "arch", "fp32", "bound"),
     [

@@ -49,6 +49,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", NODES)
 def test_every_core_counts_once(
     name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path

@@ -120,3 +120,16 @@ def test_each_kind_of_core_has_its_allowed_part(tree: Tree) -> None:
     tree.file(f"{V2}/cpuset.cpus.effective", "0,2\n")
     mark(limits(tree.machine(), ONLINE), kinds)
     assert [kind["allowed"] for kind in kinds] == [2, 0, 1]
+
+
+def test_packages_share_the_cpu_time_by_their_cpus(tree: Tree) -> None:
+    """Each had the whole: a plan counted nine CPUs where a quota of 4.5 is for both."""
+    tree.file("/proc/self/cgroup", "0::/job\n")
+    tree.file(f"{V2}/job/cpuset.cpus.effective", "0-3,4-5\n")
+    tree.file(f"{V2}/job/cpu.max", "450000 100000\n")
+    limited = limits(tree.machine(), ONLINE)
+    first, second = share(limited, [0, 1, 2, 3], None), share(limited, [4, 5, 6, 7], None)
+    assert first is not None
+    assert second is not None
+    assert (first["quota"], second["quota"]) == (3.0, 1.5)
+    assert (first["threads"], second["threads"]) == (4, 2)

@@ -11,9 +11,12 @@ from pathlib import Path
 
 import pytest
 from readiness_nodes import DEVICE, amd, nvidia, verdict
+from test_readiness_causes import people
 
 from probe_core.machine import Machine
 from probe_core.machine.access import access, mode_allows, number, status
+from probe_core.readiness import Scene
+from probe_core.readiness.permission import _not_a_member
 
 LIVE = Machine(environ={})
 
@@ -131,3 +134,19 @@ def test_a_recording_of_existing_nodes_says_nothing_of_permission(tmp_path: Path
     steps = {step["step"]: step["status"] for step in device["readiness"]["steps"]}
     assert (steps["node"], steps["permission"], steps["granted"]) == ("ok", "unknown", "unknown")
     assert device["id"] == DEVICE
+
+
+@pytest.mark.parametrize(
+    ("members", "mode", "code"),
+    [
+        ("ada", 0o660, "group-not-active"),
+        ("ada", 0o600, "no-permission"),  # the group could not open it either
+        ("bob", 0o660, "not-in-group"),
+        ("", 0o660, "not-in-group"),
+    ],
+)
+def test_why_a_node_s_mode_refuses(members: str, mode: int, code: str, tmp_path: Path) -> None:
+    scene = Scene(people(amd(tmp_path / "root"), members=members).machine())
+    number, _ = scene.process.listed_groups()["render"]
+    node = os.stat_result((0o020000 | mode, 0, 0, 1, 0, number, 0, 0, 0, 0))
+    assert _not_a_member("/dev/dri/renderD128", node, scene, "refused")[0] == code

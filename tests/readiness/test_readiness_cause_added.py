@@ -18,7 +18,7 @@ ENTRY = """    blocks(
         vendor="nvidia",
         word="too hot",
         keeps_from="cuda",
-        fixes={"host": (Words("replace the fan of {address}"),)},
+        fixes={"host": "replace the fan of {address}"},
     ),
 """
 
@@ -30,11 +30,11 @@ from probe_core.doctor.causes import concerned
 from probe_core.doctor.examine import all_checks
 from probe_core.machine import Machine
 from probe_core.model.causes import CAUSES
-from probe_core.model.findings import finding
-from probe_core.model.readiness import state_word
+from probe_core.model.parts import finding
+from probe_core.model.verdict import state_word
 from probe_core.readiness import Scene
 from probe_core.readiness.chain import broken
-from probe_core.readiness.fixes import exact_fix
+from probe_core.readiness.fixes import fix_of
 from probe_core.visibility import see
 import regions_doctor, regions_model
 
@@ -51,14 +51,14 @@ device = gpu("0000:01:00.0")
 check = next(check for check in all_checks() if check.code == "fan-stopped")
 views = see([device], {})
 scene = Scene(Machine(sys.argv[2]))
-names = {"address": "0000:01:00.0", "vendor": "nvidia"}
+step = device["readiness"]["steps"][0]
 print(json.dumps({
     "finding": finding("fan-stopped", "a", "b", "c", severity="error")["code"],
     "severity": CAUSES["fan-stopped"].severity,
     "step": [check.step, check.summary],
     "whose": [len(concerned("fan-stopped", [device, {**device, "vendor": "amd"}]))],
     "word": state_word(device),
-    "fix": exact_fix("fan-stopped", scene, names),
+    "fix": fix_of(device, step, scene),
     "vulkan": views["vulkan"][0].entries()[device["id"]]["visible"],
     "cuda": views["cuda"][0].entries()[device["id"]]["visible"],
     "page": "### fan-stopped" in regions_doctor.causepages(),

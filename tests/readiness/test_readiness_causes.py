@@ -283,6 +283,15 @@ def gsp_firmware(root: Path) -> Node:
 
 
 @healthy
+def firmware_of_a_driver_in_a_container(root: Path) -> Node:
+    """Return a host of NVIDIA's GPU operator, or COS: the kernel is told where to look."""
+    node = no_gsp_firmware(root)
+    path = "/run/nvidia/driver/lib/firmware"
+    node.file("/sys/module/firmware_class/parameters/path", path)
+    return node
+
+
+@healthy
 def container_without_firmware(root: Path) -> Node:
     node = no_gsp_firmware(root)
     node.container()
@@ -303,6 +312,14 @@ def amdgpu_refused(root: Path) -> Node:
 def amdgpu_without_firmware(root: Path) -> Node:
     node = amd(root, driver=None)
     node.file("/lib/firmware/regulatory.db")
+    return node
+
+
+@breaks("amdgpu-refused")
+def firmware_of_amds_own_packages(root: Path) -> Node:
+    """What it lacks is not the firmware, which amdgpu-dkms-firmware has elsewhere."""
+    node = amdgpu_without_firmware(root)
+    node.file("/lib/firmware/updates/amdgpu/gc_11_0_0_pfp.bin")
     return node
 
 
@@ -361,7 +378,9 @@ def jetson(root: Path) -> Node:
 @healthy
 def tpu_through_vfio(root: Path) -> Node:
     node = Node(root)
-    node.tree.pci(nodes.PCI, "1ae0:0063", pci_class="120000", driver="vfio-pci")
+    folder = node.tree.pci(nodes.PCI, "1ae0:0063", pci_class="120000", driver="vfio-pci")
+    node.tree.link(f"{folder}/iommu_group", "/sys/kernel/iommu_groups/5")
+    node.nodes("/dev/vfio/5", "/dev/vfio/vfio")
     return node
 
 
@@ -444,6 +463,59 @@ def lxc_without_uvm(root: Path) -> Node:
     return node
 
 
+# A login over ssh has no variables of its container, and a cgroup namespace shows "/" as the path.
+_UNMARKED = "0::/\n"
+_ROOT_USER = "Uid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\n"
+_LAYERS = "overlay / overlay rw,relatime,lowerdir=/x/snapshots/5/fs 0 0\n"
+_OWN_DEV = "tmpfs /dev tmpfs rw,nosuid,size=65536k,mode=755 0 0\n"
+
+
+def shown_by_mounts(node: Node, mounts: str, *missing: str) -> Node:
+    """Make a container of root's, of which nothing but its mounts shows that it is one."""
+    node.file("/proc/self/cgroup", _UNMARKED)
+    node.file("/proc/self/status", _ROOT_USER)
+    node.file("/proc/self/mounts", mounts)
+    node.file("/dev/null")
+    node.nodes(*missing, answer="missing")
+    return node
+
+
+@breaks("container-without-gpus")
+def containerd_that_leaves_no_file(root: Path) -> Node:
+    return shown_by_mounts(nvidia(root), _LAYERS + _OWN_DEV, *nodes.NVIDIA_NODES)
+
+
+@breaks("pod-without-gpu")
+def pod_over_ssh(root: Path) -> Node:
+    token = "tmpfs /run/secrets/kubernetes.io/serviceaccount tmpfs ro,relatime 0 0\n"
+    return shown_by_mounts(nvidia(root), _LAYERS + _OWN_DEV + token, *nodes.NVIDIA_NODES)
+
+
+@breaks("lxc-device-missing")
+def lxc_without_systemd(root: Path) -> Node:
+    mounts = (
+        "/dev/mapper/pve-vm--101--disk--0 / ext4 rw,relatime 0 0\n"
+        "none /dev tmpfs rw,relatime,size=492k,mode=755 0 0\n"
+        "lxcfs /proc/meminfo fuse.lxcfs rw,nosuid,nodev,allow_other 0 0\n"
+    )
+    return shown_by_mounts(nvidia(root), mounts, "/dev/nvidia-uvm")
+
+
+@healthy
+def containerd_with_its_nodes(root: Path) -> Node:
+    return shown_by_mounts(nvidia(root), _LAYERS + _OWN_DEV)
+
+
+@healthy
+def live_system_of_root(root: Path) -> Node:
+    """Its root is of layers too; its /dev is the kernel's, and root makes nodes by using them."""
+    mounts = (
+        "LiveOS_rootfs / overlay rw,relatime,lowerdir=/run/rootfsbase 0 0\n"
+        "devtmpfs /dev devtmpfs rw,nosuid,size=4096k 0 0\n"
+    )
+    return shown_by_mounts(nvidia(root), mounts, *nodes.NVIDIA_NODES)
+
+
 @breaks("uvm-missing")
 def docker_without_uvm(root: Path) -> Node:
     node = nvidia(root)
@@ -502,6 +574,13 @@ def no_nodes_on_a_host(root: Path) -> Node:
     return node
 
 
+@breaks("node-without-driver")
+def node_with_the_number_of_no_driver(root: Path) -> Node:
+    node = intel(root)
+    node.nodes(*nodes.INTEL_NODES, answer="ENXIO")
+    return node
+
+
 @breaks("kfd-missing")
 def kernel_without_kfd(root: Path) -> Node:
     node = Node(root)
@@ -511,7 +590,6 @@ def kernel_without_kfd(root: Path) -> Node:
     return node
 
 
-@healthy
 def recording_without_dev(root: Path) -> Node:
     node = nvidia(root)
     for path in nodes.NVIDIA_NODES:
@@ -653,6 +731,20 @@ def library_of_32_bits(root: Path) -> Node:
     return node
 
 
+@healthy
+def desktop_with_libraries_for_games(root: Path) -> Node:
+    """Debian's file for 32-bit libraries sorts before its own, and the loader passes them over."""
+    node = nvidia(root)
+    node.file("/etc/ld.so.conf", "include /etc/ld.so.conf.d/*.conf\n")
+    for triplet, head in (("i386", b"\x7fELF\x01\x01"), ("x86_64", b"\x7fELF\x02\x01")):
+        folder = f"/usr/lib/{triplet}-linux-gnu"
+        node.file(f"/etc/ld.so.conf.d/{triplet}-linux-gnu.conf", f"{folder}\n")
+        for name in ("libcuda.so", "libnvidia-ml.so"):
+            node.file(f"{folder}/{name}.{nodes.VERSION}", head)
+            node.tree.link(f"{folder}/{name}.1", f"{folder}/{name}.{nodes.VERSION}")
+    return node
+
+
 @breaks("library-broken")
 def stubs_of_the_toolkit(root: Path) -> Node:
     node = nvidia(root)
@@ -759,6 +851,29 @@ def a_copy_of_nvml_alone(root: Path) -> Node:
     return node
 
 
+def linked_libcuda(root: Path, target: str) -> Node:
+    """Return a container whose libcuda.so.1 is a link."""
+    node = nvidia(root)
+    node.container()
+    for name in ("libcuda.so.1", f"libcuda.so.{nodes.VERSION}"):
+        node.remove(f"{LIBRARIES}/{name}")
+    node.file(target, b"\x7fELF\x02")
+    node.tree.link(f"{LIBRARIES}/libcuda.so.1", target)
+    return node
+
+
+@breaks("libcuda-missing")
+def stub_under_the_soname(root: Path) -> Node:
+    """Return an image in which somebody linked the stub, to have programs linked in the build."""
+    stubs = "/usr/local/cuda-12.4/targets/x86_64-linux/lib/stubs"
+    return linked_libcuda(root, f"{stubs}/libcuda.so")
+
+
+@healthy
+def libcuda_through_debians_alternatives(root: Path) -> Node:
+    return linked_libcuda(root, f"{LIBRARIES}/nvidia/current/libcuda.so.{nodes.VERSION}")
+
+
 @breaks("driver-older-than-cuda")
 def image_of_a_newer_cuda(root: Path) -> Node:
     node = nvidia(root)
@@ -857,6 +972,28 @@ def good_override(root: Path) -> Node:
     return node
 
 
+@breaks("hsa-override-foreign")
+def override_of_an_earlier_line_of_gfx9(root: Path) -> Node:
+    """gfx90a and later divide one register file, which code for gfx900 knows nothing of."""
+    node = amd(root, ids="1002:74a1", pci_class="120000")  # Instinct MI300X
+    node.environ["HSA_OVERRIDE_GFX_VERSION"] = "9.0.0"
+    return node
+
+
+@breaks("hsa-override-foreign")
+def override_with_matrix_instructions(root: Path) -> Node:
+    node = amd(root, ids="1002:66af")  # Radeon VII: gfx906 has none (ROCm/TheRock#1844)
+    node.environ["HSA_OVERRIDE_GFX_VERSION"] = "9.0.8"
+    return node
+
+
+@healthy
+def override_within_a_line_of_gfx9(root: Path) -> Node:
+    node = amd(root, ids="1002:66af")
+    node.environ["HSA_OVERRIDE_GFX_VERSION"] = "9.0.6"
+    return node
+
+
 @breaks("rocm-missing")
 def no_rocm(root: Path) -> Node:
     node = amd(root)
@@ -878,6 +1015,42 @@ def no_level_zero(root: Path) -> Node:
     node.remove(f"{LIBRARIES}/libze_intel_gpu.so.1")
     node.file(f"{LIBRARIES}/libze_loader.so.1")
     return node
+
+
+def npu(root: Path, ids: str, pci_class: str, driver: str, *libraries: str) -> Node:
+    node = Node(root)
+    node.tree.pci(nodes.PCI, ids, pci_class=pci_class, driver=driver, accel=0)
+    node.nodes("/dev/accel/accel0")
+    node.modules(driver)
+    for path in (f"{LIBRARIES}/libc.so.6", *libraries):
+        node.file(path, b"\x7fELF\x02")
+    return node
+
+
+@breaks("level-zero-npu-missing")
+def npu_of_intel_without_its_user_driver(root: Path) -> Node:
+    return npu(root, "8086:7d1d", "120000", "intel_vpu", f"{LIBRARIES}/libze_loader.so.1")
+
+
+@healthy
+def npu_of_intel(root: Path) -> Node:
+    return npu(root, "8086:7d1d", "120000", "intel_vpu", f"{LIBRARIES}/libze_intel_npu.so.1")
+
+
+@healthy
+def npu_of_intel_with_the_older_name(root: Path) -> Node:
+    return npu(root, "8086:7d1d", "120000", "intel_vpu", f"{LIBRARIES}/libze_intel_vpu.so.1")
+
+
+@breaks("xrt-missing")
+def npu_of_amd_without_xrt(root: Path) -> Node:
+    return npu(root, "1022:17f0", "118000", "amdxdna")
+
+
+@healthy
+def npu_of_amd(root: Path) -> Node:
+    library = "/opt/xilinx/xrt/lib/libxrt_driver_xdna.so.2"
+    return npu(root, "1022:17f0", "118000", "amdxdna", library)
 
 
 # --- healthy machines with nothing special about them
@@ -922,6 +1095,16 @@ def test_each_cause_is_told_with_its_step(name: str, tmp_path: Path) -> None:
         s["evidence"] for s in device["readiness"]["steps"] if s["step"] == cause.step
     )
     assert "{" not in found["fix"].replace("{nvidia.com", "")
+
+
+def test_a_recording_without_nodes_proves_none_and_accuses_nobody(tmp_path: Path) -> None:
+    """Its GPU was called ready for its driver alone."""
+    report = recording_without_dev(tmp_path).report()
+    device = report["devices"][0]
+    assert verdict(device) == ("unknown", None, None)
+    assert nodes.step_of(device, "node")["evidence"] == "the recording has no device nodes"
+    assert report["primary"] == device["id"]
+    assert {f["code"] for f in report["findings"]} & set(CAUSES) == set()
 
 
 @pytest.mark.parametrize("name", HEALTHY)

@@ -7,7 +7,17 @@ from typing import Any
 
 import pytest
 from fake_probers import Probers, gpu
-from readiness_nodes import DEVICE, Node, amd, card_and_processor, nvidia, step_of, verdict
+from readiness_nodes import (
+    DEVICE,
+    LIBRARIES,
+    VERSION,
+    Node,
+    amd,
+    card_and_processor,
+    nvidia,
+    step_of,
+    verdict,
+)
 from reports import report_of
 
 import probe_core
@@ -43,7 +53,11 @@ def test_a_fact_reaches_the_chain_with_its_prober_and_nothing_else(
     report = run(nvidia(tmp_path), probers)
     device = report["devices"][0]
     assert verdict(device) == ("blocked", "granted", "not-granted")
-    assert step_of(device, "granted") == {**NOT_GRANTED, "prober": "acme"}
+    assert step_of(device, "granted") == {
+        **NOT_GRANTED,
+        "prober": "acme",
+        "severity": "info",
+    }
     assert "step_facts" not in device
     assert report["primary"] == "cpu:0"
     assert report["fallback"] == "no-accelerator"  # somebody wanted it so
@@ -51,6 +65,7 @@ def test_a_fact_reaches_the_chain_with_its_prober_and_nothing_else(
     assert (found["severity"], found["prober"], found["device"]) == ("info", "acme", DEVICE)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("step", "code", "severity", "expected"),
     [
@@ -150,6 +165,7 @@ def test_a_liar_hides_what_only_it_reports(tmp_path: Path, probers: Probers) -> 
     assert report["primary"] == DEVICE
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("step", ["node", "permission"])
 def test_the_core_judges_nodes_itself(step: str, tmp_path: Path, probers: Probers) -> None:
     probers.reports("acme", sighting(fact(step, "broken", "no-permission")))
@@ -180,6 +196,7 @@ def test_but_nvml_opens_no_uvm(tmp_path: Path, probers: Probers) -> None:
     assert verdict(run(node, probers)["devices"][0]) == ("blocked", "node", "uvm-missing")
 
 
+@pytest.mark.heavy
 def test_the_nodes_of_a_prober_are_asked(tmp_path: Path, probers: Probers) -> None:
     tree = Tree(tmp_path)
     tree.pci("0000:01:00.0", "1ed5:0200", driver="mtgpu")
@@ -213,6 +230,7 @@ def test_a_mig_instance_without_its_capability(tmp_path: Path, probers: Probers)
     assert verdict(instance) == ("blocked", "granted", "mig-cap-denied")
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("body", "primary", "fallback"),
     [
@@ -231,6 +249,7 @@ def test_passthrough_is_no_degraded_node_unless_nothing_else_explains_a_failure(
     assert (report["primary"], report["fallback"]) == (primary, fallback)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("body", "state", "fallback"),
     [
@@ -334,6 +353,7 @@ def test_a_part_of_the_gpus_of_a_container_is_a_notice(tmp_path: Path) -> None:
     assert (found["code"], found["severity"]) == ("container-without-gpus", "info")
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("files", "environ", "expected"),
     [
@@ -371,6 +391,7 @@ def test_steps_are_those_of_the_table() -> None:
     assert all(code == cause.code for code, cause in CAUSES.items())
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("power", "expected"),
     [
@@ -398,3 +419,38 @@ def test_an_override_is_of_rocm_alone(tmp_path: Path) -> None:
     own, other = node.report()["devices"][:2]
     assert [verdict(device)[2] for device in (own, other)] == ["hsa-override-bad"] * 2
     assert [d["visibility"]["hip"]["visible"] for d in (own, other)] == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("driver", "code"), [("vfio-pci", "reserved-for-vm"), ("nouveau", "nouveau-bound")]
+)
+def test_an_answer_without_a_driver_is_shown_as_a_contradiction(
+    driver: str, code: str, tmp_path: Path, probers: Probers
+) -> None:
+    answer = {**fact("responding", "ok"), "evidence": "NVML answered 31 queries"}
+    probers.reports("vendor", {**gpu(1), "step_facts": [answer]})
+    device = run(nvidia(tmp_path, driver=driver), probers)["devices"][0]
+    assert verdict(device) == ("blocked", "driver", code)
+    folder = "/sys/bus/pci/devices/0000:01:00.0"
+    expected = f"{folder}/driver is {driver}; but vendor: NVML answered 31 queries"
+    assert step_of(device, "driver")["evidence"] == expected
+
+
+def test_an_answer_over_fewer_lanes_is_no_contradiction(tmp_path: Path, probers: Probers) -> None:
+    probers.reports("vendor", {**gpu(1), "step_facts": [fact("responding", "ok")]})
+    node = nvidia(tmp_path, link=(4, 16.0), max_link=(16, 16.0))
+    evidence = step_of(run(node, probers)["devices"][0], "hardware")["evidence"]
+    assert evidence.endswith("current_link_width is 4, max_link_width 16")
+
+
+@pytest.mark.parametrize("head", [b"", b"\x7fELF\x01\x01"])
+def test_an_answer_of_nvml_does_not_cover_a_broken_libcuda(
+    head: bytes, tmp_path: Path, probers: Probers
+) -> None:
+    node = nvidia(tmp_path)
+    node.file(f"{LIBRARIES}/libcuda.so.{VERSION}", head)
+    answers = [fact("library", "ok"), fact("responding", "ok")]
+    probers.reports("vendor", {**gpu(1), "step_facts": answers})
+    device = run(node, probers)["devices"][0]
+    assert verdict(device) == ("blocked", "runtime", "library-broken")
+    assert step_of(device, "library")["status"] == "ok"

@@ -10,26 +10,18 @@ import test_readiness_causes as causes
 from readiness_nodes import Node, amd, intel, nvidia
 
 from probe_core.machine import Machine, surroundings
-from probe_core.model.causes import CAUSES, Command
+from probe_core.machine.engines import option
+from probe_core.model.causes import CAUSES
+from probe_core.model.fix import Command
 from probe_core.readiness.distributions import (
     COMMANDS,
     FAMILIES,
     VARIANTS,
-    command,
     family_of,
     os_release,
 )
-from probe_core.readiness.fixes import IN_CONTAINER, ON_HOST, exact_fix, fix_of, meaning_of, option
+from probe_core.readiness.fixes import IN_CONTAINER, ON_HOST, fix_for, fix_of, meaning_of
 from probe_core.readiness.scene import Scene
-
-NAMES = {
-    "release": "R",
-    "module": "M",
-    "parameter": "P",
-    "branch": "580",
-    "version": "V",
-    "kernel": "K",
-}
 
 
 def fix(node: Node, release: str = "") -> str:
@@ -41,6 +33,7 @@ def fix(node: Node, release: str = "") -> str:
     return str(findings[0]["fix"])
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("release", "expected"),
     [
@@ -49,11 +42,14 @@ def fix(node: Node, release: str = "") -> str:
         ("ID=debian\n", "`sudo apt install nvidia-driver` (section non-free), then reboot"),
         (
             "ID=fedora\n",
-            "`sudo dnf install akmod-nvidia xorg-x11-drv-nvidia-cuda` (RPM Fusion), reboot",
+            "`sudo dnf install akmod-nvidia xorg-x11-drv-nvidia-cuda` (RPM Fusion), then reboot",
         ),
         (
             'ID="rocky"\nID_LIKE="rhel centos fedora"\n',
-            "`sudo dnf module install nvidia-driver:open-dkms` (NVIDIA's repository), reboot",
+            (
+                "`sudo dnf module install nvidia-driver:open-dkms` (NVIDIA's repository, and EPEL"
+                " for dkms), then reboot"
+            ),
         ),
         (
             "ID=arch\n",
@@ -61,7 +57,10 @@ def fix(node: Node, release: str = "") -> str:
         ),
         (
             'ID="opensuse-tumbleweed"\nID_LIKE="opensuse suse"\n',
-            "`sudo zypper install nvidia-open-driver-G06-signed-kmp-meta`, then reboot",
+            (
+                "`sudo zypper install nvidia-open-driver-G06-signed-kmp-meta` (NVIDIA's"
+                " repository), then reboot"
+            ),
         ),
         ("ID=alpine\n", "use a distribution with glibc: NVIDIA's driver has no build for musl"),
         (
@@ -83,7 +82,10 @@ def test_the_driver_by_distribution(release: str, expected: str, tmp_path: Path)
     [
         (
             causes.module_of_another_kernel,
-            "`sudo apt install linux-headers-6.8.0-60-generic && sudo dkms autoinstall`, reboot",
+            (
+                "`sudo apt install linux-headers-6.8.0-60-generic && sudo dkms autoinstall`,"
+                " then reboot"
+            ),
         ),
         (
             causes.key_was_rejected,
@@ -168,19 +170,14 @@ def test_nothing_is_installed_inside_a_container(tmp_path: Path) -> None:
     node.container()
     assert fix(node, "ID=ubuntu\n") == (
         "start the container with `docker run --gpus all`, or CDI: `--device nvidia.com/gpu=all`;"
-        " nvidia-container-toolkit on the host adds the libraries"
+        " the host's nvidia-container-toolkit adds the libraries"
     )
 
 
-def test_every_command_can_be_filled_in() -> None:
-    for topic, commands in COMMANDS.items():
-        for family in commands:
-            text = command(topic, family, **NAMES)
-            assert text, (topic, family)
-            assert "{" not in text, (topic, family)
+def test_the_families_of_commands_are_known() -> None:
     families = {family for commands in COMMANDS.values() for family in commands}
     assert families <= {*FAMILIES.values(), *VARIANTS}
-    assert set(VARIANTS.values()) <= set(FAMILIES.values())
+    assert set(VARIANTS.values()) <= {*FAMILIES.values(), "rhel10"}
 
 
 RELEASES = (
@@ -198,6 +195,7 @@ RELEASES = (
 ENGINES = ("", "/.dockerenv", "/run/.containerenv", "/.singularity.d")
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("vendor", ["nvidia", "amd", "intel"])
 @pytest.mark.parametrize("engine", ENGINES)
 def test_no_fix_of_any_cause_raises_or_keeps_a_brace(
@@ -227,7 +225,7 @@ def test_every_topic_of_a_fix_has_commands() -> None:
 
 def test_every_situation_of_a_fix_is_one_that_is_looked_for() -> None:
     situations = {name for cause in CAUSES.values() for name in cause.fixes}
-    engines = {*surroundings.ENGINES, "kubernetes", "apptainer", "flatpak", "container"}
+    engines = {*surroundings.ENGINES, "kubernetes", "apptainer", "flatpak", "snap", "container"}
     without_nvidia = {"pod without NVIDIA", "container without NVIDIA"}
     assert situations <= {*ON_HOST, *IN_CONTAINER, *engines, *without_nvidia}
 
@@ -245,6 +243,8 @@ def test_the_file_below_usr_counts_where_etc_has_none(tmp_path: Path) -> None:
     assert Scene(node.machine()).family == "fedora"
 
 
-def test_an_unknown_cause_has_no_exact_fix(tmp_path: Path) -> None:
-    scene = Scene(nvidia(tmp_path).machine())
-    assert exact_fix("acme-broken", scene, {}) is None
+def test_a_cause_of_others_has_no_fix_of_ours(tmp_path: Path) -> None:
+    node = nvidia(tmp_path)
+    device: Any = node.device()
+    step: Any = {"step": "driver", "status": "broken", "evidence": "", "code": "acme-broken"}
+    assert fix_for(device, step, Scene(node.machine())) is None

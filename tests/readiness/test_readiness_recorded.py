@@ -46,7 +46,7 @@ def replayed(node: Node, folder: Path) -> dict[str, Any]:
         return report_of(machine)
 
 
-@pytest.mark.parametrize("name", mostly_heavy(MACHINES, 8))
+@pytest.mark.parametrize("name", mostly_heavy(MACHINES, 20))
 def test_recording_is_judged_as_its_machine(name: str, tmp_path: Path) -> None:
     node = MACHINES[name](tmp_path / "root")
     assert judged(replayed(node, tmp_path)) == judged(node.report())

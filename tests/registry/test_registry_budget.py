@@ -11,10 +11,9 @@ import pytest
 
 from probe_core.config import load_config
 from probe_core.machine import Machine
-from probe_core.machine.budget import SHARE, TOTAL, Budget
+from probe_core.machine.files import SHARE, TOTAL, Budget
 from probe_core.probing import document
-from probe_core.registry.discover import discover, over_budget
-from probe_core.registry.select import PathCheck, unmet
+from probe_core.registry.select import PathCheck, discover, over_budget, unmet
 
 
 def install(site: Path, name: str, probers: dict[str, Any]) -> None:
@@ -90,6 +89,7 @@ def test_patterns_of_all_probers_together_are_bounded(tmp_path: Path) -> None:
     assert sum(budget._total[unit] for unit in ("names",)) < TOTAL["names"] + 2 * 2001
 
 
+@pytest.mark.heavy
 def test_a_probe_names_who_exceeded_the_budget(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

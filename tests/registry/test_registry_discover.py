@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from probe_core.registry.discover import discover
 from probe_core.registry.entrypoints import (
     MAX_ENTRIES,
     locate,
@@ -22,6 +21,7 @@ from probe_core.registry.entrypoints import (
     top_level_exists,
 )
 from probe_core.registry.prober import HOST, Prober
+from probe_core.registry.select import discover
 
 Install = Callable[..., Path]
 
@@ -227,6 +227,7 @@ def test_extras_and_comments_of_entry_points(install: Install, site: Path) -> No
     assert found(site)["acme"].target == "x_acme:P.q"
 
 
+@pytest.mark.heavy
 def test_two_thousand_distributions(site: Path) -> None:
     for number in range(2000):
         metadata = site / f"lib{number}-1.0.dist-info"

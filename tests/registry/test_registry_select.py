@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Callable
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from probe_core.api import API_VERSION
 from probe_core.config import load_config
 from probe_core.machine import Machine, trust
 from probe_core.registry.prober import HOST, Prober
-from probe_core.registry.select import MAX_NAMES, select, unknown_names, unmet
+from probe_core.registry.select import MAX_NAMES, fits, select, unknown_names, unmet
 
 MACHINE = Machine("/nowhere", {}, "linux", "x86_64")
 
@@ -172,6 +175,28 @@ def test_a_pattern_never_walks_a_disk(tmp_path: Path) -> None:
     assert MAX_NAMES < 80 * 60
     assert unmet([{"any_path": ["/*/*/missing*"]}], machine, None) is None  # fails open
     assert unmet([{"any_path": ["/d1/*/missing*"]}], machine, None) is not None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fits"),
+    [
+        ("/dev/dri/renderD*", True),
+        ("/dev/dri/*128", True),
+        ("/dev/dri/render*28", True),
+        ("/dev/dri/renderD128*", True),
+        ("/dev/dri/renderD12*28", False),  # the 2 is one character, not two
+        ("/dev/dri/card*", False),
+        ("/dev/dri/*D1*8", True),
+        # Other signs of a shell's patterns stand for themselves: the reference names `*` alone.
+        ("/dev/dri/render[A-E]*", False),
+        ("/dev/dri/render?1*", False),
+        ("/dev/*/renderD128", True),
+    ],
+)
+def test_patterns(tmp_path: Path, pattern: str, fits: bool) -> None:
+    (tmp_path / "dev/dri/renderD128").mkdir(parents=True)
+    machine = Machine(str(tmp_path), {}, "linux", "x86_64")
+    assert (unmet([{"any_path": [pattern]}], machine, None) is None) == fits
 
 
 root = pytest.mark.skipif(os.geteuid() != 0, reason="the rule is for root alone")
@@ -352,3 +377,17 @@ def test_an_unknown_name_carries_its_setting_and_variable() -> None:
     assert (finding["prober"], finding["setting"]) == ("nvidai", "disable")
     assert finding["variable"] == "PROBE_DISABLE"
     assert finding["fix"] == "did you mean 'nvidia'?"
+
+
+@given(st.text("ab*", max_size=8), st.text("ab", max_size=8))
+@example("*", "")
+@example("a*a", "a")
+@example("a**b", "ab")
+def test_a_star_stands_for_anything(pattern: str, name: str) -> None:
+    assert fits(name, pattern) == fnmatchcase(name, pattern)
+
+
+def test_other_signs_stand_for_themselves() -> None:
+    assert fits("card[0]?", "card[0]*")
+    assert not fits("card0", "card[0]*")
+    assert not fits("card0x", "card?*")

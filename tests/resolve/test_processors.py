@@ -16,7 +16,16 @@ RAPTOR = {"vendor_id": "GenuineIntel", "family": 6, "model": 0xB7, "flags": AVX2
 
 
 def device(**fields: Any) -> Any:
-    made = {"id": "cpu:0", "kind": "cpu", "unknown": {}, "sources": {}, "others": {}, **fields}
+    made = {
+        "id": "cpu:0",
+        "kind": "cpu",
+        "chip": {},
+        "peaks": [],
+        "unknown": {},
+        "sources": {},
+        "others": {},
+        **fields,
+    }
     processors.resolve(made, DATABASE)  # type: ignore[arg-type]
     return made
 
@@ -158,21 +167,41 @@ def test_a_cluster_without_a_clock_of_its_own_gives_a_lower_bound() -> None:
     assert peak(made)["bound"] == "lower"
 
 
+HASWELL = {"vendor_id": "GenuineIntel", "family": 6, "model": 0x3F, "flags": AVX2}
+
+
 @pytest.mark.parametrize(
-    ("allowed", "fp32"),
+    ("allowed", "units", "threads", "fp32"),
     [
-        ({"threads": 8, "cores": 4}, 0.384),
-        ({"threads": 20, "cores": 10, "quota": 2.5}, 0.24),
-        ({"threads": 8, "cores": 4, "quota": 6.0}, 0.384),
-        ({"threads": 0, "cores": 0}, 0.0),
-        ({"threads": 5}, 0.96),
+        ({"threads": 8, "cores": 4}, 4, 8, 0.384),
+        ({"threads": 20, "cores": 10, "quota": 2.5}, 3, 3, 0.24),  # a count is rounded up
+        ({"threads": 8, "cores": 4, "quota": 6.0}, 4, 6, 0.384),
+        ({"threads": 5}, 10, 5, 0.96),  # which threads share a core is not known
     ],
 )
-def test_peak_of_the_allowed_part(allowed: dict[str, Any], fp32: float) -> None:
-    cpu = {"vendor_id": "GenuineIntel", "family": 6, "model": 0x3F, "flags": AVX2}
-    made = device(units=10, cpu=cpu, clocks={"max_mhz": 3000.0}, allowed=dict(allowed))
-    assert (peak(made)["tflops"], made["allowed"]["fp32"]) == (0.96, fp32)
-    assert made["sources"]["allowed.fp32"] == "chipdb"
+def test_a_limited_processor_counts_as_what_it_gives(
+    allowed: dict[str, Any], units: int, threads: int, fp32: float
+) -> None:
+    made = device(
+        units=10, threads=20, cpu=HASWELL, clocks={"max_mhz": 3000.0}, allowed=dict(allowed)
+    )
+    assert (made["units"], made["threads"], peak(made)["tflops"]) == (units, threads, fp32)
+    nominal = made["chip"]["nominal"]
+    assert (nominal["units"], nominal["threads"], nominal["fp32"]) == (10, 20, 0.96)
+    assert "allowed" in peak(made)["source"]
+
+
+def test_a_processor_that_gives_nothing_says_so() -> None:
+    nothing = {"threads": 0, "cores": 0}
+    made = device(units=10, cpu=HASWELL, clocks={"max_mhz": 3000.0}, allowed=nothing)
+    assert (made["units"], made["peaks"], made["chip"]["nominal"]["fp32"]) == (None, [], 0.96)
+    reason = "this process may use none of its cores"
+    assert (made["unknown"]["units"], made["unknown"]["peaks"]) == (reason, reason)
+
+
+def test_a_limited_processor_without_known_peaks_counts_its_cores() -> None:
+    made = device(units=8, cpu={}, clocks={}, allowed={"threads": 2, "cores": 2})
+    assert (made["units"], made["chip"]["nominal"]) == (2, {"units": 8})
 
 
 def test_a_quota_counts_for_the_fastest_cores() -> None:
@@ -182,7 +211,8 @@ def test_a_quota_counts_for_the_fastest_cores() -> None:
     ]
     allowed = {"threads": 10, "cores": 9, "quota": 3.0}
     made = device(units=16, cpu={**RAPTOR, "clusters": kinds}, allowed=allowed)
-    assert made["allowed"]["fp32"] == pytest.approx(0.16 + 2 * 0.064)
+    assert made["units"] == 3
+    assert peak(made)["tflops"] == pytest.approx(0.16 + 2 * 0.064)
 
 
 def test_an_older_chipdb_is_not_asked_for_what_it_does_not_know() -> None:

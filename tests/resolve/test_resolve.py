@@ -161,6 +161,13 @@ def test_unknown_chip_of_a_known_architecture_is_derived(tree: Tree, probers: Pr
     )
 
 
+def test_a_share_of_a_card_is_no_chip_to_be_added(tree: Tree, probers: Probers) -> None:
+    probers.reports("a", {**UNKNOWN, "pci": {"id": "10de:20b5"}, "name": "GRID A100D-8C"})
+    said = finding_of(run(tree, probers), "chip-unknown")
+    assert said["what"] == "GRID A100D-8C is a share of a card"
+    assert said["fix"] == "nothing to do"
+
+
 @pytest.mark.parametrize(
     ("missing", "reason"),
     [

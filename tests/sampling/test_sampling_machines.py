@@ -9,12 +9,14 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import probe_core
 from probe_core.machine import Machine
+from probe_core.sampling.cpu import interfaces
 from probe_core.sampling.node import NODE
 from probe_core.sampling.roster import IDLE_S, Idle, Roster
 from probe_core.testing import Tree
@@ -70,6 +72,7 @@ def test_an_unsupported_status_is_awake(stage: Any, tree: Tree) -> None:
     assert look.sample(CARD)["status"] == "ok"
 
 
+@pytest.mark.heavy
 def test_idle_devices_that_may_sleep_are_left_alone(
     stage: Any, tree: Tree, children: Callable[[], list[int]]
 ) -> None:
@@ -92,6 +95,7 @@ def test_idle_devices_that_may_sleep_are_left_alone(
     assert next(rounds).sample(OTHER)["status"] == "ok"
 
 
+@pytest.mark.heavy
 def test_a_device_that_stays_awake_is_left_alone_once(stage: Any, tree: Tree) -> None:
     tree.file("/sys/bus/pci/devices/0000:02:00.0/power/control", "auto\n")
     stage.add("open(__file__ + '.starts', 'a').write('x')\n" + SOURCE)
@@ -297,6 +301,22 @@ def test_other_systems_are_asked_through_psutil(stage: Any, system: str) -> None
     assert node["memory"]["total"] > 0
     assert node["busy"] is None or 0 <= node["busy"] <= 1
     assert look.sample("cpu:0")["status"] == "ok"
+
+
+def test_other_systems_count_each_interface_but_loopbacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    def counters(*, pernic: bool) -> dict[str, Any]:
+        assert pernic
+        names = ("lo0", "Loopback Pseudo-Interface 1", "en1", "en0")
+        return {
+            name: SimpleNamespace(bytes_recv=number, bytes_sent=number + 10)
+            for number, name in enumerate(names)
+        }
+
+    monkeypatch.setitem(sys.modules, "psutil", SimpleNamespace(net_io_counters=counters))
+    assert interfaces(Machine(os="darwin")) == [
+        ("network", "en0", 3, 13),
+        ("network", "en1", 2, 12),
+    ]
 
 
 def test_the_portable_way_samples_too(stage: Any, tree: Tree) -> None:

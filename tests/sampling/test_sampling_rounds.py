@@ -170,7 +170,7 @@ def test_an_exception_of_the_host_ends_the_processes(
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, old)
-    assert time.monotonic() - begin < 3
+    assert time.monotonic() - begin < 20
     assert children() == before
 
 

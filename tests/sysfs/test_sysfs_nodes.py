@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from trees import Tree
 
 from probe_core.sysfs import accel, drm, hwmon, nodes, numbered
+from probe_core.sysfs.sighting import Draft
 
 
 def test_minors_of_a_device_and_of_all(tree: Tree) -> None:
@@ -29,6 +31,7 @@ def test_numbered_entries_are_in_the_order_of_their_numbers(tree: Tree) -> None:
     assert numbered.lowest(tree.machine(), "/sys/x", {"a": "tile", "b": "card"}) == {"a": 2}
 
 
+@pytest.mark.heavy
 def test_a_folder_without_end_is_bounded(tree: Tree) -> None:
     for number in range(numbered.MAX_ENTRIES + 10):
         (tree.root / f"sys/x/t{number}").mkdir(parents=True)
@@ -86,3 +89,12 @@ def test_number_of_sensors_is_bounded(tree: Tree) -> None:
 def test_nodes_that_compute_opens() -> None:
     index = {"drm_card": 1, "drm_render": 129, "accel": 0, "mali": 0, "kfd": 3}
     assert nodes.paths(index) == ["/dev/dri/renderD129", "/dev/accel/accel0", "/dev/mali0"]
+
+
+def test_a_fact_says_what_was_opened_for_it() -> None:
+    draft = Draft()
+    draft.fact("responding", "ok", "HSA lists it as agent 1", opened=["/dev/kfd"])
+    draft.fact("granted", "ok", "its properties can be read")
+    scoped, plain = draft.sighting()["step_facts"]
+    assert scoped["opened"] == ["/dev/kfd"]
+    assert "opened" not in plain

@@ -61,6 +61,7 @@ def listed(*devices: dict[str, Any]) -> str:
 FOUR = nodes.h100s(4)
 
 
+@pytest.mark.heavy
 def test_cuda_agrees(library: Path) -> None:
     gpus = listed(FOUR[2], FOUR[0])
     answers, said = ask(library, FOUR, CUDA_VISIBLE_DEVICES="2,0", FAKE_GPUS=gpus)
@@ -107,6 +108,7 @@ def test_hip_agrees_by_pci_address(library: Path) -> None:
     assert (answers["hip"]["agrees"], said) == (True, [])
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("mode", "status", "said"),
     [

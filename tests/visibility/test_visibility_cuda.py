@@ -283,6 +283,19 @@ def test_hidden_devices_say_which_variable_and_why() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("-1", ["hidden-by-variable"]),
+        ("NoDevFiles", ["hidden-by-variable"]),
+        ("-1,0", ["variable-stops-at", "hidden-by-variable"]),
+    ],
+)
+def test_the_usual_word_for_no_device_has_its_effect(value: str, expected: list[str]) -> None:
+    said = findings(see(nodes.h100s(1), {"CUDA_VISIBLE_DEVICES": value}))
+    assert [one["code"] for one in said] == expected
+
+
 def test_an_unset_environment_has_no_findings() -> None:
     assert findings(see(nodes.h100s(2), {})) == []
 

@@ -10,7 +10,7 @@ import visibility_nodes as nodes
 from visibility_nodes import blocked, ready
 
 from probe_core.model import Report
-from probe_core.model.readiness import blocking_step, hidden, state_word, visible
+from probe_core.model.verdict import blocking_step, state_word, usable_here, visible
 from probe_core.pipeline.refresh import refresh
 from probe_core.selection import SelectionError, select
 from probe_core.selection.environment import confine
@@ -90,7 +90,7 @@ def test_a_foreign_report_cannot_show_a_blocked_device() -> None:
     with pytest.raises(SelectionError, match="no permission: a fact"):
         select(document)
     assert visible(document, "cuda") == []
-    assert hidden(device)
+    assert usable_here(device).usable is False
     assert Report.from_json(document).visible("cuda") == ()
 
 
@@ -100,7 +100,12 @@ def test_python_and_json_agree() -> None:
     assert nodes.slots([device.id for device in typed.visible("cuda")]) == [2, 4]
     assert [device["id"] for device in visible(document, "cuda")] == [nodes.pci(2), nodes.pci(4)]
     assert [device["id"] for device in visible(document)] == [nodes.pci(2), nodes.pci(4)]
-    assert [hidden(device) for device in document["devices"]] == [True, False, True, False]
+    assert [usable_here(device).usable is False for device in document["devices"]] == [
+        True,
+        False,
+        True,
+        False,
+    ]
 
 
 def test_the_reason_of_a_doubt_is_the_doubtful_devices_own() -> None:
@@ -120,7 +125,7 @@ def test_the_reason_of_a_doubt_is_the_doubtful_devices_own() -> None:
 def test_a_device_in_doubt_is_hidden_all_the_same_when_it_is_blocked() -> None:
     document = report([blocked(gpus()[0], "responding", "gpu-lost"), ready(gpus()[1])])
     assert document["devices"][0]["visibility"]["cuda"]["visible"] is None
-    assert hidden(document["devices"][0])
+    assert usable_here(document["devices"][0]).usable is False
     assert [device["id"] for device in visible(document)] == [nodes.pci(2)]
 
 

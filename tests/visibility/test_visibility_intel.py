@@ -174,6 +174,7 @@ def test_opencl_of_intel_follows_the_mask() -> None:
     assert nodes.slots(see(FOUR, {"ZE_AFFINITY_MASK": "2"})["opencl"][0].visible) == [3]
 
 
+@pytest.mark.heavy
 @given(value=st.text(alphabet="levl_zero:*,.;!0123gpucdaop ", max_size=40), mask=st.text())
 @settings(max_examples=300, deadline=None)
 def test_any_text_gives_some_of_the_devices(value: str, mask: str) -> None:

@@ -13,7 +13,8 @@ import visibility_nodes as nodes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from probe_core.model.readiness import RUNTIMES, visible
+from probe_core.model.readiness import RUNTIMES
+from probe_core.model.verdict import visible
 from probe_core.visibility import annotate, findings, see, tinygrad
 
 IGPU = nodes.intel(0, name="Intel Iris Xe", code="9a49", memory={"kind": "shared"})
@@ -258,6 +259,7 @@ _VARIABLES = [
 ]
 
 
+@pytest.mark.heavy
 @given(
     environ=st.dictionaries(
         st.sampled_from(_VARIABLES), st.text() | st.text(alphabet="0123,-+:;.GPU!*x ")

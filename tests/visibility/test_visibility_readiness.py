@@ -15,7 +15,8 @@ import pytest
 import visibility_nodes as nodes
 from visibility_nodes import blocked, ready
 
-from probe_core.model.readiness import STEPS, hidden, native_runtime, state_word
+from probe_core.model.readiness import STEPS
+from probe_core.model.verdict import native_runtime, state_word, usable_here
 from probe_core.selection import select
 from probe_core.visibility import annotate, findings, see
 
@@ -316,7 +317,11 @@ def test_a_card_without_kfd_is_vulkans_alone() -> None:
         "tinygrad": False,
     }
     card = devices[0]
-    assert (native_runtime(card), state_word(card), hidden(card)) == ("vulkan", "limited", False)
+    assert (native_runtime(card), state_word(card), usable_here(card).usable) == (
+        "vulkan",
+        "limited",
+        True,
+    )
     assert select(nodes.report(devices)).runtime == "vulkan"
 
 

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import visibility_nodes as nodes
 
-from probe_core.model.readiness import NATIVE, RUNTIMES, canonical, hidden, native_runtime
+from probe_core.model.readiness import NATIVE, RUNTIMES, canonical
 from probe_core.model.schema import schema
+from probe_core.model.verdict import native_runtime, usable_here
 from probe_core.visibility import (
     amd,
     annotate,
@@ -147,11 +148,11 @@ def test_each_alias_means_one_runtime() -> None:
 def test_hidden_is_what_the_vendors_own_runtime_says() -> None:
     devices: list[Any] = [dict(device) for device in DEVICES]
     annotate(devices, see(devices, {"CUDA_VISIBLE_DEVICES": "-1", "HIP_VISIBLE_DEVICES": "0"}))
-    assert [hidden(device) for device in devices] == [True, False, False]
+    assert [usable_here(device).usable is False for device in devices] == [True, False, False]
     assert [native_runtime(device) for device in devices] == ["cuda", "hip", "level-zero"]
     unsure: Any = nodes.nvidia(1, visibility={"cuda": {"visible": None, "index": None}})
-    assert not hidden(unsure)
+    assert usable_here(unsure).usable is not False
     npu: Any = nodes.whole({"id": "dt:/npu", "kind": "npu", "vendor": "rockchip"})
-    assert not hidden(npu)
+    assert usable_here(npu).usable is not False
     assert native_runtime(npu) == "vulkan"
     assert set(NATIVE) == {"nvidia", "amd", "intel", "apple"}

@@ -157,6 +157,7 @@ def test_npus_are_numbered_though_no_runtime_knows_them() -> None:
     assert select(report([npu]), "0").ids == ["dt:/npu"]
 
 
+@pytest.mark.heavy
 @given(text=st.text())
 @settings(max_examples=200, deadline=None)
 def test_any_text_is_met_or_refused(text: str) -> None:
@@ -218,6 +219,7 @@ _BEFORE = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.heavy
 @given(environ=_BEFORE, data=st.data())
 @settings(max_examples=300, deadline=None)
 def test_what_is_set_confines_exactly_and_never_widens(

@@ -12,7 +12,7 @@ Nothing is imported until it is used: a node without accelerators pays for this 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_chipdb._version import __version__ as __version__
-    from probe_chipdb.arch import Arch as Arch
+    from probe_chipdb.chip import Arch as Arch
     from probe_chipdb.chip import Chip as Chip
     from probe_chipdb.chip import Clock as Clock
     from probe_chipdb.chip import Memory as Memory
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "__version__": "_version",
-    "Arch": "arch",
+    "Arch": "chip",
     "Chip": "chip",
     "Clock": "chip",
     "Memory": "chip",

@@ -7,8 +7,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from probe_chipdb.arch import Arch
-    from probe_chipdb.chip import Chip
+    from probe_chipdb.chip import Arch, Chip
 
 
 # Why a figure is missing, and what moves a clock within its range.

@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from probe_chipdb.arch import Arch, archs_of
+from probe_chipdb.chip import Arch, archs_of
 from probe_chipdb.peaks import Peak, from_rates
 from probe_chipdb.table import parts
 

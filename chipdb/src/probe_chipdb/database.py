@@ -3,8 +3,7 @@
 import os
 
 from probe_chipdb import table
-from probe_chipdb.arch import Arch, shared
-from probe_chipdb.chip import Chip
+from probe_chipdb.chip import Arch, Chip, shared
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import NotRequired, TypedDict
 
-    from probe_chipdb.arch import Arch
-    from probe_chipdb.chip import Chip
+    from probe_chipdb.chip import Arch, Chip
 
     class PeakJson(TypedDict):
         """A peak as plain JSON data; figures in TFLOPS (TOPS for integers) and MHz."""

@@ -39,6 +39,7 @@ def mi210s(tree: Any, given: tuple[int, ...], closed: Any = "") -> None:
             tree.closed(number, closed)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("closed", ["", None, "absent"], ids=["empty", "unreadable", "absent"])
 @pytest.mark.parametrize("number", [2, 5, 9])
 def test_one_of_eight_is_granted_and_counted_from_zero(

@@ -6,6 +6,7 @@ import json
 import plistlib
 from typing import Any
 
+import pytest
 from foreign import CHANCES, Chance, devices_in, write_files
 from hypothesis import given
 
@@ -42,6 +43,7 @@ def listed(chance: Chance, entry: dict[str, Any]) -> bytes:
     return written if chance.random() < 0.5 else chance.mutate(written)
 
 
+@pytest.mark.heavy
 @given(CHANCES)
 def test_what_tools_print(mac: Any, chance: Chance) -> None:
     profile = json.dumps(chance.alter(PROFILE)).encode()

@@ -36,6 +36,7 @@ def test_executables_and_libc_are_asked(studio: Any, libc: Path) -> None:
     assert gpu["extra"] == {"metal": "metal4"}
 
 
+@pytest.mark.heavy
 def test_slow_system_profiler_costs_its_own_facts_alone(studio: Any, libc: Path) -> None:
     studio.install("exec sleep 30\n")
     answer = studio.run(libc, deadline_s=0.5)
@@ -46,6 +47,7 @@ def test_slow_system_profiler_costs_its_own_facts_alone(studio: Any, libc: Path)
     assert "system_profiler" not in gpu["unknown"]["clocks.max_mhz"]
 
 
+@pytest.mark.heavy
 def test_what_only_the_slow_command_knows_has_its_reason(studio: Any, libc: Path) -> None:
     studio.install("exec sleep 30\n")
     (studio.root / "usr/sbin/ioreg-IOAccelerator.plist").unlink()

@@ -105,6 +105,17 @@ def test_of_a_mac_that_says_nothing_the_chip_still_has_a_gpu(mac: Any) -> None:
     assert "hw.memsize" in gpu["unknown"]["memory.total"]
 
 
+@pytest.mark.parametrize(
+    ("cores", "units"),
+    [("80", 80), ("9999", 9999), ("12345", None), ("0", None), ("٣", None), ("ten", None)],
+)
+def test_a_count_of_cores_has_four_digits_at_most(m3: Any, cores: str, units: int | None) -> None:
+    m3.ioreg("IOAccelerator", {k: v for k, v in AGX.items() if k != "gpu-core-count"})
+    m3.profiler(M3_MAX, {**DISPLAY, "sppci_cores": cores})
+    gpu = m3.said()[0]
+    assert (gpu.get("units"), "units" in gpu["unknown"]) == (units, units is None)
+
+
 def test_under_rosetta_it_is_apple_silicon_all_the_same(m3: Any) -> None:
     m3.arch = "x86_64"
     assert [one["ids"] for one in m3.said()] == [["apple:gpu0"], ["apple:ane0"]]

@@ -18,6 +18,7 @@ SHORT = ("--seconds", "0.1")
 compiled = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
 
 
+@pytest.mark.heavy
 @compiled
 def test_arithmetic_of_the_cpu_is_measured_and_kept(tmp_path: Path) -> None:
     words = ("--kind", "alu", "--dtype", "fp32", *SHORT)
@@ -41,6 +42,7 @@ def test_arithmetic_of_the_cpu_is_measured_and_kept(tmp_path: Path) -> None:
     assert os.listdir(tmp_path / "cache" / "probe-core") == []
 
 
+@pytest.mark.heavy
 def test_memory_needs_no_compiler(tmp_path: Path) -> None:
     nowhere = tmp_path / "empty"
     nowhere.mkdir()
@@ -63,6 +65,7 @@ def test_memory_needs_no_compiler(tmp_path: Path) -> None:
     assert not (tmp_path / "state").exists()
 
 
+@pytest.mark.heavy
 def test_library_that_cannot_work_is_told_and_status_is_1(tmp_path: Path) -> None:
     words = ("--kind", "matmul", "--dtype", "int8", "--no-save", *SHORT)
     done = run(tmp_path, *words, PATH="/nowhere")
@@ -103,6 +106,7 @@ def test_wrong_words_get_one_sentence(words: str, sentence: str, tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.heavy
 def test_result_is_printed_where_it_cannot_be_kept(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("a file")
     done = run(tmp_path, "--kind", "memory", *SHORT)
@@ -113,6 +117,7 @@ def test_result_is_printed_where_it_cannot_be_kept(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.heavy
 def test_file_of_another_version_stays(tmp_path: Path) -> None:
     path = tmp_path / "state" / "probe-core" / "measured.json"
     path.parent.mkdir(parents=True)
@@ -123,6 +128,7 @@ def test_file_of_another_version_stays(tmp_path: Path) -> None:
     assert path.read_text() == '{"schema": 99}'
 
 
+@pytest.mark.heavy
 def test_full_disk_ends_without_a_traceback(tmp_path: Path) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
@@ -134,6 +140,7 @@ def test_full_disk_ends_without_a_traceback(tmp_path: Path) -> None:
     assert os.listdir(tmp_path / "cache" / "probe-core") == []
 
 
+@pytest.mark.heavy
 def test_closed_pipe_ends_quietly(tmp_path: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
@@ -148,6 +155,7 @@ def test_closed_pipe_ends_quietly(tmp_path: Path) -> None:
     assert os.listdir(tmp_path / "cache" / "probe-core") == []
 
 
+@pytest.mark.heavy
 def test_folder_that_a_killed_run_left_is_removed_later(tmp_path: Path) -> None:
     base = tmp_path / "cache" / "probe-core"
     old, fresh = base / "bench-1-old", base / "bench-2-fresh"

@@ -19,9 +19,9 @@ from bench_runs import (
     wait_for,
 )
 
-from probe_bench import folders
-from probe_bench.messages import Job, Task
+from probe_bench import measuring
 from probe_bench.session import child_environ, measure
+from probe_bench.tasks import Job, Task
 
 FP32: Task = {"figure": "compute", "kind": "alu", "dtype": "fp32", "library": "c"}
 READ: Task = {"figure": "read", "kind": "memory", "dtype": None, "library": "libc"}
@@ -42,6 +42,7 @@ def job(folder: str, *tasks: Task) -> Job:
     }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_signal_leaves_nothing_behind(number: signal.Signals, tmp_path: Path) -> None:
     env = environment(tmp_path, **hanging(tmp_path))
@@ -56,15 +57,16 @@ def test_signal_leaves_nothing_behind(number: signal.Signals, tmp_path: Path) ->
     wait_for(lambda: nothing_is_left(tmp_path))
 
 
+@pytest.mark.heavy
 def test_child_that_hangs_is_ended_at_its_deadline(tmp_path: Path) -> None:
     environ = environment(tmp_path, **hanging(tmp_path))
-    folder = folders.scratch(environ)
+    folder = measuring.scratch(environ)
     places: list[int] = []
     order = job(folder, READ, FP32)
     lines, reason = measure(
         order, child_environ(environ, folder, ["CPU"], None), places.append, 12.0
     )
-    folders.remove(folder)
+    measuring.remove(folder)
     assert reason == "it did not end within 12 s"
     # The compiler is asked for the clock's loop, after the first task was answered.
     assert [(line["event"], line.get("task")) for line in lines] == [("begin", 0), ("result", 0)]
@@ -72,6 +74,7 @@ def test_child_that_hangs_is_ended_at_its_deadline(tmp_path: Path) -> None:
     wait_for(lambda: nothing_is_left(tmp_path))
 
 
+@pytest.mark.heavy
 def test_what_was_measured_before_a_crash_is_kept(tmp_path: Path) -> None:
     # The driver's part is played by a compiler that kills the process it works for.
     environ = environment(tmp_path, **compiler(tmp_path, "kill -9 $PPID"))
@@ -81,6 +84,7 @@ def test_what_was_measured_before_a_crash_is_kept(tmp_path: Path) -> None:
     assert os.listdir(tmp_path / "cache" / "probe-core") == []
 
 
+@pytest.mark.heavy
 def test_child_ends_with_its_parent_and_takes_its_folder(tmp_path: Path) -> None:
     environ = environment(tmp_path, **hanging(tmp_path))
     with subprocess.Popen([*PROBE, *WORDS], env=environ) as process:

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from probe_bench.compiler import CompilerError, find_compiler, named
-from probe_bench.isa import CLOCK, CLOCK_ADDS, kernel_for
-from probe_bench.numpy_runs import blas_name
+from probe_bench.kernels import CLOCK, CLOCK_ADDS, CompilerError, find_compiler, kernel_for, named
+from probe_bench.library_runs import blas_name
 
 AVX512 = ["avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16"]
 
@@ -83,6 +82,7 @@ def test_compiler_that_fails_is_quoted(tmp_path: Path) -> None:
 compiled = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
 
 
+@pytest.mark.heavy
 @compiled
 @pytest.mark.parametrize("dtype", ["fp32", "fp64", "fp16", "bf16", "int8"])
 def test_kernel_computes_all_of_its_sums(dtype: str, tmp_path: Path) -> None:

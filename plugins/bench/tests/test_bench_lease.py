@@ -64,6 +64,7 @@ def test_driver_that_is_not_there_is_the_reason_and_the_lease_ends(
     assert json.loads(listed.stdout)["leases"] == []
 
 
+@pytest.mark.heavy
 def test_holder_of_the_device_is_named(tmp_path: Path, node: dict[str, str]) -> None:
     env = environment(tmp_path, **node)
     with subprocess.Popen(
@@ -77,6 +78,7 @@ def test_holder_of_the_device_is_named(tmp_path: Path, node: dict[str, str]) -> 
     assert "not free; leased: pci:0000:01:00.0 by process " in answer["not_measured"]
 
 
+@pytest.mark.heavy
 def test_device_that_another_variable_hides_is_not_measured(
     tmp_path: Path, node: dict[str, str]
 ) -> None:

@@ -13,13 +13,13 @@ import pytest
 UUID = "0" * 32
 ASK = """
 import ctypes, sys
-from probe_bench import opened
+from probe_bench import library_runs
 backend, name, call = sys.argv[1:4]
 getattr(ctypes.CDLL(name), call)(0)
-print(opened.address_of(backend))
+print(library_runs.opened_address(backend))
 try:
-    opened.check(backend, sys.argv[4])
-except opened.OtherDevice as error:
+    library_runs.check_opened(backend, sys.argv[4])
+except library_runs.OtherDevice as error:
     print(error)
 """
 
@@ -38,6 +38,7 @@ def ask(libraries: Path, gpus: str, *words: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("backend", "name", "call"),
     [("CUDA", "libcuda.so.1", "cuInit"), ("HIP", "libamdhip64.so", "hipInit")],
@@ -54,6 +55,7 @@ def test_another_gpu_is_named_and_the_right_one_passes(
     ]
 
 
+@pytest.mark.heavy
 def test_what_a_library_does_not_tell_keeps_nothing_from_being_measured(libraries: Path) -> None:
     words = ("libcuda.so.1", "cuInit", "pci:0000:1b:00.0")
     assert ask(libraries, "", "CUDA", *words) == ["None"]

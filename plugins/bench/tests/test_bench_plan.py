@@ -9,12 +9,9 @@ from bench_devices import cpu, gpu
 
 from probe_bench import cores
 from probe_bench.figures import checked, figure, grouped, notes
-from probe_bench.interfaces import bound
-from probe_bench.live import Readings, joined, of_sample
-from probe_bench.messages import Line, Task, title
-from probe_bench.sensors import Sensors
-from probe_bench.session import child_environ
-from probe_bench.tasks import backends, buffer_bytes, obstacle, tasks
+from probe_bench.sensors import Readings, Sensors, joined, of_sample
+from probe_bench.session import bound, child_environ
+from probe_bench.tasks import Line, Task, backends, buffer_bytes, obstacle, tasks, title
 from probe_core.model.document import DeviceDoc
 from probe_core.testing import Tree
 

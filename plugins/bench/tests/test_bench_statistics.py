@@ -6,10 +6,17 @@ import os
 
 import pytest
 
-from probe_bench.crew import Crew, Span
-from probe_bench.load import others_share, parsed
-from probe_bench.register_runs import span_run
-from probe_bench.statistics import LEAST_RUNS, Run, disturbances, median, series
+from probe_bench.cores import Crew, Span
+from probe_bench.cpu_runs import span_run
+from probe_bench.statistics import (
+    LEAST_RUNS,
+    Run,
+    disturbances,
+    median,
+    others_share,
+    parsed,
+    series,
+)
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from bench_runs import document
 
-from probe_bench.messages import Job, Line, Task
 from probe_bench.session import child_environ, measure
+from probe_bench.tasks import Job, Line, Task
 
 FP32: Task = {"figure": "compute", "kind": "matmul", "dtype": "fp32", "library": "tinygrad"}
 
@@ -55,12 +55,14 @@ def test_gpus_code_multiplies_and_moves_on_an_emulated_device(tmp_path: Path) ->
     assert [line["size"] for line in moved] == [256, 256, 256]
 
 
+@pytest.mark.heavy
 def test_backend_that_does_not_open_is_told(tmp_path: Path) -> None:
     (line,) = lines_of(tmp_path, ["NOSUCH"], FP32)
     assert line["event"] == "problem"
     assert "opens no backend: NOSUCH: " in line["reason"]
 
 
+@pytest.mark.heavy
 def test_c_compiler_of_the_environment_is_not_tinygrads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -48,6 +48,7 @@ def test_it_is_a_mapping_that_nobody_can_change() -> None:
     assert CHIP_FLOPS["Apple M1"].fp32 > 2
 
 
+@pytest.mark.heavy
 def test_a_fork_adds_chips_to_a_copy() -> None:
     own = {
         "Apple M1": DeviceFlops(fp32=1, fp16=1, int8=1),

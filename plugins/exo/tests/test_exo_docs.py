@@ -24,6 +24,7 @@ def run(*arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("number", range(3))
 def test_the_readmes_python_runs(number: int, tmp_path: Path) -> None:
     blocks = re.findall(r"```python\n(.*?)```", (HERE / "README.md").read_text("utf-8"), re.DOTALL)
@@ -33,6 +34,7 @@ def test_the_readmes_python_runs(number: int, tmp_path: Path) -> None:
     run(str(script))
 
 
+@pytest.mark.heavy
 def test_two_simulated_nodes_come_to_a_plan() -> None:
     lines = run(str(HERE / "examples" / "two_nodes.py")).splitlines()
     assert '  "desktop-7900xtx": {' in lines
@@ -41,6 +43,7 @@ def test_two_simulated_nodes_come_to_a_plan() -> None:
     assert list(shares.values())[-1].endswith(" to 79")
 
 
+@pytest.mark.heavy
 def test_the_gpus_of_the_simulated_nodes_tell_their_memory() -> None:
     pytest.importorskip("probe_amd")
     out = run(str(HERE / "examples" / "two_nodes.py"))

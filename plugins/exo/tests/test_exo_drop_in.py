@@ -168,6 +168,7 @@ def test_a_real_mac_tells_its_gpu_cores() -> None:
         (b"Model Name: Mac Studio\nChip: Apple M9 Nova\nMemory: 1.5 TB\n", "Mac Studio",
          "Apple M9 Nova", 1572864),
         (b"Model Name: Old\nMemory: 512 MB\n", "Old", "Unknown Chip", 512),
+        (b"Model Name: Old\nMemory: 8192 KB\n", "Old", "Unknown Chip", 8),
         (b"", "Unknown Model", "Unknown Chip", 0),
         (b"\xff\xfe\nChip: Apple M2\nMemory: lots\n", "Unknown Model", "Apple M2", 0),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from foreign import CHANCES, Chance, write_files
 from hypothesis import given
 
@@ -56,6 +57,7 @@ def test_what_a_mac_prints(chance: Chance) -> None:
     parse_ports(chance.mutate(text.encode()).decode("utf-8", "replace"), interfaces)
 
 
+@pytest.mark.heavy
 @given(CHANCES)
 def test_files(tmp_path: Path, chance: Chance) -> None:
     machine = Machine(str(write_files(tmp_path / "root", chance.files(FILES))))
@@ -71,6 +73,7 @@ def test_the_amount_that_a_person_sets(chance: Chance) -> None:
     assert (size is not None or why is not None) == bool(said.strip())
 
 
+@pytest.mark.heavy
 def test_who_a_node_is(tmp_path: Path) -> None:
     """Probes, so a few files stand for many."""
     for seed in range(20):

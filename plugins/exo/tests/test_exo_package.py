@@ -49,6 +49,7 @@ def test_probers_are_registered_by_name_and_only_where_they_are(
             unregister(name)
 
 
+@pytest.mark.heavy
 def test_a_forked_child_probes_for_itself() -> None:
     code = """
 import os

@@ -190,6 +190,7 @@ def test_peaks_stay_when_a_reading_of_now_comes() -> None:
     assert peaks(compute) == {"flops_fp16": 165.2, "memory_bandwidth": 1.008e12}
 
 
+@pytest.mark.heavy
 def test_the_loop_sees_memory_that_was_taken_meanwhile(
     given: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

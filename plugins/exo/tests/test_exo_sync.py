@@ -30,6 +30,7 @@ def test_the_same_names_and_types_without_coroutines() -> None:
             assert getattr(module, name) is getattr(awaited, name)
 
 
+@pytest.mark.heavy
 def test_it_answers_as_the_awaited_one_does(given: Given, gpu: Gpu) -> None:
     given(gpu(1), gpu(2))
     told = device_capabilities(refresh=True)
@@ -38,6 +39,7 @@ def test_it_answers_as_the_awaited_one_does(given: Given, gpu: Gpu) -> None:
     assert device_capabilities("an inference engine") == told
 
 
+@pytest.mark.heavy
 def test_it_may_be_called_inside_a_loop(given: Given, gpu: Gpu) -> None:
     given(gpu())
 
@@ -94,6 +96,7 @@ def test_a_mac_without_sysctl_has_psutils_memory(
     assert set(facts.reasons) == {"model", "chip", "fp32", "fp16", "int8"}
 
 
+@pytest.mark.heavy
 def test_importing_it_needs_no_loop_and_prints_nothing() -> None:
     code = "from probe_exo.device_capabilities_sync import *; print(TFLOPS)"
     path = [entry for entry in sys.path if entry]

@@ -37,6 +37,7 @@ def wait_for(condition: object, seconds: float = 20.0) -> bool:
     return False
 
 
+@pytest.mark.heavy
 def test_file_appears_whole_readable_by_all_and_alone(tmp_path: Path) -> None:
     path = tmp_path / "probe.prom"
     for _ in range(2):
@@ -47,6 +48,7 @@ def test_file_appears_whole_readable_by_all_and_alone(tmp_path: Path) -> None:
     assert path.read_text().endswith("\n")
 
 
+@pytest.mark.heavy
 def test_file_that_cannot_be_written_is_named_and_nothing_stays(tmp_path: Path) -> None:
     path = tmp_path / "absent" / "probe.prom"
     done = run("nfd", "--output", str(path))
@@ -64,6 +66,7 @@ SECONDS = "expected seconds, 1 to 86400"
 PLACE = "expected HOST:PORT, such as 127.0.0.1:9101"
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -94,6 +97,7 @@ def test_formats_are_listed() -> None:
     assert {"nfd", "prometheus", "ray", "slurm"} <= set(names)
 
 
+@pytest.mark.heavy
 def test_watch_replaces_the_file_until_sigterm(tmp_path: Path) -> None:
     path = tmp_path / "probe"
     process = subprocess.Popen(
@@ -141,6 +145,7 @@ def asked(
     return answer.status, answer.getheader("Content-Type") or "", text
 
 
+@pytest.mark.heavy
 def test_scrape_gets_the_text_with_its_exact_type(port: int) -> None:
     status, kind, text = asked(port)
     assert (status, kind) == (200, "text/plain; version=0.0.4; charset=utf-8")
@@ -183,6 +188,7 @@ HANGS = """
 """
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("way", ["--watch", "--listen"])
 def test_sigterm_ends_a_probe_of_a_hung_driver(tmp_path: Path, way: str) -> None:
     site, output = tmp_path / "site", tmp_path / "out" / "probe.prom"

@@ -36,6 +36,7 @@ def tool(name: str) -> str:
     return path
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", NODES)
 def test_promtool_finds_nothing_to_remark(name: str, tmp_path: Path) -> None:
     text = export("prometheus", node(NODES[name], tmp_path / "node"))  # type: ignore[arg-type]
@@ -129,6 +130,7 @@ def slurmd(report: dict[str, Any], folder: Path) -> list[str]:
     return [line for line in output if "Gres Name=" in line]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("name", "counts"),
     [
@@ -144,6 +146,7 @@ def test_slurmd_takes_every_line(name: str, counts: dict[str, int], tmp_path: Pa
     assert {kind: types.count(kind) for kind in types} == counts
 
 
+@pytest.mark.heavy
 def test_slurmd_takes_sockets_and_the_cores_near_each_gpu(tmp_path: Path) -> None:
     machine = machine_of(recorded.read("dual-socket-epyc-9124--cpu"), tmp_path / "machine")
     name = "NVIDIA L40S"

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from probe_export import serve
-from probe_export.serve import Endpoint
+from probe_export.serve import Endpoint, NotYet
 
 PLAIN = "text/plain; version=0.0.4; charset=utf-8"
 PLACES = 32
@@ -58,6 +58,29 @@ def is_open(connection: socket.socket) -> bool:
         return False
 
 
+def test_before_there_is_a_text_a_scrape_is_told_to_come_again() -> None:
+    texts: list[str] = []
+
+    def make() -> str:
+        if not texts:
+            raise NotYet
+        return texts[0]
+
+    with served(make, max_age=0.0) as port:
+        for method in ("GET", "HEAD"):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+            connection.request(method, "/metrics")
+            answer = connection.getresponse()
+            assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
+            assert answer.read() == b""
+            connection.request("GET", "/healthz")
+            assert connection.getresponse().read() == b"ok\n"
+            connection.close()
+        texts.append("up 1\n")
+        assert scrape(port) == (200, "up 1\n")
+
+
+@pytest.mark.heavy
 def test_half_requests_on_every_place_give_way_to_a_scrape() -> None:
     with served(lambda: "up 1\n") as port:
         silent = [half_a_request(port) for _ in range(3 * PLACES)]
@@ -69,6 +92,7 @@ def test_half_requests_on_every_place_give_way_to_a_scrape() -> None:
                 connection.close()
 
 
+@pytest.mark.heavy
 def test_a_byte_now_and_then_does_not_hold_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serve, "_READ_S", 0.5)
     with served(lambda: "up 1\n") as port, half_a_request(port) as drip:

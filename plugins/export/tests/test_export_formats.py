@@ -15,10 +15,9 @@ from export_nodes import LOST_NODE, MIG_NODE, MIXED, gpu, node
 from reports import report_of_recording
 
 from probe_export import export, formats
-from probe_export.capacity import capacity
+from probe_export.capacity import capacity, label_value
 from probe_export.dra import semver
-from probe_export.labels import label_value
-from probe_export.ray_types import nvidia_type
+from probe_export.ray import nvidia_type
 
 NODES = {"mixed": MIXED, "mig": MIG_NODE, "lost": LOST_NODE, "none": []}
 PREFIX = "feature.node.kubernetes.io/probe-"
@@ -35,6 +34,7 @@ def labels(report: dict[str, Any]) -> dict[str, str]:
     return dict(line.removeprefix(PREFIX).split("=") for line in lines)
 
 
+@pytest.mark.heavy
 def test_nfd_counts_each_model_of_a_mixed_node(reports: dict[str, dict[str, Any]]) -> None:
     assert labels(reports["mixed"]) == {
         "ready": "true",
@@ -51,6 +51,7 @@ def test_nfd_counts_each_model_of_a_mixed_node(reports: dict[str, dict[str, Any]
     }
 
 
+@pytest.mark.heavy
 def test_nfd_counts_instances_and_not_the_card_that_is_cut(
     reports: dict[str, dict[str, Any]],
 ) -> None:
@@ -60,12 +61,14 @@ def test_nfd_counts_instances_and_not_the_card_that_is_cut(
     assert table["gpu.NVIDIA-A100-SXM4-80GB-MIG-3g.40gb.count"] == "2"
 
 
+@pytest.mark.heavy
 def test_nfd_says_why_a_device_is_missing(reports: dict[str, dict[str, Any]]) -> None:
     table = labels(reports["lost"])
     assert (table["gpu.count"], table["missing.count"]) == ("1", "1")
     assert table["missing.gpu-lost.count"] == "1"
 
 
+@pytest.mark.heavy
 def test_nfd_of_a_node_without_accelerators_is_ready_and_counts_none(
     reports: dict[str, dict[str, Any]],
 ) -> None:
@@ -120,6 +123,7 @@ def test_ray_types_are_spelled_as_ray_does(name: str, expected: str) -> None:
     assert nvidia_type(name) == expected
 
 
+@pytest.mark.heavy
 def test_ray_offers_what_works_and_names_the_rest(reports: dict[str, dict[str, Any]]) -> None:
     assert export("ray", reports["mixed"]) == (  # type: ignore[arg-type]
         "--num-gpus=2"
@@ -134,6 +138,7 @@ def test_ray_offers_what_works_and_names_the_rest(reports: dict[str, dict[str, A
     assert export("ray", reports["none"]) == "--num-gpus=0\n"  # type: ignore[arg-type]
 
 
+@pytest.mark.heavy
 def test_a_shell_takes_rays_options_as_they_are(reports: dict[str, dict[str, Any]]) -> None:
     text = export("ray", reports["mixed"])  # type: ignore[arg-type]
     script = 'for word in $(cat); do echo "$word"; done'
@@ -142,6 +147,7 @@ def test_a_shell_takes_rays_options_as_they_are(reports: dict[str, dict[str, Any
     assert json.loads(done.stdout.split("\n")[1].removeprefix("--resources="))["vram_gib"] == 48
 
 
+@pytest.mark.heavy
 def test_slurm_lists_each_node_file_once(reports: dict[str, dict[str, Any]]) -> None:
     assert export("slurm", reports["mixed"]).splitlines() == [  # type: ignore[arg-type]
         "# gres.conf of this node, from `probe export slurm`. slurm.conf needs:",
@@ -156,6 +162,7 @@ def test_slurm_lists_each_node_file_once(reports: dict[str, dict[str, Any]]) -> 
     ]
 
 
+@pytest.mark.heavy
 def test_slurm_gives_mig_instances_their_capabilities(reports: dict[str, dict[str, Any]]) -> None:
     lines = export("slurm", reports["mig"]).splitlines()[4:]  # type: ignore[arg-type]
     name = "nvidia_a100-sxm4-80gb"
@@ -167,6 +174,7 @@ def test_slurm_gives_mig_instances_their_capabilities(reports: dict[str, dict[st
     ]
 
 
+@pytest.mark.heavy
 def test_slurm_leaves_out_what_is_blocked_or_has_no_known_node(
     reports: dict[str, dict[str, Any]], tmp_path: Path
 ) -> None:
@@ -177,6 +185,7 @@ def test_slurm_leaves_out_what_is_blocked_or_has_no_known_node(
     assert "# left out, its node in /dev is not known: 0000:03:00.0" in text
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", [None, "显卡", "(((-)))"])
 def test_slurm_takes_the_pci_id_where_the_name_is_no_type(name: Any, tmp_path: Path) -> None:
     known = gpu(2, "NVIDIA L4", 24)
@@ -202,6 +211,7 @@ def test_slurm_links_are_counted_in_the_order_of_the_bus(tmp_path: Path) -> None
     assert [line.partition("Links=")[2] for line in lines] == ["-1,4,0", "4,-1,0", ""]
 
 
+@pytest.mark.heavy
 def test_prometheus_names_devices_once_and_leaves_unknown_out(
     reports: dict[str, dict[str, Any]],
 ) -> None:
@@ -222,6 +232,7 @@ def test_prometheus_escapes_names(tmp_path: Path) -> None:
     assert 'name="a \\"quoted\\" \\\\ name"' in export("prometheus", report)  # type: ignore[arg-type]
 
 
+@pytest.mark.heavy
 def test_instances_have_stable_names_without_uuids(reports: dict[str, dict[str, Any]]) -> None:
     text = export("prometheus", reports["mig"])  # type: ignore[arg-type]
     assert 'device="0000:02:00.0/3g.40gb.0"' in text
@@ -229,6 +240,7 @@ def test_instances_have_stable_names_without_uuids(reports: dict[str, dict[str, 
     assert "MIG-0000" not in text
 
 
+@pytest.mark.heavy
 def test_dra_has_strict_versions_and_one_type_a_value(reports: dict[str, dict[str, Any]]) -> None:
     devices = json.loads(export("dra", reports["mig"]))["devices"]  # type: ignore[arg-type]
     assert [device["name"] for device in devices] == [
@@ -259,6 +271,7 @@ def test_versions_are_semantic_or_absent(text: str, expected: str | None) -> Non
     assert semver(text) == expected
 
 
+@pytest.mark.heavy
 def test_shell_reads_the_variables(reports: dict[str, dict[str, Any]], tmp_path: Path) -> None:
     report = node([gpu(1, "it's $HOME `x`", 24)], tmp_path / "odd")
     file = tmp_path / "probe.env"
@@ -268,6 +281,7 @@ def test_shell_reads_the_variables(reports: dict[str, dict[str, Any]], tmp_path:
     assert done.stdout == "1\nits $HOME `x`\n"
 
 
+@pytest.mark.heavy
 def test_otel_values_are_percent_encoded(reports: dict[str, dict[str, Any]]) -> None:
     text = export("otel", reports["lost"])  # type: ignore[arg-type]
     assert text == (
@@ -277,6 +291,7 @@ def test_otel_values_are_percent_encoded(reports: dict[str, dict[str, Any]]) -> 
     )
 
 
+@pytest.mark.heavy
 def test_ansible_facts_are_json(reports: dict[str, dict[str, Any]]) -> None:
     facts = json.loads(export("ansible", reports["mig"]))  # type: ignore[arg-type]
     assert (facts["accelerators"], facts["missing"]) == (3, 0)
@@ -284,6 +299,7 @@ def test_ansible_facts_are_json(reports: dict[str, dict[str, Any]]) -> None:
     assert states == ["blocked", "blocked", "ready", "blocked"]  # CUDA shows one instance alone
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("format_", sorted(formats()))
 def test_two_runs_write_the_same_bytes(format_: str, tmp_path: Path) -> None:
     first, second = (node(MIXED[::step], tmp_path / str(step)) for step in (1, -1))
@@ -294,6 +310,7 @@ def test_two_runs_write_the_same_bytes(format_: str, tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", recorded.names())
 @pytest.mark.parametrize("format_", sorted(formats()))
 def test_every_recorded_machine_can_be_exported(name: str, format_: str) -> None:
@@ -331,6 +348,7 @@ def linked(reports: dict[str, dict[str, Any]]) -> Any:
     return report
 
 
+@pytest.mark.heavy
 def test_links_are_exported_where_a_format_has_a_place(reports: dict[str, dict[str, Any]]) -> None:
     report = linked(reports)
     labels = export("nfd", report).splitlines()
@@ -353,6 +371,7 @@ def test_links_are_exported_where_a_format_has_a_place(reports: dict[str, dict[s
     assert facts[1] == {"name": "eth9", "kind": "ethernet", "state": "down", "driver": "r8169"}
 
 
+@pytest.mark.heavy
 def test_node_id_and_host_name_are_exported_where_the_report_has_them(
     reports: dict[str, dict[str, Any]],
 ) -> None:
@@ -368,6 +387,7 @@ LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 ODD = ("X" * 256, "\u00e9" * 256, "A b " * 64, "-" * 200, "x\udcff y", "GPU (rev 1)=a/b,c", "'\n#")
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", ODD, ids=range(len(ODD)))
 def test_names_that_are_no_label_are_cut_or_left_out(name: str, tmp_path: Path) -> None:
     report: Any = node([gpu(1, name), gpu(2, f"{name}Y")], tmp_path / "odd")
@@ -388,6 +408,7 @@ def test_names_that_are_no_label_are_cut_or_left_out(name: str, tmp_path: Path) 
         assert export(format_, report).encode().endswith(b"\n")
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("host", ["knoten-ü", "日本", "x" * 65, "a b", "-" * 300, ""])
 def test_a_host_name_that_slurm_cannot_have_is_a_placeholder(host: str, tmp_path: Path) -> None:
     report: Any = node(MIXED, tmp_path / "node")

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import recorded
 
-from probe_export.errors import ExportError
+from probe_export import ExportError
 from probe_export.installed import GROUP, installed_formats, load
 from probe_export.serve import Endpoint
 
@@ -188,6 +188,7 @@ def run(site: Path, *words: str, **environ: str) -> subprocess.CompletedProcess[
     )
 
 
+@pytest.mark.heavy
 def test_the_command_uses_formats_of_others(site: Path, tmp_path: Path) -> None:
     install(site, "count", COUNT)
     install(site, "broken", "1/0")
@@ -206,6 +207,7 @@ def test_the_command_uses_formats_of_others(site: Path, tmp_path: Path) -> None:
     assert "division by zero" in done.stderr
 
 
+@pytest.mark.heavy
 def test_the_allowlist_of_the_command_line_holds_for_formats(site: Path) -> None:
     install(site, "count", COUNT)
     done = run(site, "count", "--allow", "probe-export", "--machine", MACHINE)
@@ -213,6 +215,7 @@ def test_the_allowlist_of_the_command_line_holds_for_formats(site: Path) -> None
     assert "acme-count is not on the allowlist" in done.stderr
 
 
+@pytest.mark.heavy
 def test_a_format_with_a_content_type_can_be_served(site: Path) -> None:
     table = {"schema": 1, "exporters": {"count": {"content_type": "text/x-count"}}}
     install(site, "count", COUNT, manifest=table)

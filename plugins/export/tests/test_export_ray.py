@@ -15,7 +15,7 @@ import pytest
 from export_nodes import LOST_NODE, MIXED, node
 
 from probe_export import export
-from probe_export.ray_types import nvidia_type
+from probe_export.ray import nvidia_type
 
 PYTHON = os.environ.get("PROBE_RAY_PYTHON", "")
 pytestmark = pytest.mark.skipif(not PYTHON, reason="no Ray: name a Python in PROBE_RAY_PYTHON")

@@ -13,10 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import test_export_kit
 from export_machines import MACHINES, fake, library, report
 from test_export_consumers import slurmd
 
+from probe_core.testing import ExporterContract
 from probe_export import export, formats
+
+CONTRACTS = [one() for one in vars(test_export_kit).values() if hasattr(one, "target")]
+"""The contracts of our own formats: each says how its text counts accelerators."""
 
 MIG = ("NVIDIA A100-SXM4-40GB MIG 3g.20gb", "NVIDIA A100-SXM4-40GB MIG 2g.10gb",
        "NVIDIA A100-SXM4-40GB MIG 1g.5gb")  # fmt: skip
@@ -56,6 +61,7 @@ def made(name: str, folder: Path) -> Any:
     return report(name, folder)
 
 
+@pytest.mark.heavy
 def test_labels_are_kubernetes_labels(name: str, made: Any) -> None:
     labels = dict(line.split("=", 1) for line in export("nfd", made).splitlines())
     for key, value in labels.items():
@@ -83,6 +89,7 @@ RAY = {
 """Ray 2.60: num_gpus, and its spelling of accelerator types. It serves neither Arm nor NPUs."""
 
 
+@pytest.mark.heavy
 def test_ray_gets_gpus_and_types(name: str, made: Any) -> None:
     words = export("ray", made).split()
     resources = next((w.partition("=")[2] for w in words if w.startswith("--resources")), "{}")
@@ -196,7 +203,20 @@ def test_opentelemetry_reads_the_attributes(name: str, made: Any) -> None:
     assert pairs["os.type"] == "linux"
 
 
+BOARD = {"nfd": 1, "ray": 0, "slurm": 0}
+"""What these offer of the Mali board: GPUs alone, and of vendors that the system knows."""
+
+
+@pytest.mark.parametrize("contract", CONTRACTS, ids=lambda contract: contract.name)
+def test_a_format_offers_what_jobs_can_be_given(
+    contract: ExporterContract, name: str, made: Any
+) -> None:
+    usable = BOARD.get(contract.name, 2) if name == "Mali board" else len(NAMES[name])
+    assert contract.count(export(contract.name, made)) == usable
+
+
 def test_every_format_is_compared() -> None:
+    assert set(formats()) - {"exo"} == {contract.name for contract in CONTRACTS}
     compared = {"ansible", "dra", "env", "nfd", "otel", "prometheus", "ray", "slurm"}
-    assert set(formats()) - {"exo"} == compared
+    assert {contract.name for contract in CONTRACTS} >= compared
     assert fake("tree").H100_ADDRESSES

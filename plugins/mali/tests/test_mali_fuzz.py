@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from foreign import CHANCES, Chance, devices_in, files_of, write_files
 from hypothesis import given
 
@@ -30,6 +31,7 @@ def build(board: Any) -> dict[str, bytes]:
     return files_of(board.root)
 
 
+@pytest.mark.heavy
 @given(CHANCES)
 def test_files(board: Any, chance: Chance) -> None:
     board.examples = getattr(board, "examples", None) or build(board)

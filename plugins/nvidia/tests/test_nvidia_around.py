@@ -71,8 +71,8 @@ def outcome(report: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("rule", "code"),
     [
-        ("on handle hang", "driver-hangs"),
-        ("on nvmlDeviceGetMemoryInfo_v2 hang", "driver-hangs"),
+        pytest.param("on handle hang", "driver-hangs", marks=pytest.mark.heavy),
+        pytest.param("on nvmlDeviceGetMemoryInfo_v2 hang", "driver-hangs", marks=pytest.mark.heavy),
         ("on nvmlDeviceGetMemoryInfo_v2 crash", "driver-crashes"),
     ],
 )
@@ -98,6 +98,26 @@ def test_seven_of_eight_are_complete(
     assert report["fallback"] is None
 
 
+@pytest.mark.heavy
+def test_one_that_hangs_beside_slow_ones_is_named_with_its_call(
+    probe_eight: Probe, trees: ModuleType
+) -> None:
+    """Each call takes 1 ms: the GPUs are asked side by side."""
+    rules = dict.fromkeys(range(8), "on * sleep 1")
+    rules[5] = f"on nvmlDeviceGetMemoryInfo_v2 hang\n{rules[5]}"
+    report = probe_eight(rules, deadline_s=3.0)
+    dead = f"pci:{trees.H100_ADDRESSES[5]}"
+    assert (outcome(report)["status"], outcome(report)["avoided"]) == ("ok", [dead])
+    assert outcome(report)["stuck_at"].endswith(" in nvmlDeviceGetMemoryInfo")
+    (finding,) = [f for f in report["findings"] if f["device"] == dead]
+    assert finding["code"] == "driver-hangs"
+    assert finding["evidence"].endswith(" in nvmlDeviceGetMemoryInfo")
+    living = [device for device in gpus(report) if device["id"] != dead]
+    assert [device["memory"]["total"] for device in living] == [85520809984] * 7
+    assert [device["readiness"]["state"] for device in living] == ["ready"] * 7
+
+
+@pytest.mark.heavy
 def test_a_slow_gpu_is_no_dead_one(probe_eight: Probe) -> None:
     """Its first call takes seconds, as without a persistence daemon."""
     report = probe_eight({0: "on handle sleep 1500"})

@@ -7,12 +7,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import pytest
+
 from probe_core.api import Request
 from probe_core.probers import bus
 
 Ask = Callable[..., dict[str, Any]]
 Steps = Callable[[dict[str, Any]], dict[str, tuple[str, str | None]]]
 
+PROFILES = Path(__file__).resolve().parents[3] / "tests" / "fakes" / "nvml" / "profiles"
 CLOCK_BY = "NVML's maximum SM clock: an upper bound, not the boost clock"
 BANDWIDTH_BY = "computed: 2 transfers x memory_max_mhz x bus_width_bits / 8"
 DRIVER = {"name": "nvidia", "version": "580.95.05", "cuda": "13.0"}
@@ -67,7 +70,13 @@ def h100(number: int, address: str) -> dict[str, Any]:
             "max_watts": 700.0,
             "reasons": ["idle"],
         },
-        "ecc": {"enabled": True, "pending": True, "remap_pending": False, "remap_failed": False},
+        "ecc": {
+            "enabled": True,
+            "pending": True,
+            "remapped": 0,
+            "remap_pending": False,
+            "remap_failed": False,
+        },
         "compute_mode": "default",
         "persistence": True,
         "power_state": "active",
@@ -80,7 +89,7 @@ def h100(number: int, address: str) -> dict[str, Any]:
                 "status": "ok",
                 "evidence": "nvmlInit succeeded, driver 580.95.05",
             },
-            {"step": "responding", "status": "ok", "evidence": "NVML answered 63 queries"},
+            {"step": "responding", "status": "ok", "evidence": "NVML answered 34 queries"},
             {"step": "granted", "status": "ok", "evidence": f"NVML lists it as GPU {number} of 8"},
         ],
     }
@@ -100,12 +109,44 @@ def unset(*fields: str) -> dict[str, str]:
     return {field: f"NVML_ERROR_NOT_SUPPORTED from {UNSET[field]}" for field in fields}
 
 
+@pytest.mark.heavy
 def test_eight_h100_behind_switches(ask: Ask, trees: ModuleType, tmp_path: Path) -> None:
     trees.eight_h100(tmp_path)
     said = ask("h100x8", tmp_path)
     addresses = "1b 43 52 61 9d c3 d1 df".split()
     assert said["devices"] == [h100(n, address) for n, address in enumerate(addresses)]
     assert said["findings"] == []
+
+
+def test_eight_gpus_take_fewer_than_a_hundred_calls(
+    ask: Ask, trees: ModuleType, tmp_path: Path
+) -> None:
+    """Without NVLink; with 1 ms a call each costs a millisecond."""
+    trees.eight_h100(tmp_path)
+    lines = (PROFILES / "h100x8.profile").read_text().splitlines()
+    profile = "\n".join(line for line in lines if not line.startswith(("nvlink", "fabric")))
+    logs = tmp_path / "calls", tmp_path / "calls-side-by-side"
+    said = ask(f"{profile}\n", tmp_path, log=logs[0])
+    slow = profile.replace("\ngpu\n", "\ngpu\non * sleep 1\n") + "\n"
+    beside = ask(slow, tmp_path, log=logs[1], threads=True)
+    assert len(said["devices"]) == 8
+    assert [len(log.read_text().split()) for log in logs] == [98, 98]
+    assert beside["devices"] == said["devices"]
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("name", ["h100x8", "a100-mig", "3090-pair", "4090-3090", "lost-call"])
+def test_a_slow_driver_gives_the_same_report(ask: Ask, trees: ModuleType, name: str) -> None:
+    """Of GPUs that are asked side by side: devices, findings, and their order."""
+    profile = (PROFILES / f"{name}.profile").read_text()
+    slow = "\n".join(
+        f"{line}\non * sleep 1" if line == "gpu" or line.startswith("mig ") else line
+        for line in profile.splitlines()
+    )
+    fast = ask(profile)
+    beside = ask(f"{slow}\n", threads=True)
+    assert any(isinstance(device, list) for device in beside["touched"]) == (name != "a100-mig")
+    assert {**beside, "touched": []} == {**fast, "touched": []}
 
 
 def test_sysfs_spares_four_calls_a_gpu(ask: Ask, trees: ModuleType, tmp_path: Path) -> None:
@@ -117,10 +158,11 @@ def test_sysfs_spares_four_calls_a_gpu(ask: Ask, trees: ModuleType, tmp_path: Pa
     assert calls.count("nvmlInit") == 1
     # The child ends without it: a shutdown that hangs would cost what was read already.
     assert calls.count("nvmlShutdown") == 0
-    # 23 plain questions, and 18 x 2 + 5 about NVLink.
-    assert len(calls) == 4 + 8 * (23 + 41)
+    # 11 questions to each, 6 to one of the equal boards; of each NVLink 18 peers, 4 kinds, and two.
+    assert len(calls) == 4 + 6 + 8 * (11 + 18 + 4 + 2)
 
 
+@pytest.mark.heavy
 def test_two_different_cards(ask: Ask) -> None:
     new, old = ask("4090-3090")["devices"]
     assert (new["name"], new["units"], new["cores"]) == ("NVIDIA GeForce RTX 4090", 128, 16384)
@@ -197,6 +239,7 @@ def test_bridge_between_two_cards(ask: Ask) -> None:
     assert second["links"][1] == bridge | {"peer": first["ids"][0]}
 
 
+@pytest.mark.heavy
 def test_fabric_manager_that_does_not_run(ask: Ask, fake: ModuleType) -> None:
     text = (fake.PROFILES / "h100x8.profile").read_text()
     said = ask(text.replace("fabric 3", "fabric 1", 1))

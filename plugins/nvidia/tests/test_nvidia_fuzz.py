@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from types import ModuleType
 
+import pytest
 from foreign import CHANCES, Chance, devices_in, files_of, write_files
 from hypothesis import given
 
@@ -32,6 +33,7 @@ def build(trees: ModuleType, root: Path) -> dict[str, bytes]:
     return files_of(root)
 
 
+@pytest.mark.heavy
 @given(CHANCES)
 def test_files(trees: ModuleType, tmp_path: Path, chance: Chance) -> None:
     root = tmp_path / "root"

@@ -50,6 +50,7 @@ def test_slurm_slice_comes_out_exact(
     assert "--gres" in finding["fix"]
 
 
+@pytest.mark.heavy
 def test_every_gpu_is_announced_before_it_is_asked(
     ask: Ask, fake: ModuleType, trees: ModuleType, tmp_path: Path
 ) -> None:
@@ -86,6 +87,7 @@ def test_nvml_lists_more_than_the_bus_shows(
     assert said["findings"] == []
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("file", "content", "code"),
     [
@@ -145,6 +147,7 @@ def test_open_modules_without_their_firmware(
     assert "driver" not in steps(ask(gpus_of(fake, 0), tmp_path)["devices"][-1])
 
 
+@pytest.mark.heavy
 def test_no_permission_for_one_gpu_is_no_fault_of_it(
     ask: Ask, fake: ModuleType, trees: ModuleType, steps: Steps, tmp_path: Path
 ) -> None:
@@ -210,6 +213,7 @@ def test_nothing_granted_is_still_told_for_each(
     assert "--gpus all" in ask("no-devices", tmp_path)["error"]["fix"]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("mode", [0, 1, 3])
 def test_exclusive_use_is_no_ban(ask: Ask, steps: Steps, mode: int) -> None:
     said = ask(f"gpu\nname A\npci 00000000:01:00.0 0x1EB810DE 0\ncompute-mode {mode}\n")

@@ -86,6 +86,7 @@ def test_masked_tree_is_live_and_has_no_nvml(ask: Ask, steps: Steps, tmp_path: P
     assert "nodes" not in gpu
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("code", [3, 9, 13])
 def test_stub_of_the_toolkit_is_no_nvml(
     ask: Ask, trees: ModuleType, tmp_path: Path, code: int

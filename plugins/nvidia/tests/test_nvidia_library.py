@@ -8,16 +8,16 @@ import importlib
 
 import pytest
 
-from probe_nvidia import nvml
+from probe_nvidia import client
 
 pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed")
 
 LAYOUTS = [
-    (nvml.PciInfo, "nvmlPciInfo_t"),
-    (nvml.Memory, "c_nvmlMemory_t"),
-    (nvml.MemoryV2, "c_nvmlMemory_v2_t"),
-    (nvml.FieldValue, "c_nvmlFieldValue_t"),
-    (nvml.Attributes, "c_nvmlDeviceAttributes"),
+    (client.PciInfo, "nvmlPciInfo_t"),
+    (client.Memory, "c_nvmlMemory_t"),
+    (client.MemoryV2, "c_nvmlMemory_v2_t"),
+    (client.FieldValue, "c_nvmlFieldValue_t"),
+    (client.Attributes, "c_nvmlDeviceAttributes"),
 ]
 
 
@@ -36,21 +36,21 @@ def test_structures_are_those_of_nvidia_ml_py(ours: type[ctypes.Structure], name
 def test_functions_are_those_of_nvidia_ml_py() -> None:
     """A name that it does not have would be asked of no driver when it is the client."""
     theirs = importlib.import_module("pynvml")
-    own = [name for name in dir(nvml.Client) if name.startswith("nvml")] + [
-        *nvml.WRITES,
-        *nvml.TEXTS,
-        *nvml.COUNTED,
+    own = [name for name in dir(client.Client) if name.startswith("nvml")] + [
+        *client.WRITES,
+        *client.TEXTS,
+        *client.COUNTED,
     ]
     assert [name for name in own if not hasattr(theirs, name)] == []
     assert len(own) > 40
 
 
 def test_missing_library_has_its_code() -> None:
-    client = nvml.Client()
-    assert not hasattr(client, "nvmlDeviceSetPersistenceMode")
+    own = client.Client()
+    assert not hasattr(own, "nvmlDeviceSetPersistenceMode")
     if ctypes.util.find_library("nvidia-ml"):
         pytest.skip("NVIDIA's own library is installed here")
-    with pytest.raises(nvml.NvmlError) as caught:
-        client.nvmlInit()
+    with pytest.raises(client.NvmlError) as caught:
+        own.nvmlInit()
     assert caught.value.value == 12
     assert str(caught.value) == "NVML_ERROR_LIBRARY_NOT_FOUND"

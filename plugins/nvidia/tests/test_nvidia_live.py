@@ -191,6 +191,7 @@ def test_a_lost_gpu_is_unavailable_and_the_others_are_not(bench: Bench) -> None:
     assert "GPU_IS_LOST" in last.samples[5]["reason"]
 
 
+@pytest.mark.heavy
 def test_readings_of_devices_that_are_found_anew_are_given_back(bench: Bench) -> None:
     rounds = bench.rounds(count=4, asleep=[[], [], [IDS[2]], []])
     assert [len(look.samples) for look in rounds] == [8, 8, 7, 8]
@@ -212,6 +213,7 @@ def test_mig_instances_are_sampled_with_their_gpu(bench: Bench) -> None:
         assert sample["unknown"]["power_w"] == "it is the whole GPU's"
 
 
+@pytest.mark.heavy
 def test_a_gpu_that_hangs_midway_costs_no_other(
     bench: Bench, watching: Callable[..., Rounds]
 ) -> None:
@@ -234,6 +236,7 @@ def test_a_gpu_that_hangs_midway_costs_no_other(
     assert time.monotonic() - begin < 3
 
 
+@pytest.mark.heavy
 def test_an_hour_needs_one_start_and_no_more_memory(
     bench: Bench, watching: Callable[..., Rounds]
 ) -> None:

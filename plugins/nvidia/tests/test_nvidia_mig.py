@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 Ask = Callable[..., dict[str, Any]]
 
 PARENT = "pci:0000:3b:00.0"
@@ -69,6 +71,7 @@ def test_instances_at_sparse_indexes(ask: Ask) -> None:
     assert said["findings"] == []
 
 
+@pytest.mark.heavy
 def test_mig_mode_without_instances_is_said(ask: Ask) -> None:
     said = ask("a100-mig-empty")
     assert len(said["devices"]) == 1
@@ -76,6 +79,7 @@ def test_mig_mode_without_instances_is_said(ask: Ask) -> None:
     assert (finding["code"], finding["device"]) == ("mig-without-instances", PARENT)
 
 
+@pytest.mark.heavy
 def test_instances_of_drivers_before_470(ask: Ask) -> None:
     parent, child = ask("a100-mig-old")["devices"]
     assert child["ids"] == ["uuid:MIG-GPU-d1000000-0000-4000-8000-000000000000/7/0"]

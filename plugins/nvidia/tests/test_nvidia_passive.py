@@ -59,6 +59,7 @@ def test_sleeping_gpu_is_described_without_the_library(
     assert "--active" in finding["fix"]
 
 
+@pytest.mark.heavy
 def test_older_drivers_file_would_wake_it(
     ask: Ask, laptop: Any, steps: Steps, tmp_path: Path
 ) -> None:
@@ -79,6 +80,7 @@ def test_active_probe_may_wake_it(ask: Ask, laptop: Any, tmp_path: Path) -> None
     assert said["findings"] == []
 
 
+@pytest.mark.heavy
 def test_one_sleeping_gpu_keeps_all_from_being_asked(ask: Ask, laptop: Any, tmp_path: Path) -> None:
     laptop.add_pci("0000:41:00.0", "2684")
     laptop.add_information("0000:41:00.0", "NVIDIA GeForce RTX 4090", None)
@@ -125,15 +127,18 @@ def test_nothing_here(ask: Ask, tmp_path: Path) -> None:
     assert said["modules"] == []
 
 
+@pytest.mark.heavy
 def test_another_vendors_gpu_in_wsl(ask: Ask, trees: ModuleType, tmp_path: Path) -> None:
     trees.Tree(tmp_path).file("/dev/dxg", "")
     assert "libnvidia-ml.so.1" in ask(None, tmp_path)["not_applicable"]
 
 
+@pytest.mark.heavy
 def test_windows_without_the_driver(ask: Ask, tmp_path: Path) -> None:
     assert "nvml.dll" in ask(None, tmp_path, system="windows")["not_applicable"]
 
 
+@pytest.mark.heavy
 def test_wsl_keeps_its_library_apart(
     ask: Ask, library: Path, trees: ModuleType, tmp_path: Path
 ) -> None:

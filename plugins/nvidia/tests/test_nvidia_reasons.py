@@ -67,6 +67,20 @@ def test_container_started_without_gpus(tree: Any) -> None:
     assert "--gpus all" in (error.fix or "")
 
 
+@pytest.mark.parametrize(
+    ("sign", "option"),
+    [
+        ("/run/.containerenv", "`podman run --device nvidia.com/gpu=all` (CDI)"),
+        ("/.singularity.d", "`apptainer exec --nv`"),
+    ],
+)
+def test_a_container_of_another_engine_by_its_own_option(sign: str, option: str, tree: Any) -> None:
+    tree.add_pci("0000:01:00.0", "2684")
+    tree.add_driver()
+    tree.file(sign, "")
+    assert reason(tree, 12, NO_FILE).fix == f"start the container with {option}"
+
+
 @pytest.mark.parametrize("value", ["void", "none", ""])
 def test_container_told_to_have_none(tree: Any, value: str) -> None:
     tree.add_pci("0000:01:00.0", "2684")

@@ -101,6 +101,7 @@ def live(
     return make
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("profile", "status"),
     [
@@ -125,6 +126,7 @@ def test_a_replay_gives_the_same_report(
     assert comparable(report) == machine.report()
 
 
+@pytest.mark.heavy
 def test_a_recording_of_a_recording_gives_it_too(live: Answered, tmp_path: Path) -> None:
     first = live("h100x8")
     first.record(tmp_path / "first.json")
@@ -136,6 +138,7 @@ def test_a_recording_of_a_recording_gives_it_too(live: Answered, tmp_path: Path)
     assert comparable(replayed(tmp_path / "second.json")) == expected
 
 
+@pytest.mark.heavy
 def test_nothing_in_the_answers_says_whose_machine_it_is(live: Answered, tmp_path: Path) -> None:
     text = json.dumps(live("h100x8").record(tmp_path / "recorded.json"))
     assert "a1000000-0000-4000-8000" not in text
@@ -143,6 +146,7 @@ def test_nothing_in_the_answers_says_whose_machine_it_is(live: Answered, tmp_pat
     assert "0000:1b:00.0" in text
 
 
+@pytest.mark.heavy
 def test_where_the_plugin_is_not_installed_the_answer_stands(
     live: Answered, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,6 +35,7 @@ def hanging(fake: ModuleType, trees: ModuleType, root: Path, count: int, rule: s
     return "gpu\n".join([head, f"{first}{rule}\n", *rest])
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("count", [2, 8])
 @pytest.mark.parametrize("rule", ["on handle hang", "on nvmlDeviceGetMemoryInfo_v2 crash"])
 def test_silent_gpu_hides_no_other(
@@ -93,6 +94,7 @@ def test_shutdown_costs_nothing(ask: Ask, steps: Steps, rule: str) -> None:
     assert steps(said["devices"][0]) == WELL
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("lines", "code", "findings", "evidence"),
     [
@@ -159,6 +161,7 @@ def test_what_is_wrong_with_it(
     ]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "lines",
     [
@@ -182,6 +185,7 @@ def test_one_call_that_fails_proves_no_fault(ask: Ask, steps: Steps) -> None:
     assert [f["code"] for f in said["findings"]] == ["gpu-errors"]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("state", "expected"),
     [
@@ -200,6 +204,7 @@ def test_fabric(ask: Ask, steps: Steps, state: str, expected: tuple[str, str] | 
     assert len(said["findings"]) == (expected is not None)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("code", "step", "status", "word"),
     [
@@ -235,6 +240,7 @@ def test_init_fails_for_every_gpu_of_the_driver(
     assert [steps(gpu) for gpu in said["devices"]] == [{step: (status, word)}] * 2
 
 
+@pytest.mark.heavy
 def test_lost_at_init_is_certain_of_the_only_one(
     ask: Ask, trees: ModuleType, steps: Steps, tmp_path: Path
 ) -> None:
@@ -245,6 +251,7 @@ def test_lost_at_init_is_certain_of_the_only_one(
     assert steps(gpu) == {"responding": ("broken", "gpu-lost")}
 
 
+@pytest.mark.heavy
 def test_unknown_error_in_a_container_is_its_cgroup(
     ask: Ask, trees: ModuleType, steps: Steps, tmp_path: Path
 ) -> None:

@@ -88,6 +88,7 @@ def test_gpu_lost_after_its_handle(ask: Ask, trees: ModuleType, tmp_path: Path) 
     assert log.read_text().split().count("nvmlDeviceGetName") == 3
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("code", "finding"),
     [
@@ -155,6 +156,7 @@ CODES = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("code", CODES)
 def test_each_code_of_init(ask: Ask, trees: ModuleType, tmp_path: Path, code: int) -> None:
     four_t4(trees.Tree(tmp_path))
@@ -181,10 +183,12 @@ def test_version_mismatch_names_the_kernel_drivers_version(
     )
 
 
+@pytest.mark.heavy
 def test_slow_init_is_waited_for(ask: Ask) -> None:
     assert len(ask("init-slow")["devices"]) == 1
 
 
+@pytest.mark.heavy
 def test_init_that_hangs_is_left_to_the_deadline(ask: Ask) -> None:
     with pytest.raises(subprocess.TimeoutExpired):
         ask("init-hang", timeout=0.6)

@@ -25,6 +25,7 @@ def jetson(tree: Any, power: str = "active") -> None:
     tree.file("/dev/nvhost-gpu", "")
 
 
+@pytest.mark.heavy
 def test_gb10_has_the_systems_memory(ask: Ask, trees: ModuleType, tmp_path: Path) -> None:
     tree = trees.Tree(tmp_path)
     tree.add_driver()
@@ -43,6 +44,7 @@ def test_gb10_has_the_systems_memory(ask: Ask, trees: ModuleType, tmp_path: Path
     assert "memory.total" not in gpu["unknown"]
 
 
+@pytest.mark.heavy
 def test_carve_out_is_a_part_not_the_whole(ask: Ask, trees: ModuleType, tmp_path: Path) -> None:
     trees.Tree(tmp_path).memory(127_600_748, 118_566_368)
     trees.Tree(tmp_path).add_pci("0000:01:00.0", "2e2a")
@@ -65,12 +67,14 @@ def test_discrete_card_never_gets_host_memory(
     assert gpu["unknown"]["memory.total"].endswith("from nvmlDeviceGetMemoryInfo")
 
 
+@pytest.mark.heavy
 def test_integrated_without_meminfo_says_why(ask: Ask) -> None:
     (gpu,) = ask("gb10")["devices"]
     assert gpu["memory"] == {"kind": "unified", "parts": {}}
     assert gpu["unknown"]["memory.total"] == "it is the system's, and /proc/meminfo has no MemTotal"
 
 
+@pytest.mark.heavy
 def test_orin_through_nvml(ask: Ask, trees: ModuleType, tmp_path: Path) -> None:
     jetson(trees.Tree(tmp_path))
     (gpu,) = ask("orin", tmp_path)["devices"]

@@ -15,7 +15,7 @@ from probe_nvidia import wrong
 from probe_nvidia.causes import COUNT, INIT, TABLE, Cause, name_of
 from probe_nvidia.scene import Scene
 
-GPUS = "start the container with the GPUs: --gpus all, or --device nvidia.com/gpu=all (CDI)"
+GPUS = "start the container with `docker run --gpus all`, or CDI: `--device nvidia.com/gpu=all`"
 NO_FILE = "libnvidia-ml.so.1: cannot open shared object file: No such file or directory"
 
 

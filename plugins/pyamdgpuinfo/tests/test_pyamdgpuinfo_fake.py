@@ -49,6 +49,7 @@ class TestRealLibrary:
         assert card["unknown"]["name"] == "the library's amdgpu.ids has no name for the card"
         assert card["unknown"]["clocks.max_mhz"] == "the driver gives no maximum"
 
+    @pytest.mark.heavy
     @pytest.mark.parametrize(
         ("odd", "reason"),
         [

@@ -22,6 +22,9 @@ from probe_report.cluster import Member, cluster_of
 from probe_report.html import cluster_html, page_html
 from probe_report.page import page_of
 
+pytestmark = pytest.mark.heavy
+
+
 HARNESS = Path(__file__).with_name("harness.html")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 VIEWS = ("wide", "middle", "narrow", "dark", "print")

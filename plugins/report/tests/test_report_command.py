@@ -37,6 +37,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.heavy
 def test_a_page_is_written_whole_and_alone(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     for _ in range(2):
@@ -48,6 +49,7 @@ def test_a_page_is_written_whole_and_alone(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["report.html"]
 
 
+@pytest.mark.heavy
 def test_text_and_html_go_to_standard_output() -> None:
     text = run("--text", "--machine", MACHINE)
     assert (text.returncode, text.stderr) == (0, "")
@@ -66,6 +68,7 @@ def test_text_for_a_terminal_in_ascii_is_ascii() -> None:
     assert " | " in done.stdout
 
 
+@pytest.mark.heavy
 def test_a_page_is_none_of_whose_computer_it_is(report: Path) -> None:
     page = run("--static", str(report)).stdout
     for secret in (UUID, UUID[:8], "alice", "1652922012345", "f" * 32):
@@ -87,6 +90,7 @@ def test_one_device_alone(report: Path) -> None:
     assert "1 of 11 devices, chosen with --device." in text
 
 
+@pytest.mark.heavy
 def test_several_nodes_by_place_or_by_the_name_that_was_typed(report: Path) -> None:
     files = [str(report), f"desk={report}"]
     text = run("--text", "--cluster", *files).stdout
@@ -114,6 +118,7 @@ def cluster_document(report: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
+@pytest.mark.heavy
 def test_the_document_of_a_cluster_is_several_nodes(report: Path, tmp_path: Path) -> None:
     path = tmp_path / "cluster.json"
     path.write_text(json.dumps(cluster_document(report)))
@@ -127,6 +132,7 @@ def test_the_document_of_a_cluster_is_several_nodes(report: Path, tmp_path: Path
         assert words in private
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
@@ -158,6 +164,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert done.returncode == 2
 
 
+@pytest.mark.heavy
 def test_a_page_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     for path, reason in (
@@ -170,6 +177,7 @@ def test_a_page_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["folder"]
 
 
+@pytest.mark.heavy
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a system without /dev/full")
 def test_a_full_disk_is_a_sentence_and_no_device_is_replaced() -> None:
     done = run("-o", "/dev/full", "--machine", MACHINE)
@@ -184,6 +192,7 @@ def test_a_full_disk_is_a_sentence_and_no_device_is_replaced() -> None:
     assert piped.stderr.count(b"\n") == 1
 
 
+@pytest.mark.heavy
 def test_a_closed_pipe_ends_quietly() -> None:
     reader, writer = os.pipe()
     os.close(reader)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import subprocess
 import sys
@@ -50,6 +51,7 @@ def marked(folder: Path) -> None:
     path.write_text(path.read_text().replace("<code>", "<kbd>"))
 
 
+@pytest.mark.heavy
 def test_every_template_is_compiled(compiled: Path) -> None:
     names = {module_of(compiled, path.name) for path in TEMPLATES.glob("*.html")}
     assert set(modules(compiled).iterdir()) == names
@@ -73,6 +75,15 @@ def test_what_is_compiled_is_used_and_escapes(folder: Path) -> None:
     assert rendered(folder) == before
     marked(folder)
     assert rendered(folder) == before.replace("<code>", "<kbd>")
+
+
+def test_no_module_of_the_host_is_a_reference_that_ends(folder: Path) -> None:
+    marked(folder)
+    assert "<kbd>" in rendered(folder)
+    entered = dict(sys.modules)  # as whoever walks through all of them takes it
+    gc.collect()
+    ours = [module for name, module in entered.items() if name.startswith("_jinja2_module_")]
+    assert str(modules(folder)) in [module.__path__[0] for module in ours]
 
 
 def test_another_jinja2_compiles_anew(folder: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from foreign import CHANCES, Chance
 from hypothesis import given
 
@@ -19,6 +20,7 @@ SCRIPT = {
 }
 
 
+@pytest.mark.heavy
 @given(CHANCES)
 def test_files(tmp_path: Path, chance: Chance) -> None:
     text = json.dumps(chance.alter(SCRIPT)).encode()

@@ -60,6 +60,7 @@ def test_the_readme_names_every_behaviour() -> None:
     assert set(outcomes_of_the_readme()) == set(BEHAVIOURS)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("then", BEHAVIOURS)
 def test_each_behaviour_has_the_outcome_of_the_readme(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: str

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from probe_tinygrad.choice import Choice, choose, named
-from probe_tinygrad.settings import child_environ
-from probe_tinygrad.targets import parse, safe
+from probe_tinygrad.choice import Choice, choose, named, parse_targets, safe_targets
+from probe_tinygrad.session import child_environ
 
 NO_NUMBER = "is no number, and tinygrad reads it as one"
 ORDERS = {"targets": ["NV", "CL", "CPU"], "names": ["GPU", "CPU", "LLVM"], "flags": ["CLANG"]}
@@ -102,7 +101,7 @@ def test_only_hardware_is_asked_besides() -> None:
     ],
 )
 def test_targets_are_bound_to_kernel_drivers(value: str, dev: str, refused: dict[str, str]) -> None:
-    bound, reasons = safe(parse(value))
+    bound, reasons = safe_targets(parse_targets(value))
     assert bound == dev
     assert {n: r.split("interface ")[1].split(",")[0] for n, r in reasons.items()} == refused
 

@@ -158,6 +158,7 @@ def test_a_crash_costs_one_backend(fake: Any) -> None:
     assert finding["why"] == finding["evidence"] == "its process died of signal 9"
 
 
+@pytest.mark.heavy
 def test_a_hang_costs_one_backend(fake: Any) -> None:
     fake.install("NV", "CPU").write("open_NV", "import time; time.sleep(60)")
     answer = fake.probe(deadline_s=3.0)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from foreign import CHANCES, Chance
 from hypothesis import given
 
-from probe_tinygrad.choice import choose, named
-from probe_tinygrad.settings import child_environ
-from probe_tinygrad.targets import parse, safe
+from probe_tinygrad.choice import choose, named, parse_targets, safe_targets
+from probe_tinygrad.session import child_environ
 
 TOKENS = "KFD:0,1+AMD NVK+NV CPU:LLVM AMD NV CPU 0 1 true : + ; CUDA:1 PCI+AMD".split()
 ORDER = ["NV", "AMD", "CL", "CPU"]
@@ -17,10 +16,10 @@ ORDER = ["NV", "AMD", "CL", "CPU"]
 def test_targets(chance: Chance) -> None:
     value = chance.words(TOKENS, chance.choice(["", ";"]))
     try:
-        targets = parse(value)
+        targets = parse_targets(value)
     except ValueError:
         return
-    bound, refused = safe(targets)
+    bound, refused = safe_targets(targets)
     assert "KFD" in bound
     assert set(refused) <= {"AMD", "NV"}
 

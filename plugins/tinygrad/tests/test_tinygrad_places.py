@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from probe_tinygrad import locate
+from probe_tinygrad import child
 from probe_tinygrad.match import match
 
 NVIDIA = {"ids": ["pci:0000:41:00.0"], "kind": "gpu", "vendor": "nvidia"}
@@ -31,16 +31,16 @@ def opened(monkeypatch: pytest.MonkeyPatch, **members: Any) -> Any:
 def test_amd_by_its_topology_node(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, node: str
 ) -> None:
-    monkeypatch.setattr(locate, "_KFD", str(tmp_path))
+    monkeypatch.setattr(child, "_KFD", str(tmp_path))
     (tmp_path / "1").mkdir()
     # 0x4301: bus 0x43, device 0, function 1
     (tmp_path / "1" / "properties").write_text("simd_count 384\nlocation_id 17153\ndomain 1\n")
     device = opened(monkeypatch, KFDIface=types.SimpleNamespace(gpus=[node]))
-    assert locate.places("AMD", device) == [{"pci": "0001:43:00.1"}]
+    assert child.places("AMD", device) == [{"pci": "0001:43:00.1"}]
 
 
 def test_internals_that_changed_give_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    (place,) = locate.places("NV", opened(monkeypatch, NVKIface=types.SimpleNamespace()))
+    (place,) = child.places("NV", opened(monkeypatch, NVKIface=types.SimpleNamespace()))
     assert place["reason"].startswith("AttributeError: ")
 
 
@@ -107,7 +107,7 @@ def test_opencl_by_whatever_extension_the_driver_has(
 ) -> None:
     device = opened(monkeypatch, cl=fake_cl({0x102B: b"a name\0", **answers}))
     type(device).device_ids = [7]
-    assert locate.places("CL", device) == [{"name": "a name", **place}]
+    assert child.places("CL", device) == [{"name": "a name", **place}]
 
 
 def test_an_opencl_cpu_is_the_cpu() -> None:

@@ -41,6 +41,7 @@ def test_it_executes_on_the_cpu_and_leaves_nothing(tmp_path: Path) -> None:
     assert broken["code"] == "tinygrad-variable-breaks"
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "environ",
     [{"DEV": "BOGUS"}, {"CPU": "1"}, {"DEV": "CPU:LLVM"}, {"DEBUG": "true"}, {"DEV": "a+b+c"}],
@@ -57,9 +58,9 @@ def test_the_choice_is_its_own(environ: dict[str, str]) -> None:
         text=True,
         check=False,
     )
-    from probe_tinygrad import inspect_tinygrad
+    from probe_tinygrad import child
 
-    tinygrad = inspect_tinygrad.load()
-    ours = choose(inspect_tinygrad.describe(tinygrad), {}, environ)
+    tinygrad = child.load_tinygrad()
+    ours = choose(child.describe_tinygrad(tinygrad), {}, environ)
     theirs = run.stdout.strip() if run.returncode == 0 else None
     assert (None if ours.broken else ours.backend) == theirs, run.stderr

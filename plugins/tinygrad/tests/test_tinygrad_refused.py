@@ -9,6 +9,7 @@ import pytest
 UNBIND = "/sys/bus/pci/devices/0000:01:00.0/driver/unbind"
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("attempt", "reason"),
     [

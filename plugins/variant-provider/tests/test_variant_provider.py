@@ -39,6 +39,7 @@ def test_a_newer_chip_takes_the_code_of_its_series() -> None:
     assert features["sm_arch"][:4] == ["121_real", "120_real", "121_virtual", "120_virtual"]
 
 
+@pytest.mark.heavy
 def test_amd_has_one_processor_or_none() -> None:
     assert values(supported(report("server--8x-amd"), ("amd",))) == {"gfx_arch": ["gfx942"]}
     assert supported(report("desktop--amd"), ("amd",)) == []  # gfx1100 and gfx1036

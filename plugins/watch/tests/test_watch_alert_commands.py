@@ -9,8 +9,7 @@ from pathlib import Path
 from watch_samples import sample
 
 from probe_watch.alert_commands import MOST_AT_ONCE, AlertCommands
-from probe_watch.alerts import Alerts, Edge
-from probe_watch.rules import DEFAULTS
+from probe_watch.alerts import DEFAULTS, Alerts, Edge
 
 
 def edges(count: int) -> list[Edge]:

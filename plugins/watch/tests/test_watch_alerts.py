@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from watch_samples import GIB, busy, sample, silent
 
-from probe_watch.alerts import REMOVED, Alerts
-from probe_watch.rules import DEFAULTS, Rule, RuleError, rules_of
+from probe_watch.alerts import DEFAULTS, REMOVED, Alerts, Rule, RuleError, rules_of
 
 GPU = "pci:0000:01:00.0"
 
@@ -187,6 +186,7 @@ def rules_or_sentence(table: dict[str, object]) -> dict[str, Rule] | str:
         return str(error)
 
 
+@pytest.mark.heavy
 @given(st.dictionaries(NAMES, VALUES, max_size=4))
 def test_any_table_is_used_or_refused(table: dict[str, object]) -> None:
     rules = rules_or_sentence(table)

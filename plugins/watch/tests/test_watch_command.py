@@ -96,6 +96,7 @@ def test_json_has_a_line_for_each_device_and_sample(live: Live) -> None:
     assert remaining() == []
 
 
+@pytest.mark.heavy
 def test_all_adds_the_other_fields(live: Live) -> None:
     live.set(card(1, activity={"sm": 0.9, "tensor": 0.5, "memory": 0.2}, throttled=["power"]))
     done = watch(live, "--json", "--all", "-n", "1", "--device", "01:00.0")
@@ -104,12 +105,14 @@ def test_all_adds_the_other_fields(live: Live) -> None:
     assert (document["throttled"], document["prober"]) == (["power"], "live")
 
 
+@pytest.mark.heavy
 def test_a_device_alone(live: Live) -> None:
     done = watch(live, "--json", "-n", "1", "--device", "02:00.0", "--device", "cpu:0")
     names = [json.loads(line)["device"] for line in done.stdout.splitlines()]
     assert names == ["pci:0000:02:00.0", "cpu:0"]
 
 
+@pytest.mark.heavy
 def test_an_allowlist_binds_the_samplers(live: Live) -> None:
     done = watch(live, "--json", "-n", "1", "--allow", "probe-other")
     assert done.returncode == 0
@@ -138,6 +141,7 @@ def test_lines_come_when_they_are_written(live: Live) -> None:
     assert remaining() == []
 
 
+@pytest.mark.heavy
 def test_without_a_terminal_lines_of_text(live: Live) -> None:
     done = watch(live, "-n", "1")
     assert (done.returncode, done.stderr) == (0, "")
@@ -159,6 +163,7 @@ def test_rich_is_imported_for_a_screen_alone(live: Live) -> None:
     assert done.returncode == 0
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=["term", "hup"])
 def test_a_signal_between_samples(number: signal.Signals, live: Live) -> None:
     with running(live, "--interval", "600") as process:
@@ -169,6 +174,7 @@ def test_a_signal_between_samples(number: signal.Signals, live: Live) -> None:
     assert remaining() == []
 
 
+@pytest.mark.heavy
 def test_a_signal_that_the_caller_ignores_stays_ignored(live: Live) -> None:
     """As under nohup."""
     code = (
@@ -197,6 +203,7 @@ def test_a_reader_that_goes_away_ends_it_quietly(live: Live) -> None:
     assert remaining() == []
 
 
+@pytest.mark.heavy
 def test_a_reader_that_stops_reading_does_not_keep_ctrl_c(live: Live) -> None:
     live.set(*(card(number) for number in range(1, 9)))
     with running(live, "--json", "--interval", "0.1") as process:
@@ -229,6 +236,7 @@ def test_a_closed_output_is_one_sentence_and_no_endless_run(live: Live) -> None:
     assert (done.returncode, done.stderr) == (2, f"probe watch: {sentence}\n")
 
 
+@pytest.mark.heavy
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
 def test_a_full_disk_is_one_sentence(live: Live) -> None:
     with open("/dev/full", "w") as full:
@@ -267,6 +275,7 @@ def events(text: str) -> list[dict[str, Any]]:
     return [document for document in documents if "event" in document]
 
 
+@pytest.mark.heavy
 def test_an_alert_is_an_event_and_stands_in_the_lines(live: Live) -> None:
     live.settings("[command.watch.alerts.temperature]\nabove = 50\nseconds = 0.1\n")
     done = watch(live, "--json", "-n", "5", "--interval", "0.1", "--device", GPU)
@@ -283,6 +292,7 @@ def test_an_alert_is_an_event_and_stands_in_the_lines(live: Live) -> None:
     assert " alerts=temperature" in text
 
 
+@pytest.mark.heavy
 def test_a_command_runs_at_each_edge(live: Live, tmp_path: Path) -> None:
     live.settings("[command.watch.alerts.memory]\nabove = 0.3\nseconds = 0\n")
     script = tmp_path / "note.sh"
@@ -306,6 +316,7 @@ def test_a_command_runs_at_each_edge(live: Live, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.heavy
 def test_commands_end_with_the_watch_and_no_shell_reads_them(live: Live, tmp_path: Path) -> None:
     live.settings("[command.watch.alerts.memory]\nabove = 0.3\nseconds = 0\n")
     live.set(*(card(number) for number in range(1, 9)))
@@ -328,6 +339,7 @@ def test_commands_end_with_the_watch_and_no_shell_reads_them(live: Live, tmp_pat
     assert remaining() == []
 
 
+@pytest.mark.heavy
 def test_commands_end_with_a_watch_that_is_killed(live: Live, tmp_path: Path) -> None:
     live.settings("[command.watch.alerts.memory]\nabove = 0.3\nseconds = 0\n")
     live.set(card(1))
@@ -340,6 +352,7 @@ def test_commands_end_with_a_watch_that_is_killed(live: Live, tmp_path: Path) ->
     assert remaining() == []
 
 
+@pytest.mark.heavy
 def test_a_command_that_fails_is_a_note(live: Live) -> None:
     live.settings("[command.watch.alerts.memory]\nabove = 0.3\nseconds = 0\n")
     live.set(card(1))
@@ -357,6 +370,67 @@ def get(url: str, path: str = "/metrics") -> tuple[str, str]:
         return answer.headers["Content-Type"], answer.read().decode()
 
 
+def first(url: str) -> tuple[list[str], str]:
+    """Return what scrapes were answered until one had metrics, and those."""
+    refused = []
+    while True:
+        try:
+            return refused, get(url)[1]
+        except urllib.error.HTTPError as error:
+            error.close()
+            refused.append(f"{error.code}, again after {error.headers['Retry-After']} s")
+            time.sleep(0.01)
+
+
+@pytest.mark.heavy
+def test_the_port_answers_while_a_driver_hangs(live: Live, tmp_path: Path) -> None:
+    """It refuses no scrape and gives no empty answer; the neighbours of what hangs are well."""
+    live.set(card(1), card(2, hang=True), card(3))
+    out = tmp_path / "out"
+    with (
+        open(out, "w") as file,
+        running(live, "--json", "--listen", "127.0.0.1:0", stdout=file) as process,
+    ):
+        assert process.stderr is not None
+        url = process.stderr.readline().split()[-1]
+        refused, text = first(url)
+        assert set(refused) <= {"503, again after 1 s"}
+        assert 'probe_device_pending{device="cpu:0"} 1' in text
+        assert 'probe_device_up{device="cpu:0"}' not in text
+        until(lambda: 'probe_device_up{device="0000:03:00.0"} 1' in get(url)[1])
+        text = get(url)[1]
+        assert 'probe_device_up{device="0000:01:00.0"} 1' in text
+        assert 'probe_device_up{device="0000:02:00.0"} 0' in text
+        assert 'probe_device_pending{device="0000:03:00.0"} 0' in text
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 143
+    written = [json.loads(line) for line in out.read_text().splitlines()]
+    statuses: dict[str, set[str]] = {}
+    for line in written:
+        statuses.setdefault(line["device"], set()).add(line["status"])
+    assert statuses["pci:0000:02:00.0"] == {"unresponsive"}
+    assert statuses["pci:0000:01:00.0"] <= {"ok", "pending"}
+    assert statuses["pci:0000:03:00.0"] <= {"ok", "pending"}
+    assert remaining() == []
+
+
+@pytest.mark.heavy
+def test_a_device_that_only_a_report_names_gets_its_name(live: Live) -> None:
+    """A serial number is no label: until the report is there, such a device has no series."""
+    part = card(1) | {"device": "uuid:GPU-a1000000-0000-4000-8000-000000000000"}
+    live.set(part, card(2))
+    with running(live, "--json", "--listen", "127.0.0.1:0", stdout=subprocess.DEVNULL) as process:
+        assert process.stderr is not None
+        url = process.stderr.readline().split()[-1]
+        until(lambda: 'probe_device_up{device="gpu.0"} 1' in first(url)[1])
+        text = get(url)[1]
+        assert 'probe_device_up{device="0000:02:00.0"} 1' in text
+        assert "a1000000" not in text
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 143
+
+
+@pytest.mark.heavy
 def test_the_endpoint_serves_the_last_round(live: Live) -> None:
     live.set(card(1, 0.96), {"device": card(2)["device"], "status": "unavailable", "reason": "x"})
     command = argv("watch", "--json", "--listen", "127.0.0.1:0", "--interval", "0.1")
@@ -369,7 +443,7 @@ def test_the_endpoint_serves_the_last_round(live: Live) -> None:
     ):
         assert process.stderr is not None
         url = process.stderr.readline().split()[-1]
-        until(lambda: "probe_device_up" in get(url)[1])
+        until(lambda: "0000:01:00.0" in first(url)[1])
         kind, text = get(url)
         assert kind == "text/plain; version=0.0.4; charset=utf-8"
         series = dict(line.rsplit(" ", 1) for line in text.splitlines() if line[0] != "#")
@@ -404,6 +478,7 @@ def test_the_endpoint_serves_the_last_round(live: Live) -> None:
 RECORDED = "a recording has no live figures; `probe watch` samples this computer"
 
 
+@pytest.mark.heavy
 def test_latency_to_a_peer(live: Live) -> None:
     live.settings("[command.watch.alerts.latency]\nabove = 0\nseconds = 0.1\n")
     with socket.socket() as peer:
@@ -422,6 +497,7 @@ def test_latency_to_a_peer(live: Live) -> None:
     assert 0 < nodes[-1]["latency_ms"] < 1000
 
 
+@pytest.mark.heavy
 def test_latency_without_a_peer_is_not_measured(live: Live) -> None:
     done = watch(live, "--json", "--all", "-n", "1")
     document = json.loads(done.stdout.splitlines()[-1])
@@ -452,6 +528,7 @@ WRONG: list[tuple[list[str], str | None]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("arguments", "sentence"), WRONG, ids=range(len(WRONG)))
 def test_wrong_usage_is_one_sentence(
     arguments: list[str], sentence: str | None, live: Live
@@ -482,6 +559,7 @@ SETTINGS = [
 ]  # fmt: skip
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("text", "sentence"), SETTINGS, ids=range(len(SETTINGS)))
 def test_a_wrong_table_of_the_file_is_one_sentence(text: str, sentence: str, live: Live) -> None:
     live.settings(text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from watch_samples import GIB, NIGHT, address, busy, sample, silent
 
-from probe_watch.alerts import Alerts
+from probe_watch.alerts import Alerts, rules_of
 from probe_watch.lines import (
     alert_document,
     alert_line,
@@ -14,7 +14,6 @@ from probe_watch.lines import (
     sample_line,
     timestamp,
 )
-from probe_watch.rules import rules_of
 
 GPU = address(1)
 KEYS = [

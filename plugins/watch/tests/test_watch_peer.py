@@ -8,9 +8,8 @@ import time
 import pytest
 from watch_samples import sample
 
-from probe_watch.alerts import Alerts
+from probe_watch.alerts import Alerts, rules_of
 from probe_watch.peer import Peer, place_of
-from probe_watch.rules import rules_of
 
 
 def measured(place: tuple[str, int]) -> Peer:
@@ -52,6 +51,7 @@ def test_a_label_that_no_codec_takes_has_a_reason(name: str) -> None:
     assert "label" in (peer.figure.reason or "")
 
 
+@pytest.mark.heavy
 def test_silence_is_a_bound() -> None:
     """A full queue of connections drops what comes, as a host that is off does."""
     with socket.socket() as full:

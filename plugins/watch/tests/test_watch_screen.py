@@ -33,6 +33,7 @@ def terminal() -> Iterator[Terminal]:
     terminal.close()
 
 
+@pytest.mark.heavy
 def test_eight_devices_and_q(live: Live, terminal: Terminal) -> None:
     terminal.start(*SOON, env=live.env)
     text = terminal.until(lambda screen: "▇▇▇▇" in screen.text())
@@ -55,6 +56,7 @@ def test_eight_devices_and_q(live: Live, terminal: Terminal) -> None:
 ENDS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129, signal.SIGQUIT: 131}
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("number", ENDS, ids=lambda number: number.name)
 def test_a_signal_ends_it_and_restores_the_terminal(
     number: signal.Signals, live: Live, terminal: Terminal
@@ -65,6 +67,7 @@ def test_a_signal_ends_it_and_restores_the_terminal(
     assert terminal.ended() == ENDS[number]
 
 
+@pytest.mark.heavy
 def test_ctrl_c_is_typed(live: Live, terminal: Terminal) -> None:
     terminal.start(*SOON, env=live.env)
     terminal.shows("08:00.0")
@@ -74,6 +77,7 @@ def test_ctrl_c_is_typed(live: Live, terminal: Terminal) -> None:
     assert time.monotonic() - began < 10
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("after", [0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.8])
 def test_ctrl_c_at_any_moment_leaves_nothing(after: float, live: Live, terminal: Terminal) -> None:
     terminal.start(*SOON, env=live.env)
@@ -85,12 +89,14 @@ def test_ctrl_c_at_any_moment_leaves_nothing(after: float, live: Live, terminal:
     assert terminal.ended() in (1, 130)
 
 
+@pytest.mark.heavy
 def test_count_ends_it(live: Live, terminal: Terminal) -> None:
     terminal.start(*SOON, "-n", "2", env=live.env)
     assert terminal.ended() == 0
     assert terminal.screen.written > 500
 
 
+@pytest.mark.heavy
 def test_ctrl_z_gives_the_terminal_back_until_fg(live: Live, terminal: Terminal) -> None:
     terminal.start(*SOON, env=live.env)
     for _ in range(2):
@@ -107,6 +113,7 @@ def test_ctrl_z_gives_the_terminal_back_until_fg(live: Live, terminal: Terminal)
     assert terminal.ended() == 0
 
 
+@pytest.mark.heavy
 def test_pause_keeps_the_figures_and_goes_on(live: Live, terminal: Terminal) -> None:
     terminal.start(*SOON, env=live.env)
     terminal.shows("60 °C")
@@ -129,6 +136,7 @@ def order(text: str) -> list[int]:
     ]
 
 
+@pytest.mark.heavy
 def test_sorts_by_state_first_and_s_goes_on(live: Live, terminal: Terminal) -> None:
     devices = [card(number, number / 10, temperature_c=90 - number) for number in range(1, 5)]
     devices[2] = {"device": devices[2]["device"], "status": "unavailable", "reason": "no rights"}
@@ -149,6 +157,7 @@ def test_sorts_by_state_first_and_s_goes_on(live: Live, terminal: Terminal) -> N
         assert order(terminal.screen.text()) == expected
 
 
+@pytest.mark.heavy
 def test_every_key_is_typed(live: Live, terminal: Terminal) -> None:
     terminal.start(*SOON, env=live.env)
     terminal.shows("01:00.0           4242  u1001")
@@ -173,6 +182,7 @@ def test_every_key_is_typed(live: Live, terminal: Terminal) -> None:
     assert terminal.ended() == 0
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("columns", [120, 80, 60, 40])
 def test_a_line_fits_at_any_width(columns: int, live: Live) -> None:
     live.settings("[command.watch.alerts]\nmemory = { above = 0.1, seconds = 0 }\n")
@@ -192,6 +202,7 @@ def test_a_line_fits_at_any_width(columns: int, live: Live) -> None:
         terminal.close()
 
 
+@pytest.mark.heavy
 def test_a_storm_of_resizes(live: Live, terminal: Terminal) -> None:
     terminal.start(*SOON, env=live.env)
     terminal.shows("08:00.0")
@@ -213,6 +224,7 @@ def test_a_storm_of_resizes(live: Live, terminal: Terminal) -> None:
     assert terminal.ended() == 0
 
 
+@pytest.mark.heavy
 def test_few_rows_and_one_row(live: Live) -> None:
     terminal = Terminal(80, 8)
     try:
@@ -228,6 +240,7 @@ def test_few_rows_and_one_row(live: Live) -> None:
         terminal.close()
 
 
+@pytest.mark.heavy
 def test_only_what_changes_is_written(live: Live, terminal: Terminal) -> None:
     """Frames for a slow line: figures that stand still cost the clock of the title alone."""
     terminal.start("--interval", "0.1", env=live.env)
@@ -241,6 +254,7 @@ def test_only_what_changes_is_written(live: Live, terminal: Terminal) -> None:
     assert terminal.screen.alternate
 
 
+@pytest.mark.heavy
 def test_no_colour(live: Live, terminal: Terminal) -> None:
     terminal.start(*SOON, env=live.env | {"NO_COLOR": "1"})
     terminal.shows("08:00.0")
@@ -249,6 +263,7 @@ def test_no_colour(live: Live, terminal: Terminal) -> None:
     assert terminal.ended() == 0
 
 
+@pytest.mark.heavy
 def test_colours_are_those_of_the_state(live: Live, terminal: Terminal) -> None:
     terminal.start(*SOON, env=live.env)
     terminal.shows("08:00.0")
@@ -257,6 +272,7 @@ def test_colours_are_those_of_the_state(live: Live, terminal: Terminal) -> None:
     terminal.until(lambda screen: "35" in screen.colours)
 
 
+@pytest.mark.heavy
 def test_an_ascii_terminal(live: Live, terminal: Terminal) -> None:
     plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     terminal.start(*SOON, env=live.env | plain | {"PYTHONIOENCODING": "ascii"})
@@ -265,6 +281,7 @@ def test_an_ascii_terminal(live: Live, terminal: Terminal) -> None:
     assert "####" in text
 
 
+@pytest.mark.heavy
 def test_a_dumb_terminal_gets_lines(live: Live, terminal: Terminal) -> None:
     terminal.start(*SOON, "-n", "1", env=live.env | {"TERM": "dumb"})
     assert terminal.process is not None
@@ -273,6 +290,7 @@ def test_a_dumb_terminal_gets_lines(live: Live, terminal: Terminal) -> None:
     assert "pci:0000:08:00.0 busy=80%" in terminal.screen.raw
 
 
+@pytest.mark.heavy
 def test_without_keys_ctrl_c_is_what_ends_it(live: Live, terminal: Terminal) -> None:
     """Standard input is a pipe, as in `… | probe watch`."""
     read, write = os.pipe()
@@ -284,6 +302,7 @@ def test_without_keys_ctrl_c_is_what_ends_it(live: Live, terminal: Terminal) -> 
     assert terminal.ended() == 130
 
 
+@pytest.mark.heavy
 def test_a_terminal_that_takes_nothing_stops_neither_samples_nor_the_end(
     live: Live, terminal: Terminal
 ) -> None:
@@ -307,6 +326,7 @@ def test_a_terminal_that_takes_nothing_stops_neither_samples_nor_the_end(
     assert time.monotonic() - began < 20
 
 
+@pytest.mark.heavy
 def test_a_terminal_that_is_closed_ends_it(live: Live) -> None:
     terminal = Terminal()
     terminal.start(*SOON, env=live.env)
@@ -318,6 +338,7 @@ def test_a_terminal_that_is_closed_ends_it(live: Live) -> None:
     assert remaining() == []
 
 
+@pytest.mark.heavy
 def test_a_hung_device_shows_no_figure_and_the_others_go_on(live: Live, terminal: Terminal) -> None:
     terminal.start(*SOON, env=live.env)
     terminal.shows("08:00.0")
@@ -339,9 +360,9 @@ MISTAKE = """
 import asyncio, sys
 from probe_core.commands import Context
 from probe_watch.alerts import Alerts
-from probe_watch.intake import Intake
-from probe_watch.picture import picture
-from probe_watch.screen_loop import ScreenLoop
+from probe_watch.rounds import Intake
+from probe_watch.screen import picture
+from probe_watch.screen import ScreenLoop
 alerts = Alerts({})
 class Rounds:
     def __aiter__(self):
@@ -360,6 +381,7 @@ ScreenLoop(Rounds, Intake(alerts), drawn).run()
 """
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("where", ["samples", "callback"])
 def test_a_mistake_of_ours_restores_the_terminal_first(
     where: str, live: Live, terminal: Terminal

@@ -15,16 +15,13 @@ from rich.cells import cell_len
 from watch_samples import GIB, NIGHT, address, busy, report, sample, silent
 
 from probe_core.commands import Context
-from probe_watch.alerts import Alerts
+from probe_watch.alerts import Alerts, rules_of
+from probe_watch.columns import fit
+from probe_watch.figures import ASCII_LEVELS, History, spark
 from probe_watch.frame import Painter
-from probe_watch.history import ASCII_LEVELS, History, spark
-from probe_watch.intake import Happening
-from probe_watch.layout import fit
-from probe_watch.outputs import Lines
-from probe_watch.panel import KEYS, Panel
-from probe_watch.programs import Program, Programs
-from probe_watch.rules import rules_of
-from probe_watch.view import View
+from probe_watch.lines import Lines
+from probe_watch.rounds import Happening
+from probe_watch.view import KEYS, Panel, Program, Programs, View
 
 H100 = "NVIDIA H100 80GB HBM3"
 MORE_KEYS = "0–8 history  t thresholds  P processes  ? help"
@@ -317,11 +314,12 @@ def test_no_panel_is_wider_or_longer_than_the_screen(keys: str, columns: int) ->
 def test_a_process_has_its_program_and_its_age(tmp_path: Path) -> None:
     ticks = os.sysconf("SC_CLK_TCK")
     for pid, name, start in ((7, "a) (b", 60), (8, "evil\x1b[31m", 100)):
-        (tmp_path / str(pid)).mkdir()
+        folder = tmp_path / "proc" / str(pid)
+        folder.mkdir(parents=True)
         fields = ["0"] * 40
         fields[19] = str(start * ticks)
-        (tmp_path / str(pid) / "stat").write_text(f"{pid} ({name}) {' '.join(fields)}\n")
-    (tmp_path / "uptime").write_text("11560.50 99.9\n")
+        (folder / "stat").write_text(f"{pid} ({name}) {' '.join(fields)}\n")
+    (tmp_path / "proc" / "uptime").write_text("11560.50 99.9\n")
     programs = Programs(str(tmp_path))
     assert programs.of(7) == Program("a) (b", 11500.5)
     assert "\x1b" not in programs.of(8).name  # type: ignore[union-attr]
@@ -335,7 +333,7 @@ def test_a_process_has_its_program_and_its_age(tmp_path: Path) -> None:
     assert head.endswith("SINCE  COMMAND    m: by memory  g: by GPU")
     assert known.endswith("u                2.0 GiB    03:11:40  a) (b")
     assert foreign.endswith("–                1.0 GiB           –  –")
-    (tmp_path / "uptime").write_text("x\n")
+    (tmp_path / "proc" / "uptime").write_text("x\n")
     assert programs.of(7) == Program("a) (b", None)
 
 

@@ -15,17 +15,11 @@ from test_wheels_verdicts import amd, intel, nvidia
 from probe_core.cli import main
 from probe_core.machine import Machine
 from probe_core.testing import Tree
-from probe_wheels import tables
+from probe_wheels import rules
 from probe_wheels.choice import choose, pin_of
 from probe_wheels.devices import Gpu
-from probe_wheels.drivers import cuda_of_driver
-from probe_wheels.installers import (
-    alone,
-    conda_variables,
-    uv_variables,
-    variant_variables,
-)
-from probe_wheels.tables import TORCH
+from probe_wheels.env_command import alone, conda_variables, uv_variables, variant_variables
+from probe_wheels.rules import TORCH, cuda_of_driver
 from probe_wheels.variants import features_of, properties
 
 MACHINES = Path(__file__).parents[3] / "tests" / "machines"
@@ -78,12 +72,12 @@ def gpu(base: Gpu, **facts: object) -> Gpu:
         ([nvidia("8.9"), intel("xe-lp")], "cu130", 1),
         ([intel("xe-lp"), amd("gfx1100")], "rocm7.2", 1),
         ([nvidia("3.5"), amd("gfx1100")], "rocm7.2", 1),
-        ([gpu(nvidia("8.9"), state="blocked", step="driver"), amd("gfx1100")], "rocm7.2", 1),
-        ([gpu(nvidia("8.9"), visible=False), amd("gfx1100")], "rocm7.2", 1),
-        ([gpu(nvidia("8.9"), state="blocked", step="driver")], "cpu", 1),
+        ([gpu(nvidia("8.9"), usable=False, step="driver"), amd("gfx1100")], "rocm7.2", 1),
+        ([gpu(nvidia("8.9"), usable=False, step="visible"), amd("gfx1100")], "rocm7.2", 1),
+        ([gpu(nvidia("8.9"), usable=False, step="driver")], "cpu", 1),
         # What a repair of permissions or libraries changes is not the build.
-        ([gpu(nvidia("8.9"), state="blocked", step="permission")], "cu130", 0),
-        ([gpu(nvidia("8.9"), state="blocked", step="library"), amd("gfx1100")], "rocm7.2", 1),
+        ([gpu(nvidia("8.9"), usable=False, step="permission")], "cu130", 0),
+        ([gpu(nvidia("8.9"), usable=False, step="library"), amd("gfx1100")], "rocm7.2", 1),
         # Nobody knows the driver: the build of an older one.
         ([nvidia("8.9", "")], "cu126", 0),
         ([nvidia("12.0", "")], "cu130", 0),
@@ -166,6 +160,7 @@ def run(capsys: pytest.CaptureFixture[str], machine: str, *arguments: str) -> tu
     return status, capsys.readouterr().out.splitlines()
 
 
+@pytest.mark.heavy
 def test_the_command_on_recorded_nodes(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "dgx-h100", "--explain") == (
         0,
@@ -186,6 +181,7 @@ def test_the_command_on_recorded_nodes(capsys: pytest.CaptureFixture[str]) -> No
     )
 
 
+@pytest.mark.heavy
 def test_json_and_one_device(capsys: pytest.CaptureFixture[str]) -> None:
     status, lines = run(capsys, "dgx-h100", "--json", "--device", "pci:0000:43:00.0")
     document = json.loads("\n".join(lines))
@@ -208,6 +204,7 @@ def test_a_name_cannot_become_a_command(capsys: pytest.CaptureFixture[str]) -> N
 UV = Path(sys.executable).parent / "uv"
 
 
+@pytest.mark.heavy
 @pytest.mark.skipif(not UV.exists(), reason="uv is not installed beside this Python")
 @pytest.mark.parametrize(
     "gpus",
@@ -235,20 +232,21 @@ def test_the_tables_of_a_wheel_are_those_of_the_data(
     script = Path(__file__).parents[1] / "package_files.py"
     subprocess.run([sys.executable, str(script), str(tmp_path)], check=True, timeout=60)
     made = tmp_path / "probe_wheels" / "data"
-    names = sorted(path.stem for path in tables.FOLDER.glob("*.toml"))
+    names = sorted(path.stem for path in rules.FOLDER.glob("*.toml"))
     assert (
         sorted(path.stem for path in made.iterdir()) == names == ["drivers", "frameworks", "torch"]
     )
-    edited = [tables._table(name) for name in names]
-    assert edited == [tables.DRIVERS, tables.FRAMEWORKS, tables.TORCH]
-    monkeypatch.setattr(tables, "FOLDER", made)
-    assert [tables._table(name) for name in names] == edited
+    edited = [rules._table(name) for name in names]
+    assert edited == [rules.DRIVERS, rules.FRAMEWORKS, rules.TORCH]
+    monkeypatch.setattr(rules, "FOLDER", made)
+    assert [rules._table(name) for name in names] == edited
 
 
 def test_a_checkout_reads_what_is_edited() -> None:
-    assert list(tables.FOLDER.glob("*.json")) == []
+    assert list(rules.FOLDER.glob("*.json")) == []
 
 
+@pytest.mark.heavy
 @pytest.mark.skipif(not UV.exists(), reason="uv is not installed beside this Python")
 def test_the_tables_have_what_uv_has(tmp_path: Path) -> None:
     """What uv itself lists when it refuses a value, and what it takes and refuses of processors."""
@@ -274,7 +272,7 @@ def windows(base: Gpu) -> Gpu:
     return gpu(base, os="windows")
 
 
-BLOCKED = {"state": "blocked", "step": "driver"}
+BLOCKED = {"usable": False, "step": "driver"}
 
 # What the build tables of PyTorch, the rules of CUDA's drivers and uv's source give for each:
 # (GPUs, the choice, the pin, what uv alone takes, files of the node)

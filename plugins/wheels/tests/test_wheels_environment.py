@@ -15,9 +15,9 @@ import wheel_files as build
 
 import probe_wheels
 from probe_wheels import find_environment, survey, wheels
-from probe_wheels.cache import cache_path
 from probe_wheels.checks import CHECKS
-from probe_wheels.texts import build_tag
+from probe_wheels.distributions import build_tag
+from probe_wheels.surveying import cache_path
 
 REPORT: Any = {
     "node": {"os": "linux", "arch": "x86_64"},
@@ -201,7 +201,9 @@ def listing(folder: Path) -> list[tuple[str, int, int]]:
 def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Return the environment of a process that imports the package as a wheel has it."""
     folder = tmp_path_factory.mktemp("installed")
-    shutil.copytree(Path(probe_wheels.__file__).parent, folder / "probe_wheels")
+    sources = Path(probe_wheels.__file__).parent
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(sources, folder / "probe_wheels", ignore=ignored)
     script = Path(__file__).parents[1] / "package_files.py"
     subprocess.run([sys.executable, str(script), str(folder)], check=True, timeout=60)
     return {**os.environ, "PYTHONPATH": str(folder)}

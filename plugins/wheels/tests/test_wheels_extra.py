@@ -11,9 +11,9 @@ import wheel_files as build
 from test_wheels_verdicts import nvidia
 
 from probe_wheels.distributions import read_distributions
-from probe_wheels.extra import extra_frameworks
 from probe_wheels.files import Budget
 from probe_wheels.findings import findings_of
+from probe_wheels.frameworks import extra_frameworks
 from probe_wheels.judging import Scene, judge
 
 TABLE: dict[str, Any] = {

@@ -10,9 +10,9 @@ import wheel_files as build
 
 from probe_wheels.documents import LibraryDoc
 from probe_wheels.files import Budget
-from probe_wheels.formats import zstd
+from probe_wheels.formats import packed
 from probe_wheels.formats.library import read_library
-from probe_wheels.names import is_library
+from probe_wheels.records import is_library
 
 
 def read(folder: Path, raw: bytes, name: str = "lib.so") -> LibraryDoc:
@@ -55,6 +55,19 @@ def test_code_that_is_not_linked_does_not_count(tmp_path: Path) -> None:
     library = read(tmp_path, raw)
     assert library["cuda"] == [(["sm_70"], 1)]
     assert library["relocatable"] is True
+
+
+@pytest.mark.parametrize(("has_count", "has_names"), [(False, True), (True, False), (False, False)])
+def test_numbers_that_are_too_large_for_a_header_are_in_the_first_section(
+    tmp_path: Path, has_count: bool, has_names: bool
+) -> None:
+    """What has more sections than 16 bits count (elf(5): e_shnum, e_shstrndx)."""
+    raw = bytearray(build.elf([(".nv_fatbin", build.fatbin({"sm_80": 1}))]))
+    (table,) = struct.unpack_from("<Q", raw, 0x28)
+    count, names = struct.unpack_from("<HH", raw, 60)
+    struct.pack_into("<QI", raw, table + 32, count, names)
+    struct.pack_into("<HH", raw, 60, count * has_count, names if has_names else 0xFFFF)
+    assert read(tmp_path, bytes(raw))["cuda"] == [(["sm_80"], 1)]
 
 
 def test_a_cut_file_keeps_what_was_read(tmp_path: Path) -> None:
@@ -101,7 +114,7 @@ def test_bundles_plain_and_compressed(tmp_path: Path, version: int, method: int)
 def test_what_cannot_be_decompressed_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(zstd, "_CACHE", [zstd._absent])
+    monkeypatch.setattr(packed, "_CACHE", [packed._absent])
     raw = build.compressed(build.bundle(["gfx1100"]) + b"z" * 600)
     library = read(tmp_path, build.elf([(".hip_fatbin", build.pages([raw, raw]))]))
     assert library["unread"] == 2
@@ -152,7 +165,26 @@ def test_sycl_that_cannot_be_read_names_no_chip(tmp_path: Path, name: str) -> No
         (0x63F, "gfx90a:xnack-"),
         (0x53F, "gfx90a"),
         (0x54F, "gfx950"),
+        (0x2C, "gfx900"),
+        (0x2D, "gfx902"),
+        (0x2F, "gfx906"),
+        (0x30, "gfx908"),
+        (0x32, "gfx90c"),
+        (0x40, "gfx940"),
+        (0x4B, "gfx941"),
+        (0x33, "gfx1010"),
+        (0x36, "gfx1030"),
+        (0x3D, "gfx1035"),
+        (0x45, "gfx1036"),
         (0x41, "gfx1100"),
+        (0x47, "gfx1102"),
+        (0x44, "gfx1103"),
+        (0x43, "gfx1150"),
+        (0x4A, "gfx1151"),
+        (0x48, "gfx1200"),
+        (0x4E, "gfx1201"),
+        (0x51, "gfx9-generic"),
+        (0x5F, "gfx9-4-generic"),
         (0x1000054, "gfx11-generic"),
         (0xFF, None),
     ],

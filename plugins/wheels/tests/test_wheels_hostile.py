@@ -17,6 +17,7 @@ from probe_wheels.distributions import read_distributions
 from probe_wheels.environment import find_environment
 from probe_wheels.files import Budget
 from probe_wheels.formats.library import read_library
+from probe_wheels.records import MAX_FILES, listing_of
 
 TEBI = 1 << 40
 
@@ -91,6 +92,7 @@ FILES: dict[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", FILES)
 def test_a_hostile_file_costs_little_and_raises_nothing(tmp_path: Path, name: str) -> None:
     path = tmp_path / "lib.so"
@@ -104,6 +106,7 @@ def test_a_hostile_file_costs_little_and_raises_nothing(tmp_path: Path, name: st
         assert library.get("problem") or library.get("unread"), name
 
 
+@pytest.mark.heavy
 def test_an_environment_full_of_them_is_read(tmp_path: Path) -> None:
     site = build.environment(tmp_path / "env")
     names = {f"bad/{name}.so": make for name, make in FILES.items()}
@@ -140,6 +143,7 @@ def test_a_record_leads_nowhere_else(tmp_path: Path) -> None:
     assert len(document["missing"]) <= 16
 
 
+@pytest.mark.heavy
 def test_a_record_of_nothing_but_lines(tmp_path: Path) -> None:
     site = build.environment(tmp_path / "env")
     metadata = build.install(site, "huge", "1.0", {"huge/x.so": build.cuda({"sm_80": 1})})
@@ -293,3 +297,12 @@ def test_a_program_of_another_system_is_a_finding(tmp_path: Path, magic: bytes, 
     (finding,) = survey(str(tmp_path / "env"), REPORT, {}, cached=False).findings
     assert finding["code"] == "environment-other-architecture"
     assert name in finding["what"]
+
+
+def test_a_list_of_files_has_its_bound_and_no_more(tmp_path: Path) -> None:
+    metadata = tmp_path / "acme-1.0.dist-info"
+    metadata.mkdir()
+    lines = (f"acme/lib{number}.so,," for number in range(MAX_FILES + 2))
+    (metadata / "RECORD").write_text("\n".join(lines) + "\n")
+    listing = listing_of(str(metadata), str(tmp_path), Budget())
+    assert listing.libraries == [f"acme/lib{number}.so" for number in range(MAX_FILES)]

@@ -12,7 +12,7 @@ from probe_wheels.distributions import read_distributions
 from probe_wheels.files import Budget
 from probe_wheels.findings import findings_of
 from probe_wheels.judging import Scene, judge
-from probe_wheels.targets import runs_on_gfx
+from probe_wheels.rules import runs_on_gfx
 
 # Of each wheel the library that decides, with what it was read to hold (rounded where noted).
 TORCH_29 = {
@@ -51,19 +51,19 @@ def nvidia(capability: str, driver: str = "580.95.05", arch: str = "x86_64") -> 
     major, _, minor = capability.partition(".")
     gpu.capabilities = ((int(major), int(minor)),)
     gpu.driver = tuple(int(part) for part in driver.split(".")) if driver else ()
-    gpu.arch, gpu.state = arch, "ready"
+    gpu.arch, gpu.usable = arch, True
     return gpu
 
 
 def amd(processor: str | None) -> Gpu:
     gpu = Gpu(f"pci:{processor}", "amd", f"GPU {processor}")
-    gpu.processor, gpu.state = processor, "ready"
+    gpu.processor, gpu.usable = processor, True
     return gpu
 
 
 def intel(family: str, *releases: str) -> Gpu:
     gpu = Gpu(f"pci:{family}", "intel", f"GPU {family}")
-    gpu.families, gpu.releases, gpu.state = (family,), releases, "ready"
+    gpu.families, gpu.releases, gpu.usable = (family,), releases, True
     return gpu
 
 

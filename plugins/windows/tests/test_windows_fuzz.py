@@ -71,6 +71,7 @@ def value(chance: Chance, good: Any) -> Any:
     return chance.choice(odd)
 
 
+@pytest.mark.heavy
 @given(CHANCES)
 def test_values(monkeypatch: pytest.MonkeyPatch, chance: Chance) -> None:
     winreg = Winreg("winreg")

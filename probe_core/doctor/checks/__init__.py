@@ -12,13 +12,16 @@ if TYPE_CHECKING:
 __all__ = ["TOPICS", "further_checks"]
 
 TOPICS = (
+    "absence",
     "boards",
     "containers",
     "link",
     "kernel_log",
     "mac",
     "nvidia",
+    "occupied",
     "rocm",
+    "siblings",
     "windows",
     "wsl",
     "xe",

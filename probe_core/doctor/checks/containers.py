@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from probe_core.doctor.causes import of_cause
 from probe_core.doctor.check import check, failed, not_applicable, passed, unknown
-from probe_core.model.kinds import ACCELERATORS
+from probe_core.model.ids import ACCELERATORS
 from probe_core.readiness.nvidia import version_of
 
 TYPE_CHECKING = False

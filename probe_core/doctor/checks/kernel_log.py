@@ -1,102 +1,40 @@
-"""The text of the kernel's log, from files or the system call that dmesg uses; opens no device."""
+"""What the kernel logged of GPUs since the machine started: past errors that no file of /sys keeps.
+
+The log is often closed to users (kernel.dmesg_restrict): then nothing is known, and the command
+that shows it is named.
+"""
 
 from __future__ import annotations
 
-from probe_core.doctor.causes import concerned, of_cause
+from probe_core.doctor.causes import concerned, fixed, of_cause
 from probe_core.doctor.check import check, failed, not_applicable, passed, unknown
-from probe_core.machine import open_regular
+from probe_core.doctor.checks.root import as_root
+from probe_core.doctor.log import FILES, MAX_LINE, failures_to_start, kernel_log
+from probe_core.model.causes import CAUSES
+from probe_core.model.fix import at, by_hand, otherwise, reboot, run
+from probe_core.readiness.actions import HOST
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from probe_core.doctor.check import Request, ResultDoc
+    from probe_core.doctor.check import CheckFindingDoc, Request, ResultDoc
     from probe_core.doctor.document import ShownFindingDoc
-    from probe_core.machine import Machine
     from probe_core.model.document import DeviceDoc
 
     Lines = dict[str, str]
     """Id of a device, "" where the line names none, to the last line about it."""
 
 
-_FILES = ("/var/log/dmesg", "/var/log/kern.log", "/var/log/messages")
-_RESTRICT = "/proc/sys/kernel/dmesg_restrict"
-NEEDS = (*_FILES, _RESTRICT)
-
-_TAIL = 1 << 20
-"""Bytes of a log that are read, from its end: several boots of a busy server."""
-
-_BOOT = "Linux version "
-"""The first line that a kernel logs: what stands before it is an earlier boot's."""
-
-_READ_ALL, _SIZE = 3, 10  # SYSLOG_ACTION_READ_ALL, SYSLOG_ACTION_SIZE_BUFFER of syslog(2)
-
-
-class KernelLog:
-    """The log since the machine started; `text` is None where it cannot be read, for `reason`."""
-
-    __slots__ = ("reason", "text")
-
-    def __init__(self, text: str | None, reason: str = "") -> None:
-        self.text = text
-        self.reason = reason
-
-
-def kernel_log(request: Request) -> KernelLog:
-    """Return the log, read once for all checks."""
-    return request.once("kernel log", lambda: _read(request.machine))
-
-
-def _read(machine: Machine) -> KernelLog:
-    text = _by_call() if machine.live and machine.os == "linux" else None
-    if text is None:
-        texts = (_tail(machine, path) for path in _FILES)
-        text = next((text for text in texts if text), None)
-    if text is not None:
-        return KernelLog(text[max(0, text.rfind(_BOOT)) :])
-    if not machine.live:
-        return KernelLog(None, "the recording has no kernel log")
-    return KernelLog(None, "the kernel's log may be read by root alone here")
-
-
-def _tail(machine: Machine, path: str) -> str | None:
-    try:
-        with open_regular(machine.path(path)) as file:
-            size = file.seek(0, 2)
-            file.seek(max(0, size - _TAIL))
-            return file.read(_TAIL).decode("utf-8", "replace")
-    except (OSError, ValueError):
-        return None
-
-
-def _by_call() -> str | None:
-    """Return the kernel's ring buffer by syslog(2), which changes nothing in it."""
-    try:
-        import ctypes
-
-        libc = ctypes.CDLL(None, use_errno=True)
-        size = min(libc.klogctl(_SIZE, None, 0), _TAIL)
-        if size <= 0:
-            return None
-        buffer = ctypes.create_string_buffer(size)
-        length = libc.klogctl(_READ_ALL, buffer, size)
-        return buffer.raw[:length].decode("utf-8", "replace") if length > 0 else None
-    except (ImportError, OSError, AttributeError, ValueError):
-        return None
-
-
-# What the kernel logged of GPUs since the machine started: past errors that no file of /sys keeps.
-#
-# The log is often closed to users (kernel.dmesg_restrict): then nothing is known, and the command
-# that shows it is named.
-
 # Xid numbers of the program's own fault, which say nothing of the GPU's health (NVIDIA, "Xid
 # Errors"; leptonai/gpud has them as "user application").
 _OF_PROGRAMS = frozenset({13, 31, 43, 45, 94})
 # After these the GPU needs a reset (the same catalogue).
 _RESET = frozenset({46, 48, 62, 64, 74, 79, 95, 109, 119, 120, 140, 143})
-_LIMIT = 160
-"""Characters of a line that a finding quotes."""
+_OFF_THE_BUS = 79
+# R550 and later say with it what the GPU needs: "154, GPU recovery action changed from 0x0 (None)
+# to 0x2 (Node Reboot Required)"; to None once it needs nothing any more.
+_ACTION, _NO_ACTION = 154, "(None)"
 
 
 def _judged(code: str, request: Request, read: Callable[[Iterable[str]], Lines]) -> ResultDoc:
@@ -105,7 +43,7 @@ def _judged(code: str, request: Request, read: Callable[[Iterable[str]], Lines])
         return not_applicable("no device that it could be about is here")
     log = kernel_log(request)
     if log.text is None:
-        fix = f"sudo probe doctor --only {code}" if request.machine.live else ""
+        fix = as_root("doctor", "--only", code) if request.machine.live else ""
         return unknown(log.reason, fix)
     lines = read(log.text.splitlines())
     return failed(*_findings(code, request, lines, devices)) if lines else passed()
@@ -118,7 +56,7 @@ def _findings(
     findings = []
     for name, line in lines.items():
         own = [device for device in devices if name in device["ids"]]
-        findings.append(of_cause(request, code, line.strip()[:_LIMIT], own))
+        findings.append(of_cause(request, code, line.strip()[:MAX_LINE], own))
     return findings
 
 
@@ -128,28 +66,60 @@ def _address(text: str) -> str:
     return f"pci:{address}" if "." in address else f"pci:{address}.0"
 
 
-@check("xid-seen", step="responding", needs=NEEDS)
+@check("xid-seen", step="responding", needs=FILES)
 def xids(request: Request) -> ResultDoc:
     """Whether NVIDIA's driver logged an error of a GPU."""
     result = _judged("xid-seen", request, _xids)
     for finding in result["findings"]:
         number = _xid_number(finding["evidence"] or "")
-        finding["severity"] = "warning" if number in _RESET else "info"
-        if number in _RESET:
-            finding["fix"] = "drain the node, then `sudo nvidia-smi -r`, or reboot"
-    return result
+        needs_action = number in _RESET or number == _ACTION
+        finding["severity"] = "warning" if needs_action else "info"
+        if needs_action:
+            fixed(finding, _of_xid(number, finding["device"], request), request)
+    # A GPU that is on the bus no more is the check device-lost's.
+    own = [entry for entry in result["findings"] if not _is_gone(entry)]
+    return {**result, "findings": own} if own or not result["findings"] else passed()
+
+
+def _is_gone(finding: CheckFindingDoc) -> bool:
+    return finding["device"] is None and _xid_number(finding["evidence"] or "") == _OFF_THE_BUS
+
+
+def _of_xid(number: int | None, device: str | None, request: Request) -> tuple[str, ...]:
+    """Return what ends the state after an Xid; of one GPU, because others may be in use."""
+    place = (at(HOST, "on the host: "),) if request.scene.container is not None else ()
+    if number == _OFF_THE_BUS:  # nothing reaches it, so that nothing resets it
+        return (*place, *CAUSES["off-the-bus"].parts)
+    if device is None:
+        return (*place, "drain the node, then reset the GPU or reboot")
+    reset = run(f"sudo nvidia-smi --gpu-reset -i {device.removeprefix('pci:')}")
+    return (*place, "drain the node, then ", reset, otherwise(", or "), "reboot")
 
 
 def _xids(lines: Iterable[str]) -> Lines:
-    """Take "NVRM: Xid (PCI:0000:01:00): 79, pid=…": of each GPU the last that is its own."""
+    """Take "NVRM: Xid (PCI:0000:01:00): 79, pid=…": of each GPU the last of the worst."""
     result: Lines = {}
     for line in lines:
         _, mark, text = line.partition("NVRM: Xid (")
         place, closing, _ = text.partition(")")
         number = _xid_number(line)
-        if mark and closing and number is not None and number not in _OF_PROGRAMS:
-            result[_address(place)] = line[line.index("NVRM:") :]
+        if not (mark and closing) or number is None or number in _OF_PROGRAMS:
+            continue
+        name, own = _address(place), line[line.index("NVRM:") :]
+        if number == _ACTION and own.rstrip().endswith(_NO_ACTION):
+            result.pop(name, None)
+        elif _gravity(number) >= _gravity(_xid_number(result.get(name, ""))):
+            result[name] = own
     return result
+
+
+def _gravity(number: int | None) -> int:
+    """Return how bad an error is: a GPU that is lost, one to be reset, one that says so, others."""
+    if number == _OFF_THE_BUS:
+        return 4
+    if number in _RESET:
+        return 3
+    return 0 if number is None else 2 if number == _ACTION else 1
 
 
 def _xid_number(line: str) -> int | None:
@@ -157,22 +127,73 @@ def _xid_number(line: str) -> int | None:
     return int(text) if text.isdecimal() and len(text) < 5 else None
 
 
-@check("amdgpu-reset-seen", step="responding", needs=NEEDS)
+@check("gpu-init-failed", step="responding", needs=FILES)
+def adapters(request: Request) -> ResultDoc:
+    """Whether NVIDIA's driver cannot start a GPU that it holds."""
+    return _not_started("gpu-init-failed", request)
+
+
+@check("gsp-firmware-missing", step="driver", needs=FILES)
+def gsp_firmware(request: Request) -> ResultDoc:
+    """Whether NVIDIA's driver asked for firmware that is not there."""
+    return _not_started("gsp-firmware-missing", request)
+
+
+def _not_started(code: str, request: Request) -> ResultDoc:
+    """Judge the GPUs that the driver holds, and of which no library's answer says that they run."""
+
+    def read(_: Iterable[str]) -> Lines:
+        failures = failures_to_start(request)
+        return {name: line for name, (own, line) in failures.items() if own == code}
+
+    result = _judged(code, request, read)
+    silent = {d["id"] for d in request.report["devices"] if _may_be_silent(d)}
+    own = [entry for entry in result["findings"] if entry["device"] in silent]
+    return {**result, "findings": own} if own or not result["findings"] else passed()
+
+
+def _may_be_silent(device: DeviceDoc) -> bool:
+    steps = {step["step"]: step["status"] for step in device["readiness"]["steps"]}
+    # What is broken there has a finding already, with the same line of the log.
+    return steps.get("driver") == "ok" and steps.get("responding") == "unknown"
+
+
+@check("amdgpu-reset-seen", step="responding", needs=FILES)
 def resets(request: Request) -> ResultDoc:
     """Whether amdgpu had to reset a GPU."""
-    return _judged("amdgpu-reset-seen", request, _of_driver("amdgpu", ("GPU reset begin",)))
+    result = _judged("amdgpu-reset-seen", request, _of_driver("amdgpu", _RESETS))
+    for finding in result["findings"]:
+        if any(mark in (finding["evidence"] or "") for mark in _RESET_FAILED):
+            finding["severity"] = "error"
+            place = (at(HOST, "on the host: "),) if request.scene.container is not None else ()
+            power = by_hand("power it off and on")
+            anew = (reboot("reboot"), otherwise("; where that does not help, "), power)
+            fixed(finding, (*place, *anew), request)
+    return result
 
 
-@check("iommu-faults", step="responding", needs=NEEDS)
+# amdgpu_device.c and amdgpu_job.c: the last of them tells how the reset ended.
+_RESET_FAILED = ("GPU Recovery Failed", "GPU reset end with ret = -")
+_RESETS = ("GPU reset begin", " succeeded!", *_RESET_FAILED)
+
+
+_FAULT = ": AMD-Vi: Event logged [IO_PAGE_FAULT"
+
+
+@check("iommu-faults", step="responding", needs=FILES)
 def faults(request: Request) -> ResultDoc:
     """Whether the IOMMU refused a device's access to memory."""
 
     def read(lines: Iterable[str]) -> Lines:
-        # "AMD-Vi: Event logged [IO_PAGE_FAULT device=0000:03:00.0 …" and, of Intel's,
+        # "AMD-Vi: Event logged [IO_PAGE_FAULT device=0000:03:00.0 …", of a device with a driver
+        # "amdgpu 0000:03:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=…", and of Intel's
         # "DMAR: [DMA Read] Request device [03:00.0] fault addr …" (drivers/iommu).
         result: Lines = {}
         for line in lines:
-            if "IO_PAGE_FAULT" in line or ("DMAR:" in line and "fault addr" in line):
+            if _FAULT in line and "device=" not in line:
+                words = line.partition(_FAULT)[0].split()
+                result[_address((words or [""])[-1])] = line
+            elif "IO_PAGE_FAULT" in line or ("DMAR:" in line and "fault addr" in line):
                 place = line.partition("device")[2].lstrip("= [").split("]")[0].split()[:1]
                 name = (place or [""])[0]
                 result[_address(name if name.count(":") > 1 else f"0000:{name}")] = line
@@ -184,10 +205,16 @@ def faults(request: Request) -> ResultDoc:
     return {**result, "findings": own} if own or not result["findings"] else passed()
 
 
-@check("guc-failed", step="responding", needs=NEEDS)
+# drm_drv.c since Linux 6.15: "device wedged, but recovered through reset", of a GPU that works on.
+_RECOVERED = "but recovered"
+_LOAD = "load failed: status"
+
+
+@check("guc-failed", step="responding", needs=FILES)
 def guc(request: Request) -> ResultDoc:
     """Whether the scheduler firmware of an Intel GPU failed."""
-    marks = ("GuC initialization failed", "GuC load failed", "GuC: load failed", "wedged")
+    # xe_guc.c: "GT0: load failed: status: Reset = 0, BootROM = 0x76, …".
+    marks = ("GuC initialization failed", "GuC load failed", "GuC: load failed", _LOAD, "wedged")
     return _judged("guc-failed", request, _of_driver(("i915", "xe"), marks))
 
 
@@ -200,7 +227,7 @@ def _of_driver(
     def read(lines: Iterable[str]) -> Lines:
         result: Lines = {}
         for line in lines:
-            if any(mark in line for mark in marks):
+            if any(mark in line for mark in marks) and _RECOVERED not in line:
                 for name in names:
                     place = line.partition(f"{name} ")[2].partition(": ")[0]
                     if place.count(":") == 2:
@@ -210,4 +237,4 @@ def _of_driver(
     return read
 
 
-CHECKS = [xids, resets, faults, guc]
+CHECKS = [xids, adapters, gsp_firmware, resets, faults, guc]

@@ -18,11 +18,7 @@ _BUSY = 50
 power management raises the speed within milliseconds of any load."""
 
 
-@check(
-    "link-slow",
-    step="hardware",
-    needs=("current_link_speed", "max_link_speed", "gpu_busy_percent"),
-)
+@check("link-slow", step="hardware", needs=("gpu_busy_percent",))
 def link_speed(request: Request) -> ResultDoc:
     """Whether a link stays slow while its device works."""
     slow = [device for device in request.report["devices"] if _speeds(device) is not None]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from probe_core.doctor.causes import concerned, of_cause
 from probe_core.doctor.check import REPORT, check, failed, not_applicable, passed, unknown
+from probe_core.doctor.checks.root import as_root
+from probe_core.readiness.nvidia import switches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from probe_core.doctor.check import Request, ResultDoc
     from probe_core.model.document import DeviceDoc
 
@@ -87,8 +87,8 @@ def _is_virtual(device: DeviceDoc) -> bool:
 def fabric(request: Request) -> ResultDoc:
     """Whether NVSwitches are here and no fabric manager runs."""
     devices = _gpus(request)
-    switches = _switches(request)
-    if not devices or not switches:
+    bridges = switches(request.machine)
+    if not devices or not bridges:
         return not_applicable("no NVSwitch is on the bus")
     if any("fabric" in (device.get("extra") or {}) for device in devices):
         return passed()  # NVML answered, and readiness has its answer
@@ -97,20 +97,9 @@ def fabric(request: Request) -> ResultDoc:
     if _is_running(request, "nv-fabricmanage"):  # 15 characters: TASK_COMM_LEN
         return passed()
     if request.machine.read("/proc/1/comm", 32) is None:  # proc(5), hidepid
-        return unknown("/proc hides the processes of other users", "sudo probe doctor")
-    evidence = f"{switches[0]} is an NVSwitch; no process nv-fabricmanager"
+        return unknown("/proc hides the processes of other users", as_root("doctor"))
+    evidence = f"{bridges[0]} is an NVSwitch; no process nv-fabricmanager"
     return failed(of_cause(request, "fabric-not-ready", evidence, devices))
-
-
-def _switches(request: Request) -> Sequence[str]:
-    """Return the addresses of NVSwitches: bridges of class 0680 by NVIDIA."""
-    machine, root = request.machine, "/sys/bus/pci/devices"
-    return [
-        address
-        for address in machine.listdir(root)
-        if machine.read(f"{root}/{address}/vendor", 16) == "0x10de"
-        and (machine.read(f"{root}/{address}/class", 16) or "").startswith("0x0680")
-    ]
 
 
 def _is_running(request: Request, name: str) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from probe_core.doctor.causes import concerned, of_cause
+from probe_core.doctor.causes import concerned, fixed, of_cause
 from probe_core.doctor.check import check, failed, not_applicable, passed, unknown
+from probe_core.model.fix import REBOOT, by_hand
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ def skew(request: Request) -> ResultDoc:
         return passed()
     evidence = f"{ROCM}: {rocm}; {DRIVER}: {text}, of ROCm {driver}"
     finding = of_cause(request, "rocm-kernel-skew", evidence, devices)
-    finding["fix"] = f"install amdgpu-dkms of ROCm {rocm} (AMD's repository), then reboot"
+    text = f"install amdgpu-dkms of ROCm {rocm} (AMD's repository)"
+    fixed(finding, (by_hand(text, changes=("package amdgpu-dkms",)), REBOOT), request)
     return failed(finding)
 
 

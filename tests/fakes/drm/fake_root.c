@@ -1,8 +1,9 @@
 /*
- * Shows a process another /sys and /dev/dri, so that real client libraries run without hardware.
+ * Shows a process another /sys, /dev/dri and /dev/nvidia*, so that real client libraries run without hardware.
  *
- * Preloaded (LD_PRELOAD) with FAKE_ROOT set to a folder: every path below /sys, /dev/dri and
- * /usr/share/libdrm is looked up below that folder instead. An *empty* file below
+ * Preloaded (LD_PRELOAD) with FAKE_ROOT set to a folder: every path below /sys,
+ * /proc/driver/nvidia, /dev/dri and
+ * /usr/share/libdrm, and /dev/nvidia*, is looked up below that folder instead. An *empty* file below
  * FAKE_ROOT/dev/dri stands for a DRM device: stat says character device 226:N, N from its name
  * (renderD128 is 226:128). A file with content stays what it is, a plain file.
  * ioctl() on such a node goes to fake_ioctl(), which a driver's fake defines.
@@ -42,6 +43,8 @@ static int below(const char *path, const char *folder) {
 /* Returns where `path` lies: itself, or in `room` the place below FAKE_ROOT. */
 static const char *shift(const char *path, char *room) {
     if (!path || !*root() || !(below(path, "/sys") || below(path, "/dev/dri") ||
+                               !strncmp(path, "/dev/nvidia", strlen("/dev/nvidia")) ||
+                               below(path, "/proc/driver/nvidia") || below(path, "/dev/kfd") ||
                                below(path, "/usr/share/libdrm")))
         return path;
     snprintf(room, PATH_MAX, "%s%s", root(), path);

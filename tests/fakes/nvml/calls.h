@@ -18,6 +18,9 @@ int enter(const struct gpu *g, const char *call);
 /* What the profile says that `call` shall do: its error code, or never return. */
 int obey(const struct rules *rules, const char *call);
 
+/* The error code that the profile has for `call` itself, without any other of its rules. */
+int obey_code(const struct rules *rules, const char *call);
+
 int number(unsigned *out, unsigned value);
 int text(char *out, unsigned size, const char *value);
 void fill_pci(struct pci_info *out, unsigned domain, unsigned bus, unsigned device);

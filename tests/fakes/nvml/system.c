@@ -55,6 +55,14 @@ int obey(const struct rules *rules, const char *call)
     return SUCCESS;
 }
 
+int obey_code(const struct rules *rules, const char *call)
+{
+    for (int i = 0; i < rules->count; i++)
+        if (!strcmp(rules->list[i].call, call) && rules->list[i].act == ACT_CODE)
+            return rules->list[i].value;
+    return SUCCESS;
+}
+
 int enter(const struct gpu *g, const char *call)
 {
     log_call(call);

@@ -24,10 +24,18 @@ struct field_value {
     } value;
 };
 enum {
+    FIELD_ECC_CURRENT = 1,
+    FIELD_ECC_PENDING = 2,
     FIELD_NVLINK_SPEED = 90,
     FIELD_NVLINK_COUNT = 91,
     FIELD_NVLINK_SENT = 138,
     FIELD_NVLINK_RECEIVED = 139,
+    FIELD_REMAPPED = 142, /* correctable, uncorrectable, pending, failed */
+    FIELD_NVLINK_STATE = 165,
+    FIELD_POWER_MIN = 187,
+    FIELD_POWER_MAX = 188,
+    FIELD_POWER_DEFAULT = 189,
+    FIELD_POWER_ENFORCED = 190,
     FIELD_PCIE_SENT = 197,
     FIELD_PCIE_RECEIVED = 198,
     TYPE_UNSIGNED = 1,
@@ -67,6 +75,48 @@ static struct counter *counter_of(struct gpu *g, unsigned field)
     return NULL;
 }
 
+/* Answer one field as its function does, with what the profile says of that function. */
+static int read_field(struct gpu *g, unsigned field, unsigned scope, unsigned *out)
+{
+    const struct rules *rules = &g->rules;
+    int result;
+    switch (field) {
+    case FIELD_NVLINK_SPEED:
+    case FIELD_NVLINK_COUNT:
+        *out = field == FIELD_NVLINK_SPEED ? g->nvlink_mbps : g->nvlink_count;
+        return g->nvlink_count ? SUCCESS : NOT_SUPPORTED;
+    case FIELD_NVLINK_STATE:
+        result = obey_code(rules, "nvmlDeviceGetNvLinkState");
+        if (result || scope >= g->nvlink_count)
+            return result ? result : INVALID_ARGUMENT;
+        *out = (unsigned)g->link[scope].active;
+        return SUCCESS;
+    case FIELD_ECC_CURRENT:
+    case FIELD_ECC_PENDING:
+        result = obey_code(rules, "nvmlDeviceGetEccMode");
+        *out = field == FIELD_ECC_CURRENT ? g->ecc_now : g->ecc_next;
+        return result ? result : g->has_ecc ? SUCCESS : NOT_SUPPORTED;
+    case FIELD_REMAPPED:
+    case FIELD_REMAPPED + 1:
+    case FIELD_REMAPPED + 2:
+    case FIELD_REMAPPED + 3:
+        result = obey_code(rules, "nvmlDeviceGetRemappedRows");
+        *out = g->remapped[field - FIELD_REMAPPED];
+        return result ? result : g->has_remap ? SUCCESS : NOT_SUPPORTED;
+    case FIELD_POWER_MIN:
+    case FIELD_POWER_MAX:
+        result = obey_code(rules, "nvmlDeviceGetPowerManagementLimitConstraints");
+        return result ? result : number(out, field == FIELD_POWER_MIN ? g->power_min : g->power_max);
+    case FIELD_POWER_DEFAULT:
+        result = obey_code(rules, "nvmlDeviceGetPowerManagementDefaultLimit");
+        return result ? result : number(out, g->power_default);
+    case FIELD_POWER_ENFORCED:
+        result = obey_code(rules, "nvmlDeviceGetEnforcedPowerLimit");
+        return result ? result : number(out, g->power_enforced);
+    }
+    return NOT_SUPPORTED;
+}
+
 API nvmlDeviceGetFieldValues(struct gpu *g, int count, struct field_value *values)
 {
     struct timespec now;
@@ -82,10 +132,8 @@ API nvmlDeviceGetFieldValues(struct gpu *g, int count, struct field_value *value
             v->result = SUCCESS;
             continue;
         }
-        int speed = v->field == FIELD_NVLINK_SPEED, links = v->field == FIELD_NVLINK_COUNT;
         v->type = TYPE_UNSIGNED;
-        v->value.u = speed ? g->nvlink_mbps : g->nvlink_count;
-        v->result = (speed || links) && g->nvlink_count ? SUCCESS : NOT_SUPPORTED;
+        v->result = read_field(g, v->field, v->scope, &v->value.u);
     }
     return SUCCESS;
 }

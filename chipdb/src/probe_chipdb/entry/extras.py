@@ -285,8 +285,8 @@ def _package(
 ) -> "Table | None":
     """A vendor package's table; `earlier` are the built one and those of packages before it."""
     if package.problem:
-        fix = "correct the entry point or reinstall"
-        problems.append(Problem(package.distribution, package.name, "", package.problem, fix))
+        fault = (package.problem, package.fix)
+        problems.append(Problem(package.distribution, package.name, "", *fault))
         return None
     data = Data()
     for path in toml_files(package.folder):

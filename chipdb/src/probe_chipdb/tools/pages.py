@@ -11,7 +11,7 @@ from probe_chipdb.tools import compare
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from probe_chipdb.arch import Arch
+    from probe_chipdb.chip import Arch
 
 
 # `missing`: which chips have no figures, and why, as Markdown written from the data alone.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from probe_amd import drivers, gfx, kfd, links, memory, power
+from probe_amd import gfx, kfd, memory
 from probe_core.sysfs import drm, pci, pcie
+from probe_core.sysfs.numbered import entries
 from probe_core.sysfs.sighting import Draft
 
 TYPE_CHECKING = False
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from probe_core.sysfs.pci import Function
 
 ASLEEP = "asleep (runtime-suspended): not read, so that the card is not woken"
+_MODULE = "/sys/module/amdgpu"
+_POWER_FILES = {"limit_watts": "cap", "default_watts": "cap_default", "max_watts": "cap_max"}
+"""Field → hwmon's power1 file, in microwatts (amdgpu_pm.c)."""
 
 
 class System:
@@ -63,7 +67,7 @@ def describe(
     shared = _compute(machine, draft, function, nodes, layout)
     whole = nodes if layout.complete else []
     memory.describe(machine, draft, function.folder, whole, shared, function.asleep)
-    power.describe(machine, draft, function)
+    _add_power(machine, draft, function)
     _connect(machine, draft, function, nodes, system.owners)
     return draft.sighting()
 
@@ -81,11 +85,25 @@ def _start(machine: Machine, function: Function) -> Draft:
 
 def _not_driven(machine: Machine, draft: Draft, function: Function) -> dict[str, Any]:
     draft.put("driver.name", function.driver)
-    drivers.describe(machine, draft, function)
+    _add_driver_fact(machine, draft, function)
     reason = f"bound to {function.driver}, not to amdgpu"
     for field in ("name", "units", "memory.total"):
         draft.put(field, None, reason if function.driver else "no driver is bound")
     return draft.sighting()
+
+
+def _add_driver_fact(machine: Machine, draft: Draft, card: Function) -> None:
+    """Say in `draft` why amdgpu does not drive a card, as far as the prober alone can know.
+
+    Modules on disk, blacklists, Secure Boot and passthrough are the core's to judge.
+    """
+    link = f"{card.folder}/driver"
+    if card.driver == "radeon":
+        # radeon has no compute interface; amdgpu takes GCN 1 and 2 cards only when told to.
+        draft.fact("driver", "broken", f"{link} is radeon", "radeon-bound")
+    elif not card.driver and machine.exists(_MODULE):
+        evidence = f"{link} is absent, though {_MODULE} is there"
+        draft.fact("driver", "broken", evidence, "amdgpu-refused")
 
 
 def _identify(machine: Machine, draft: Draft, function: Function, nodes: list[Node]) -> None:
@@ -153,5 +171,25 @@ def _connect(
 ) -> None:
     wires: list[LinkDoc] = pcie.links(machine, function.folder)
     # All partitions of a card have the same wires: the first one's list is enough.
-    wires += links.xgmi(machine, nodes[0], owners) if nodes else []
+    wires += kfd.xgmi(machine, nodes[0], owners) if nodes else []
     draft.put("links", wires, ASLEEP if function.asleep else "the card's link files give no link")
+
+
+def _add_power(machine: Machine, draft: Draft, card: Function) -> None:
+    """Put the limits of an awake card into `draft`, and that it is below its default.
+
+    Reading hwmon's files wakes a sleeping card.
+    """
+    if card.asleep:
+        return
+    for _, folder in entries(machine, f"{card.folder}/hwmon", "hwmon")[:1]:
+        limits = {
+            field: microwatts / 1e6
+            for field, name in _POWER_FILES.items()
+            if (microwatts := machine.read_int(f"{folder}/power1_{name}")) and microwatts > 0
+        }
+        draft.put("power", limits)
+        limit, default = limits.get("limit_watts"), limits.get("default_watts")
+        if limit and default and limit < default:
+            evidence = f"{folder}/power1_cap is {limit:g} W, its default {default:g} W"
+            draft.fact("responding", "broken", evidence, "power-capped")

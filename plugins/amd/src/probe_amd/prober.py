@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from probe_amd import card, kfd, partitions
 from probe_amd.grants import Grants
-from probe_core.api import each_card, hookimpl, not_applicable
+from probe_core.api import ask_each, hookimpl, not_applicable
 from probe_core.sysfs import drivers, pci
 
 TYPE_CHECKING = False
@@ -40,15 +40,18 @@ def _all(request: Request, cards: list[Function]) -> Iterator[dict[str, Any]]:
         _driver(machine),
     )
     layouts = partitions.layouts(machine, cards, nodes, topology, request.avoid)
-    for function, may_ask in each_card(request, cards):
+
+    def ask(function: Function, may_ask: bool) -> Iterator[dict[str, Any]]:
         own, layout = nodes[function.address], layouts[function.address]
         if not may_ask:
             yield card.passive(machine, function)
-            continue
+            return
         device = card.describe(machine, function, own, layout, system)
         yield device
         for node in own if layout.split else ():
             yield partitions.child(machine, function, node, layout, device)
+
+    yield from ask_each(request, cards, ask)
 
 
 def _driver(machine: Machine) -> Mapping[str, str]:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from probe_bench.measuring import Outcome
-    from probe_bench.messages import Task
+    from probe_bench.tasks import Task
     from probe_core.commands import Context
     from probe_core.machine import Machine
     from probe_core.model.document import DeviceDoc, FindingDoc, MeasuredDoc, ReportDoc
@@ -217,8 +217,7 @@ def _above(device: DeviceDoc, figures: list[MeasuredDoc]) -> FindingDoc | None:
 
 
 def _lines(device: DeviceDoc, outcome: Outcome, context: Context) -> list[str]:
-    from probe_bench.bench_table import lines, sentence
-    from probe_bench.figures import grouped, notes
+    from probe_bench.figures import grouped, lines, notes, sentence
 
     sentences = [f"not measured: {outcome.refusal}"] if outcome.refusal else []
     sentences += grouped(outcome.problems)
@@ -239,8 +238,8 @@ def _print_list(
     args: argparse.Namespace,
     context: Context,
 ) -> None:
-    from probe_bench.bench_table import sentence
-    from probe_bench.messages import title
+    from probe_bench.figures import sentence
+    from probe_bench.tasks import title
 
     chosen = {d["id"]: [] if d["id"] in refused else list(ordered[d["id"]]) for d in devices}
     if args.json:

@@ -13,9 +13,8 @@ import signal
 import sys
 import threading
 
-from probe_bench.crew import Crew
-from probe_bench.memory_runs import Memory
-from probe_bench.register_runs import Registers
+from probe_bench.cores import Crew
+from probe_bench.cpu_runs import Memory, Registers
 from probe_bench.statistics import series
 from probe_core import guard
 
@@ -24,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TextIO
 
-    from probe_bench.messages import Job, Line, Task
+    from probe_bench.library_runs import Tinygrad
     from probe_bench.statistics import Run
-    from probe_bench.tinygrad_runs import Tinygrad
+    from probe_bench.tasks import Job, Line, Task
 
 __all__ = ["main"]
 
@@ -114,16 +113,16 @@ class Bench:
         return line
 
     def _by_numpy(self, task: Task) -> Line:
-        from probe_bench import numpy_runs
+        from probe_bench import library_runs
 
-        edge, by, run = numpy_runs.matmul(task["dtype"] or "", self._crew.size)
+        edge, by, run = library_runs.matmul(task["dtype"] or "", self._crew.size)
         line = self._series(run)
         line["by"], line["size"], line["accumulate"] = by, edge, task["dtype"]
         return line
 
     def _by_tinygrad(self, task: Task) -> Line:
         if self._tinygrad is None:
-            from probe_bench.tinygrad_runs import Tinygrad
+            from probe_bench.library_runs import Tinygrad
 
             self._tinygrad = Tinygrad(self._job["backends"], self._job["address"])
         if task["figure"] != "compute":

@@ -1,23 +1,32 @@
-"""From the lines of a child to figures as the report has them, and to sentences about them."""
+"""From the lines of a child to figures as the report has them, to sentences, and to a table."""
 
 from __future__ import annotations
 
 from time import gmtime, strftime
 
-from probe_bench.messages import title
 from probe_bench.statistics import disturbances, median
-from probe_core.commands import driver_text, measured_name, with_fractions
+from probe_bench.tasks import title
+from probe_core.commands import (
+    driver_text,
+    folded,
+    grid,
+    measured_amount,
+    measured_name,
+    measured_part,
+    paint,
+    with_fractions,
+)
 from probe_core.model.parts import DISTURBANCES, Measurement
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from probe_bench.live import Readings
-    from probe_bench.messages import Line, Task
+    from probe_bench.sensors import Readings
+    from probe_bench.tasks import Line, Task
+    from probe_core.commands import Context
     from probe_core.model.document import DeviceDoc, MeasuredDoc
 
-__all__ = ["checked", "figure", "grouped", "notes"]
 
 _TERA = 1e12
 _LEAST_MATMUL = 0.5
@@ -66,7 +75,7 @@ def figure(
         "power_w": seen.power_w,
         "power_cap_w": seen.power_cap_w or (device.get("power") or {}).get("limit_watts"),
         "temperature_c": seen.temperature_c,
-        "driver": driver_text(device["driver"]),
+        "driver": driver_text(device),
         "date": strftime("%Y-%m-%dT%H:%M:%SZ", gmtime()),
         "disturbed": disturbances(
             [*rates, cold], line.get("cpu_share"), line.get("others_share"), processes
@@ -140,3 +149,47 @@ def _below_bandwidth(part: float) -> str:
         f"{part:.0%} of the derived bandwidth; vendors' copies achieve about 90 %,"
         " tinygrad's kernels without a search less"
     )
+
+
+# What `probe bench` prints: one table a device, and what is missing or unusual.
+
+_HEAD = ("ACHIEVED", "BEST", "MEDIAN", "COLD", "RUNS", "OF PEAK", "CLOCK", "POWER", "TEMP", "BY")
+_RIGHT = ("BEST", "MEDIAN", "COLD", "RUNS", "CLOCK", "POWER", "TEMP")
+
+
+def lines(device: DeviceDoc, figures: Sequence[MeasuredDoc], context: Context) -> Iterator[str]:
+    """Yield the figures of one device."""
+    title = f"{device['id']}  {context.encodable(device['name'] or '')}".rstrip()
+    yield paint(title, "bold", context.colour)
+    if figures:
+        rows = [_HEAD, *map(_row, figures)]
+        shown = [[context.encodable(cell) for cell in row] for row in rows]
+        yield from grid(shown, context.width, right=_RIGHT, wrap="BY", indent="  ")
+
+
+def sentence(text: str, context: Context) -> Iterator[str]:
+    """Yield one sentence below a table."""
+    yield from folded(context.encodable(text), context.width, "  ", "    ")
+
+
+def _row(figure: MeasuredDoc) -> tuple[str, ...]:
+    dtype, size, name = figure["dtype"], figure.get("size"), measured_name(figure)
+    parts = [figure["by"] or "", f"n={size}" if dtype and size else ""]
+    threads = figure.get("threads")
+    parts += [f"{threads} threads" if threads and threads > 1 else ""]
+    return (
+        f"{name} *" if figure["disturbed"] else name,
+        measured_amount(figure, figure["best"]),
+        measured_amount(figure, figure["median"]),
+        measured_amount(figure, figure.get("cold")),
+        str(figure["runs"]),
+        measured_part(figure),
+        _unit(figure.get("clock_mhz"), "MHz"),
+        _unit(figure.get("power_w"), "W"),
+        _unit(figure.get("temperature_c"), "°C"),
+        ", ".join(filter(None, parts)),
+    )
+
+
+def _unit(value: float | None, unit: str) -> str:
+    return "–" if value is None else f"{value:.0f} {unit}"

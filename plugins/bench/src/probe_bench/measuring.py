@@ -1,28 +1,34 @@
-"""One device from lease to figures: folder, child, sensors; each given back whatever happens."""
+"""One device from lease to figures: folder, child, sensors; each given back whatever happens.
+
+A run has a folder of its own below the user's cache, for compilers' files and tinygrad's cache. It
+is removed with the run. What a killed run left is removed by a later one.
+"""
 
 from __future__ import annotations
 
+import os
 import platform
+import shutil
+import tempfile
+from time import time
 from typing import NamedTuple
 
-from probe_bench import cores, folders
+from probe_bench import cores
 from probe_bench.figures import checked, figure
-from probe_bench.live import Live, Readings, joined
-from probe_bench.messages import title
-from probe_bench.sensors import Sensors
+from probe_bench.sensors import Live, Readings, Sensors, joined
 from probe_bench.session import child_environ, measure
-from probe_bench.tasks import backends, buffer_bytes
+from probe_bench.tasks import backends, buffer_bytes, title
+from probe_core.machine.files import make_own_folder
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from probe_bench.messages import Job, Line, Task
+    from probe_bench.tasks import Job, Line, Task
     from probe_core.machine import Machine
     from probe_core.model.document import DeviceDoc, MeasuredDoc, ReportDoc
 
-__all__ = ["Outcome", "measured"]
 
 _MAX_REASON = 600
 """Characters of a reason: several backends of a library, each with its own."""
@@ -95,7 +101,7 @@ def _run(
     fitting = [task for task in tasks if buffer or task["kind"] != "memory"]
     problems = [(task, _TOO_LITTLE) for task in tasks if task not in fitting]
     try:
-        folder = folders.scratch(machine.environ)
+        folder = scratch(machine.environ)
     except OSError as error:
         return Outcome([], [], f"no folder for its files can be made: {error.strerror}")
     job = _job(device, fitting, seconds, folder, cpus, buffer)
@@ -106,7 +112,7 @@ def _run(
         lines, early = measure(job, own, watch.tick)
     finally:
         live.close()
-        folders.remove(folder)
+        remove(folder)
     return _outcome(device, fitting, lines, early, watch, problems)
 
 
@@ -197,3 +203,40 @@ def _cpus(machine: Machine, device: DeviceDoc) -> list[int]:
 def _flags(device: DeviceDoc) -> list[str]:
     flags = (device.get("cpu") or {}).get("flags")
     return [flag for flag in flags if isinstance(flag, str)] if isinstance(flags, list) else []
+
+
+# The folder of a run.
+
+_PREFIX = "bench-"
+_OLD_S = 3600
+"""Seconds after which a folder belongs to no run: a device takes 30 s, a node has 16 or fewer."""
+
+
+def scratch(environ: Mapping[str, str]) -> str:
+    """Return a new folder; raises `OSError` where none can be made."""
+    for base in _bases(environ):
+        try:
+            make_own_folder(base, os.path.dirname(os.path.dirname(base)))
+            _clean(base)
+            return tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=base)
+        except OSError:  # read-only, or full: the system's place for such files is next
+            continue
+    return tempfile.mkdtemp(prefix=f"probe-{_PREFIX}")
+
+
+def _bases(environ: Mapping[str, str]) -> list[str]:
+    places = (("XDG_CACHE_HOME", ""), ("LOCALAPPDATA", ""), ("HOME", ".cache"))
+    bases = [(environ.get(name, ""), below) for name, below in places]
+    return [os.path.join(base, below, "probe-core") for base, below in bases if os.path.isabs(base)]
+
+
+def _clean(base: str) -> None:
+    for name in os.listdir(base):
+        path = os.path.join(base, name)
+        if name.startswith(_PREFIX) and time() - os.stat(path).st_mtime > _OLD_S:
+            remove(path)
+
+
+def remove(folder: str) -> None:
+    """Remove a folder with all that is in it, as far as that is possible."""
+    shutil.rmtree(folder, ignore_errors=True)

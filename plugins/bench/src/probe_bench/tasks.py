@@ -1,26 +1,92 @@
-"""What is measured of which device, and why not: decided from the report, before anything runs."""
+"""What is measured of which device, and why not: decided from the report, before anything runs.
+
+A task is what the parent orders of a measuring child, and its lines are what the child answers.
+"""
 
 from __future__ import annotations
 
-from probe_core.model.readiness import broken_step, state_of
+from typing import NotRequired, TypedDict
+
+from probe_core.model.verdict import broken_step, state_of, usable_here
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from probe_bench.messages import Task
     from probe_core.model.document import DeviceDoc
 
-__all__ = [
-    "BUFFER_OF_CACHE",
-    "DTYPES",
-    "KINDS",
-    "backends",
-    "buffer_bytes",
-    "default_dtypes",
-    "obstacle",
-    "tasks",
-]
+
+class Task(TypedDict):
+    """One thing to measure, and with what."""
+
+    figure: str
+    """``compute``, ``read``, ``write`` or ``copy``."""
+    kind: str
+    """``alu``, ``matmul`` or ``memory``."""
+    dtype: str | None
+    """Type of the numbers; None of a memory."""
+    library: str
+    """``c``, ``libc``, ``numpy`` or ``tinygrad``."""
+
+
+class Job(TypedDict):
+    """All that a child measures of one device."""
+
+    tasks: list[Task]
+    seconds: float
+    """For all tasks together."""
+    folder: str
+    """For files of compilers and caches; whoever ends removes it."""
+    cpus: list[int]
+    """CPUs to compute on, one a core; empty of a device that is no CPU."""
+    flags: list[str]
+    """What the CPU reports that it has."""
+    arch: str
+    """As `platform.machine` has it: x86_64, aarch64."""
+    backends: list[str]
+    """tinygrad's names for the device, the first that opens counts."""
+    address: str | None
+    """The device's ``pci:`` id; None of one without."""
+    buffer_bytes: int
+    """Size of the memory to go through."""
+
+
+class Line(TypedDict):
+    """One line of an answer."""
+
+    event: str
+    """``begin``, ``result``, ``clock``, ``problem`` or ``end``."""
+    task: NotRequired[int]
+    """Place of the task."""
+    reason: NotRequired[str]
+    """Of a problem."""
+    rates: NotRequired[list[float]]
+    """Operations or bytes per second, one a run."""
+    cold: NotRequired[float]
+    """The first run of all."""
+    warm_s: NotRequired[float]
+    """Seconds of the runs that were not counted."""
+    cpu_share: NotRequired[float | None]
+    """Part of the time in which the measuring threads had a CPU."""
+    others_share: NotRequired[float | None]
+    """Part of all CPUs that other processes used."""
+    by: NotRequired[str]
+    """Library or compiler, with version."""
+    accumulate: NotRequired[str | None]
+    """Type of the sums."""
+    size: NotRequired[int | None]
+    """Edge of the matrices, or bytes."""
+    threads: NotRequired[int | None]
+    """Threads that took part."""
+    clock_mhz: NotRequired[float | None]
+    """Clock right after the runs."""
+
+
+def title(task: Task) -> str:
+    """Return a task for people: ``fp32 matmul by tinygrad``, ``memory read``."""
+    name = f"{task['dtype']} {task['kind']}" if task["dtype"] else f"memory {task['figure']}"
+    return f"{name} by {task['library']}"
+
 
 DTYPES = ("fp64", "fp32", "fp16", "bf16", "int8")
 KINDS = ("alu", "matmul", "memory")
@@ -49,19 +115,22 @@ _DIRECTIONS = ("read", "write", "copy")
 def obstacle(device: DeviceDoc, named: bool) -> str | None:
     """Return why a device is not measured; None where it is.
 
-    Ready ones are; with less than all, or in an unknown state, those that a person `named`.
+    Those that this process may use are; of those with less than they have, whose figures would be
+    no device's, and of those of unknown state, the ones that a person `named`.
     """
     if device["kind"] not in ("cpu", "gpu"):
         return f"tinygrad has no backend for a {device['kind']}"
     if device["kind"] == "gpu" and device["vendor"] not in _BY_VENDOR:
         return f"tinygrad has no backend for GPUs of {device['vendor'] or 'an unknown vendor'}"
-    state = state_of(device)
-    if state == "ready" or (named and state != "blocked"):
+    answer, state = usable_here(device), state_of(device)
+    if answer.usable is not False and (named or (answer.usable and state == "ready")):
         return None
+    code = answer.code or answer.step
+    if answer.usable is False:
+        return f"it is blocked{f' ({code})' if code else ''}, not ready"
     step = broken_step(device)
     reason = f" ({step['code'] or step['step']})" if step else ""
-    hint = "" if state == "blocked" else "; --device names it all the same"
-    return f"it is {state}{reason}, not ready{hint}"
+    return f"it is {state}{reason}, not ready; --device names it all the same"
 
 
 def default_dtypes(device: DeviceDoc) -> tuple[str, ...]:

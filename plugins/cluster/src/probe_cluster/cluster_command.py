@@ -113,7 +113,8 @@ def _run(
 
     if args.output is not None:
         make_folder(args.output)
-    gathered = _gathered(collector, limits, network, context)
+    texts = args.json or args.output is not None
+    gathered = _gathered(collector, limits, network, context, texts=texts)
     unwritten = None
     if args.output is not None:
         try:
@@ -137,7 +138,12 @@ def _table(gathered: Gathered, context: Context) -> list[str]:
 
 
 def _gathered(
-    collector: Collector, limits: Limits, network: Network | None, context: Context
+    collector: Collector,
+    limits: Limits,
+    network: Network | None,
+    context: Context,
+    *,
+    texts: bool,
 ) -> Gathered:
     import asyncio
 
@@ -149,7 +155,7 @@ def _gathered(
 
     async def gathered_and_measured() -> Gathered:
         _cancel_at_signals(ended_by)
-        gathered = await gather(collector, limits=limits, progress=progress)
+        gathered = await gather(collector, limits=limits, progress=progress, texts=texts)
         if network is not None:
             from probe_cluster.network.measure import measure_links
 

@@ -8,7 +8,7 @@ from probe_core.commands import CommandError, add_probe_options, folded, grid, s
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
     from probe_cluster import Model
@@ -74,19 +74,19 @@ def _answers(
     from probe_cluster.shared import ClusterError
 
     reserve = RESERVE if args.reserve is None else args.reserve
-    for name, report in _reports(args, context).items():
+    for name, report in _reports(args, context):
         try:
             yield name, node_fit(report, model, args.devices, reserve)
         except ClusterError as error:
             raise CommandError(f"{name}: {error}") from None
 
 
-def _reports(args: argparse.Namespace, context: Context) -> Mapping[str, Any]:
+def _reports(args: argparse.Namespace, context: Context) -> Iterable[tuple[str, Any]]:
     if args.files:
-        from probe_cluster.planning.reading import read_reports
+        from probe_cluster.planning.reading import each_report
 
-        return read_reports(args.files)
-    return {"this computer": context.report()}
+        return each_report(args.files)
+    return [("this computer", context.report())]
 
 
 def _lines(model: Model, answers: Mapping[str, NodeFit], context: Context) -> list[str]:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 
 from probe_core.commands import parse_json
+from probe_core.model.verdict import native_runtime, usable_here
 from probe_core.wording import TEXT_LIMIT, clean_text, counted
 
 TYPE_CHECKING = False
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from probe_core.model.document import Json
+    from probe_core.model.verdict import Answer
 
 
 class ClusterError(ValueError):
@@ -70,6 +72,36 @@ def table(value: Json) -> Mapping[str, Json]:
 def tables(value: Json) -> list[Mapping[str, Json]]:
     """Return a list of tables of JSON, an empty one where there is no list."""
     return [table(entry) for entry in value] if isinstance(value, list) else []
+
+
+def verdict(device: Mapping[str, Json]) -> Answer:
+    """Return whether the process that made a report may use a device of it, whatever its shape."""
+    readiness = table(device.get("readiness"))
+    state = plain(readiness.get("state")) or "unknown"
+    # Of a ready device no step is asked for, and most devices of a cluster are ready.
+    steps = tables(readiness.get("steps")) if state != "ready" else []
+    document: Any = {
+        "vendor": plain(device.get("vendor")),
+        "readiness": {
+            "state": state,
+            "broken": plain(readiness.get("broken")),
+            "steps": [_step(step) for step in steps],
+        },
+    }
+    runtime = native_runtime(document)
+    views = table(device.get("visibility"))
+    document["visibility"] = {runtime: _view(table(views[runtime]))} if runtime in views else {}
+    return usable_here(document)
+
+
+def _view(view: Mapping[str, Json]) -> Mapping[str, Json]:
+    visible = view.get("visible")
+    texts = {name: plain(view.get(name)) for name in ("step", "code", "reason")}
+    return {"visible": visible if isinstance(visible, bool) else None, **texts}
+
+
+def _step(step: Mapping[str, Json]) -> Mapping[str, Json]:
+    return {name: plain(step.get(name)) for name in ("step", "status", "evidence", "code")}
 
 
 _SUFFIXES = {"m": 1e-3, "": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}

@@ -16,6 +16,7 @@ import pytest
 from fake_engines import SRUN, SSH, Engines
 
 from probe_cluster import Answer, ClusterError, Gathered, Limits, Target, gather
+from probe_cluster.gathering import Files
 from probe_cluster.gathering.document import (
     cluster_document,
     document_lines,
@@ -48,6 +49,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
     return status, printed.out, printed.err
 
 
+@pytest.mark.heavy
 def test_files_are_one_table(capsys: pytest.CaptureFixture[str], files: list[str]) -> None:
     status, out, err = run(capsys, *files)
     assert (status, err) == (0, "")
@@ -59,6 +61,7 @@ def test_files_are_one_table(capsys: pytest.CaptureFixture[str], files: list[str
     assert lines[5].endswith(" s: 4 GPUs, 4 usable")
 
 
+@pytest.mark.heavy
 def test_the_document_has_all_nodes(
     capsys: pytest.CaptureFixture[str], files: list[str], home: Home, tmp_path: Path
 ) -> None:
@@ -79,6 +82,7 @@ def test_the_document_has_all_nodes(
     assert missing["reason"].endswith("none.json: No such file or directory")
 
 
+@pytest.mark.heavy
 def test_lines_and_document_are_the_same(files: list[str]) -> None:
     from probe_cluster.gathering import Files
 
@@ -109,6 +113,7 @@ def test_a_report_of_several_lines_is_one(
     assert json.loads(out)["nodes"]["a"]["report"]["node"]["model"] == "Schreibtisch – groß"
 
 
+@pytest.mark.heavy
 def test_each_report_is_a_file_that_topology_reads(
     capsys: pytest.CaptureFixture[str], engines: Engines, home: Home, tmp_path: Path
 ) -> None:
@@ -120,6 +125,26 @@ def test_each_report_is_a_file_that_topology_reads(
     assert sorted(os.listdir(folder)) == ["desk.json", "me@desk.json"]
     assert json.loads((folder / "desk.json").read_text()) == home["desk"]
     assert main(["topology", str(folder / "desk.json")]) == 0
+
+
+@pytest.mark.parametrize("ending", ["", "\n", "\n \t"])
+def test_a_gather_without_texts_keeps_the_summaries(
+    ending: str, home: dict[str, Any], tmp_path: Path
+) -> None:
+    """Of 10,000 nodes the texts of the reports are a gigabyte, and a table needs none."""
+    file, broken = tmp_path / "nas.json", tmp_path / "broken.json"
+    file.write_text(json.dumps(home["nas"]) + ending)
+    broken.write_text(json.dumps(home["nas"]) + "]")
+    with_texts, without = (
+        asyncio.run(gather(Files([str(file), str(broken)]), texts=texts)) for texts in (True, False)
+    )
+    assert without.nodes["nas"].text is None
+    assert with_texts.nodes["nas"].text == json.dumps(home["nas"]).encode()
+    assert without.nodes["nas"].summary == with_texts.nodes["nas"].summary is not None
+    for gathered in (with_texts, without):
+        assert [node.status for node in gathered.nodes.values()] == ["ok", "invalid"]
+    with pytest.raises(ValueError, match="node 'nas' has no report: this gather kept no texts"):
+        without.nodes["nas"].report()
 
 
 def test_names_of_nodes_are_no_paths(home: Home, tmp_path: Path) -> None:
@@ -242,6 +267,7 @@ def test_a_collector_that_breaks_costs_its_nodes_alone(home: Home) -> None:
     assert gathered.problem == "acme: KeyError: 'x'"
 
 
+@pytest.mark.heavy
 def test_a_collector_that_hangs_is_bounded() -> None:
     class Hung:
         name = "acme"

@@ -76,6 +76,7 @@ def test_a_node_that_dies_costs_its_row_alone(slurm: Engines) -> None:
     assert not answer.complete
 
 
+@pytest.mark.heavy
 def test_a_probe_that_hangs_and_a_step_that_never_ends(slurm: Engines) -> None:
     slurm.setenv(FAKE_NODES="desk silent-hang", FAKE_NODELIST="desk,silent-hang")
     answer = gathered(node=2.0)
@@ -86,6 +87,7 @@ def test_a_probe_that_hangs_and_a_step_that_never_ends(slurm: Engines) -> None:
     assert gathered(node=60.0).seconds < 50
 
 
+@pytest.mark.heavy
 def test_an_allocation_that_is_refused_or_queued(slurm: Engines) -> None:
     slurm.setenv(FAKE_SRUN="refused")
     with pytest.raises(ClusterError, match="before any node started: srun: error: Unable to"):
@@ -111,6 +113,7 @@ def test_two_nodes_with_one_name_are_both_there(slurm: Engines) -> None:
     assert "same-id" in {entry["code"] for entry in answer.differences()}
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("text", "names"),
     [

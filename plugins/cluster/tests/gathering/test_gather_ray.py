@@ -38,6 +38,24 @@ PYTHON = python_with_ray()
 needs_ray = pytest.mark.skipif(PYTHON is None, reason="no Ray: name a Python in PROBE_RAY_PYTHON")
 
 
+def test_the_driver_connects_to_the_address_and_is_silent_about_logs(tmp_path: Path) -> None:
+    """With a Ray that says how it was called, which needs none."""
+    (tmp_path / "ray.py").write_text("def init(**given):\n    raise RuntimeError(given)\n")
+    code = "import sys; from probe_cluster.gathering import ray_driver as driver;"
+    code += "sys.exit(driver.main(sys.argv[1:]))"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "10.0.0.1:6379", "carry", "a"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    given = {"address": "10.0.0.1:6379", "log_to_driver": False, "configure_logging": False}
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"RuntimeError: {given}\n"
+
+
 class Cluster:
     """A running cluster; `say` sends it a command and returns what it prints."""
 

@@ -131,6 +131,7 @@ def gone(marker: str) -> bool:
     return True
 
 
+@pytest.mark.heavy
 def test_a_host_that_hangs_costs_its_deadline_and_leaves_no_process(
     engines: Engines, home: Home
 ) -> None:
@@ -150,6 +151,7 @@ def test_a_host_that_hangs_costs_its_deadline_and_leaves_no_process(
     assert gone(marker)
 
 
+@pytest.mark.heavy
 def test_the_overall_time_closes_the_rows_of_hosts_that_never_started(
     engines: Engines, home: Home
 ) -> None:
@@ -204,6 +206,7 @@ def test_cancelling_ends_all_processes(engines: Engines) -> None:
     assert gone(marker)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_the_command_and_its_processes(engines: Engines, number: int) -> None:
     marker = f"GATHER_MARKER={os.getpid()}-{time.monotonic_ns()}"

@@ -74,6 +74,7 @@ def agents() -> Iterator[list[Agent]]:
         agent.end()
 
 
+@pytest.mark.heavy
 def test_two_agents_measure_each_other(agents: list[Agent]) -> None:
     listener, caller = agents
     listener.order(do="listen")
@@ -90,6 +91,7 @@ def test_two_agents_measure_each_other(agents: list[Agent]) -> None:
     assert [agent.end() for agent in agents] == [0, 0]
 
 
+@pytest.mark.heavy
 def test_others_are_turned_away_and_do_no_harm(agents: list[Agent]) -> None:
     listener, caller = agents
     listener.order(do="listen")
@@ -136,6 +138,7 @@ def test_a_closed_port_is_a_sentence_and_a_stop_ends_the_wait(agents: list[Agent
     assert listener.message()["reason"] == "no connection of its peer arrived"
 
 
+@pytest.mark.heavy
 def test_an_agent_ends_with_its_input_or_its_time() -> None:
     agent = Agent()
     assert agent.end() == 0

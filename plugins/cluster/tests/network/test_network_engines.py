@@ -74,6 +74,7 @@ def ended(marker: str) -> bool:
     return True
 
 
+@pytest.mark.heavy
 def test_ssh_measures_all_pairs(engines: Engines, home: Home) -> None:
     engines.command("ssh", SSH)
     engines.setenv(AGENT_MARKER=f"{os.getpid()}-{time.monotonic_ns()}")
@@ -100,6 +101,7 @@ def test_ssh_measures_all_pairs(engines: Engines, home: Home) -> None:
     assert ended(marker)
 
 
+@pytest.mark.heavy
 def test_srun_gives_its_input_to_all_tasks(engines: Engines, home: Home) -> None:
     engines.command("srun", BROADCAST.replace("{python}", sys.executable))
     reports(engines, home, "desk", "nas", "rock")
@@ -110,6 +112,7 @@ def test_srun_gives_its_input_to_all_tasks(engines: Engines, home: Home) -> None
     assert "-N3 --nodelist=desk,nas,rock" in engines.arguments("srun")
 
 
+@pytest.mark.heavy
 def test_nodes_of_one_name_are_not_measured(engines: Engines, home: Home) -> None:
     engines.command("srun", BROADCAST.replace("{python}", sys.executable))
     reports(engines, home, "desk", "nas")
@@ -120,6 +123,7 @@ def test_nodes_of_one_name_are_not_measured(engines: Engines, home: Home) -> Non
     assert (sentences, gathered.all_measured) == ([], False)
 
 
+@pytest.mark.heavy
 def test_kubectl_passes_its_input_on(engines: Engines, home: Home) -> None:
     pods = [
         {
@@ -137,6 +141,7 @@ def test_kubectl_passes_its_input_on(engines: Engines, home: Home) -> None:
     assert [link["ends"] for link in gathered.links] == [["n1", "n2"]]
 
 
+@pytest.mark.heavy
 def test_agents_of_mpi_connect_for_their_commands(engines: Engines, home: Home) -> None:
     # In the background a shell gives its children an empty input, as mpirun does to all but one.
     engines.command("mpirun", MPIRUN)
@@ -148,6 +153,7 @@ def test_agents_of_mpi_connect_for_their_commands(engines: Engines, home: Home) 
     assert "-x PROBE_CORE_PAIR_KEY sh -c exec 1>&2;" in engines.arguments("mpirun")
 
 
+@pytest.mark.heavy
 def test_an_agent_that_fails_costs_its_pairs_alone(engines: Engines, home: Home) -> None:
     script = SSH.replace(
         "case $FAKE_HOST in",
@@ -176,6 +182,7 @@ case $FAKE_HOST in""",
     assert codes == ["link-unmeasured"] * 5
 
 
+@pytest.mark.heavy
 def test_a_firewall_in_one_direction_is_measured_the_other_way(
     engines: Engines, home: Home
 ) -> None:
@@ -200,6 +207,7 @@ def test_a_firewall_in_one_direction_is_measured_the_other_way(
     assert [finding["code"] for finding in gathered.findings] == ["link-unmeasured"]
 
 
+@pytest.mark.heavy
 def test_thresholds_are_findings_with_facts(
     engines: Engines, home: Home, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -226,6 +234,7 @@ def test_thresholds_are_findings_with_facts(
     assert any(line.startswith("1 of 1 pair measured: ") for line in lines)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_nothing_stays_behind_a_command_that_is_ended(
     engines: Engines, home: Home, number: signal.Signals

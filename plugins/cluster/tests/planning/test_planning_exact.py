@@ -76,6 +76,7 @@ def brute_force(costs: Any, layers: int) -> float:
     return best
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("nodes", [2, 3, 4, 5, 6])
 def test_no_pipeline_is_faster_by_the_costs_in_the_document(nodes: int) -> None:
     source = random.Random(nodes)
@@ -111,6 +112,7 @@ def seconds(members: Sequence[Member], links: Links, model: Model) -> float:
     return found.seconds_per_token
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("nodes", [2, 3, 4, 5, 6])
 def test_more_bandwidth_memory_nodes_or_cables_never_make_it_slower(nodes: int) -> None:
     source = random.Random(100 + nodes)

@@ -90,6 +90,7 @@ def random_home(source: random.Random, home: Home) -> tuple[list[Member], Links]
     return members, links
 
 
+@pytest.mark.heavy
 def test_the_best_is_never_slower_than_ring_memory_weighted(home: Home) -> None:
     source = random.Random(11)
     compared = 0
@@ -194,6 +195,7 @@ def test_senseless_questions_are_errors(change: dict[str, Any], said: str) -> No
         plan(asked.pop("strategy"), asked.pop("members"), LLAMA_8B, **asked)
 
 
+@pytest.mark.heavy
 def test_a_thousand_nodes_with_the_same_answer_each_time() -> None:
     source = random.Random(8)
     members = [node(f"n{at}", source.uniform(4, 32), source.uniform(50, 900)) for at in range(1000)]

@@ -35,6 +35,7 @@ def random_nodes(source: random.Random) -> Rows:
     return nodes if any(memory for _, memory in nodes) else [*nodes, ("last", 1)]
 
 
+@pytest.mark.heavy
 def test_ten_thousand_random_topologies_give_the_rules_partitions_and_shards() -> None:
     source = random.Random(6)
     for _ in range(10_000):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from probe_cluster import ClusterError
 from probe_cluster.planning.architecture import shape_of
 from probe_cluster.planning.known_models import close_names, entries, known_model
 from probe_cluster.planning.model_spec import parse_model
+from probe_cluster.planning.weights import _BITS
 
 GIB, MIB = 1 << 30, 1 << 20
 
@@ -269,6 +271,7 @@ def test_a_cut_or_hostile_gguf_is_one_sentence(tmp_path: Path, data: bytes, sent
     assert str(error.value).startswith(str(path))
 
 
+@pytest.mark.heavy
 def test_every_cut_of_a_gguf_head_is_told(tmp_path: Path) -> None:
     whole = gguf(GGUF_KEYS, GGUF_TENSORS)
     path = tmp_path / "bad.gguf"
@@ -314,3 +317,9 @@ def test_a_cut_or_hostile_safetensors_is_one_sentence(
     path.write_bytes(data)
     with pytest.raises(ClusterError, match=sentence):
         parse_model({"model": str(path)})
+
+
+def test_the_bits_of_a_type_are_those_of_its_name() -> None:
+    """F16, U32, F8_E4M3: the first number; a truth takes a byte."""
+    named = {name: int(found[1]) for name in _BITS if (found := re.match(r"B?[FIU](\d+)", name))}
+    assert named | {"BOOL": 8} == _BITS

@@ -131,6 +131,7 @@ def seconds(costs: Any, units: Sequence[Unit], layers: int) -> float:
     return total + min(sum(hop(a, b) for a, b in pairwise(order)) for order in orders)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("nodes", [2, 3, 4, 5])
 def test_no_choice_of_teams_is_faster_by_the_costs_in_the_document(nodes: int) -> None:
     source = random.Random(nodes)

@@ -18,6 +18,7 @@ def says(memory: int) -> dict[str, Any]:
     return {"model": "Box", "chip": "Chip", "memory": memory, "flops": FLOPS}
 
 
+@pytest.mark.heavy
 def test_the_document_has_old_exos_shape(home: dict[str, dict[str, Any]]) -> None:
     members = [member(name, home[name]) for name in ("studio", "desk")]
     links = Links({("studio", "desk"): KINDS["thunderbolt5"]})

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from probe_cluster.planning.offers import offer
-from probe_core.model.readiness import native_runtime
+from probe_core.model.verdict import native_runtime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

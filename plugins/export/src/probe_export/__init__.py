@@ -11,7 +11,18 @@ if TYPE_CHECKING:
     from probe_core.model.document import ReportDoc
     from probe_export.installed import Rules
 
-__all__ = ["export", "formats"]
+__all__ = ["ExportError", "export", "formats"]
+
+
+class ExportError(Exception):
+    """An export that cannot be made: whose fault it is, why, and the next step in one sentence.
+
+    `status` is the exit status of the command: 1 for a broken format, 2 for a wrong option.
+    """
+
+    def __init__(self, message: str, status: int = 1) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 def formats() -> dict[str, str]:
@@ -25,8 +36,7 @@ def formats() -> dict[str, str]:
 def export(name: str, report: ReportDoc) -> str:
     """Return the text of a report's document in the format `name`.
 
-    Raises `KeyError` where there is no such format, and `probe_export.errors.ExportError` with one
-    sentence where it is broken.
+    Raises `KeyError` where there is no such format, and `ExportError` where it is broken.
     """
     from probe_export.installed import installed_formats, load
 

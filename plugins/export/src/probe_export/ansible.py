@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from probe_core.commands import write_json_lines
-from probe_export.capacity import accelerators, capacity, cause, memory_of, missing
-from probe_export.stable import stable_names
+from probe_core.model.ids import driver_version
+from probe_export.capacity import accelerators, capacity, cause, memory_of, missing, stable_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _device(device: DeviceDoc, names: dict[str, str]) -> dict[str, object]:
         "chip": device["chip"]["id"],
         "arch": device["arch"],
         "memory_bytes": memory_of(device),
-        "driver": (device["driver"] or {}).get("version"),
+        "driver": driver_version(device),
         "compute_capability": device.get("compute_capability"),
         "parent": names.get(device["parent"] or ""),
         "state": readiness["state"] if readiness else None,

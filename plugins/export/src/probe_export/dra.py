@@ -7,8 +7,8 @@ webhook can take. A value has exactly one type; identifiers have at most 32 char
 from __future__ import annotations
 
 from probe_core.commands import write_json_lines
-from probe_export.capacity import capacity, memory_of, partition_profile, pci_address
-from probe_export.stable import stable_names
+from probe_core.model.ids import driver_name, driver_version, pci_address, pci_product
+from probe_export.capacity import capacity, memory_of, partition_profile, stable_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,14 +65,13 @@ def _attributes(device: DeviceDoc, card: DeviceDoc) -> dict[str, Value | None]:
 
 
 def _nvidia(device: DeviceDoc, card: DeviceDoc) -> dict[str, Value | None]:
-    driver = device["driver"] or {}
     return {
         "type": _text("mig" if device["parent"] else "gpu"),
         "productName": _text(card["name"]),
         "architecture": _text((device["arch"] or "").capitalize() or None),
         "cudaComputeCapability": _version(device.get("compute_capability")),
-        "driverVersion": _version(driver.get("version")),
-        "cudaDriverVersion": _version(driver.get("cuda")),
+        "driverVersion": _version(driver_version(device)),
+        "cudaDriverVersion": _version((device["driver"] or {}).get("cuda")),
         "profile": _text(partition_profile(device)),
     }
 
@@ -85,7 +84,7 @@ def _amd(device: DeviceDoc, card: DeviceDoc) -> dict[str, Value | None]:
         "renderIndex": _number((device.get("node_index") or {}).get("drm_render")),
         "deviceID": _text(_device_id(card)),
         "productName": _text(card["name"]),
-        "driverVersion": _version((device["driver"] or {}).get("version")),
+        "driverVersion": _version(driver_version(device)),
         "partitionProfile": _text(partition_profile(device)),
     }
 
@@ -94,7 +93,7 @@ def _intel(device: DeviceDoc, card: DeviceDoc) -> dict[str, Value | None]:
     return {
         "type": _text("gpu"),
         "model": _text(device["name"]),
-        "driver": _text((device["driver"] or {}).get("name")),
+        "driver": _text(driver_name(device)),
         "pciId": _text(_device_id(device)),
     }
 
@@ -111,7 +110,7 @@ _OF_VENDOR = {"nvidia": _nvidia, "amd": _amd, "intel": _intel}
 
 
 def _device_id(device: DeviceDoc) -> str | None:
-    number = ((device["pci"] or {}).get("id") or "").partition(":")[2]
+    number = pci_product(device)
     return f"0x{number}" if number else None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from probe_core.model.ids import driver_version
 from probe_export.capacity import capacity, cause, memory_of, missing
 
 TYPE_CHECKING = False
@@ -19,13 +20,13 @@ def export(report: ReportDoc) -> str:
     devices = capacity(report)
     memory = [memory_of(device) for device in devices]
     total = sum(amount for amount in memory if amount is not None)
-    driver = next((d["driver"] for d in devices if (d["driver"] or {}).get("version")), None)
+    driver = next(filter(None, map(driver_version, devices)), None)
     absent = missing(report)
     table = {
         "NODE_ACCELERATORS": str(len(devices)),
         "NODE_ACCELERATOR_NAMES": ",".join(d["name"] or "" for d in devices),
         "NODE_ACCELERATOR_MEMORY_BYTES": str(total) if devices and None not in memory else None,
-        "NODE_DRIVER_VERSION": (driver or {}).get("version"),
+        "NODE_DRIVER_VERSION": driver,
         "NODE_MISSING": str(len(absent)),
         "NODE_MISSING_CAUSES": ",".join(sorted({cause(d) or "unknown" for d in absent})),
         "NODE_MEMORY_BYTES": _text(report["node"]["memory"]["total"]),

@@ -10,7 +10,7 @@ from probe_core.commands import (
     probe_options,
     replace_file,
 )
-from probe_export.errors import ExportError
+from probe_export import ExportError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from probe_core.registry.extensions import (
     texts,
 )
 from probe_core.wording import clean_text, error_text
-from probe_export.errors import ExportError
+from probe_export import ExportError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,8 +6,19 @@ NFD's own prefix. The vendors' prefixes (nvidia.com, amd.com) are their operator
 
 from __future__ import annotations
 
-from probe_export.capacity import by_model, capacity, cause, memory_of, missing
-from probe_export.labels import MAX_LABEL, label_value, product
+from probe_core.model.ids import driver_version
+from probe_core.model.verdict import NodeVerdict
+from probe_export.capacity import (
+    MAX_LABEL,
+    by_model,
+    capacity,
+    cause,
+    label_value,
+    memory_of,
+    missing,
+    product,
+    set_aside,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,16 +50,17 @@ def export(report: ReportDoc) -> str:
 
 def _labels(report: ReportDoc) -> Iterator[tuple[str, str]]:
     devices, absent = capacity(report), missing(report)
-    yield "ready", "false" if absent and not devices else "true"
+    yield "ready", "false" if NodeVerdict(report).state == "bad" else "true"
     for kind in ("gpu", "npu", "accelerator"):
         own = [device for device in devices if device["kind"] == kind]
         if own:
             yield f"{kind}.count", str(len(own))
             yield from _kind(kind, own)
-    if absent:
-        yield "missing.count", str(len(absent))
-        for code, group in _by_cause(absent).items():
-            yield f"missing.{label_value(code)}.count", str(len(group))
+    for name, useless in (("missing", absent), ("set-aside", set_aside(report))):
+        if useless:
+            yield f"{name}.count", str(len(useless))
+            for code, group in _by_cause(useless).items():
+                yield f"{name}.{label_value(code)}.count", str(len(group))
     memory = report["node"]["memory"]["total"]
     if memory is not None:
         yield "memory", str(memory // _MIB)
@@ -80,7 +92,7 @@ def _kind(kind: str, devices: list[DeviceDoc]) -> Iterator[tuple[str, str]]:
         ("product", {product(device) or "" for device in devices}),
         ("vendor", {label_value(device["vendor"] or "") for device in devices}),
         ("arch", {label_value(device["arch"] or "") for device in devices}),
-        ("compute", {device.get("compute_capability") or "" for device in devices}),
+        ("compute", {label_value(device.get("compute_capability") or "") for device in devices}),
         ("driver", {label_value(_driver(device)) for device in devices}),
     ):
         if len(value) == 1:
@@ -90,7 +102,7 @@ def _kind(kind: str, devices: list[DeviceDoc]) -> Iterator[tuple[str, str]]:
 
 
 def _driver(device: DeviceDoc) -> str:
-    return (device["driver"] or {}).get("version") or ""
+    return driver_version(device) or ""
 
 
 def _least(amounts: Iterable[int | None]) -> int | None:

@@ -7,9 +7,9 @@ stable label `device`, which holds no serial number and no UUID.
 
 from __future__ import annotations
 
-from probe_core.model.readiness import state_of
-from probe_export.capacity import accelerators, capacity, cause, missing
-from probe_export.stable import stable_names
+from probe_core.model.ids import driver_name, driver_version, is_prober_name
+from probe_core.model.verdict import grantable, state_of
+from probe_export.capacity import accelerators, capacity, cause, missing, stable_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -114,7 +114,11 @@ def _of_network(report: ReportDoc) -> Iterator[Family]:
 
 
 _FIGURES: tuple[tuple[str, str, Figure], ...] = (
-    ("ready", "1 when this process can use the device.", lambda device: _is_ready(device)),
+    (
+        "ready",
+        "1 when a job that is given the device can use it.",
+        lambda device: grantable(device).usable,
+    ),
     ("memory_bytes", "Memory of the device.", lambda device: device["memory"]["total"]),
     ("memory_usable_bytes", "Memory to be used.", lambda device: device["memory"]["usable"]),
     ("memory_free_bytes", "Memory that is free.", lambda device: device["memory"]["free"]),
@@ -140,10 +144,10 @@ def _of_devices(report: ReportDoc) -> Iterator[Family]:
     for name, help_text, figure in _FIGURES:
         samples: list[Sample] = [({"device": names[d["id"]]}, figure(d)) for d in devices]
         yield f"probe_device_{name}", help_text, samples
-    # Not the same as not ready: jobs can have what a variable or CUDA hides from this process.
+    # Not the same as not ready: a card for a guest, or in MIG mode, is missed by nobody.
     absent = {device["id"] for device in missing(report)}
     lost: list[Sample] = [({"device": names[d["id"]]}, d["id"] in absent) for d in devices]
-    yield "probe_device_missing", "1 when it is there and no job can be given it.", lost
+    yield "probe_device_missing", "1 when no job can be given it, though nobody chose so.", lost
     peaks: list[Sample] = [
         ({"device": names[device["id"]], "dtype": dtype}, peak and peak * _TERA)
         for device in devices
@@ -156,7 +160,6 @@ def _of_devices(report: ReportDoc) -> Iterator[Family]:
 
 
 def _about(device: DeviceDoc, names: Mapping[str, str]) -> Labels:
-    driver = device["driver"] or {}
     readiness = device["readiness"]
     return {
         "device": names[device["id"]],
@@ -165,17 +168,12 @@ def _about(device: DeviceDoc, names: Mapping[str, str]) -> Labels:
         "name": device["name"],
         "chip": device["chip"]["id"],
         "arch": device["arch"],
-        "driver": driver.get("name"),
-        "driver_version": driver.get("version"),
+        "driver": driver_name(device),
+        "driver_version": driver_version(device),
         "parent": names.get(device["parent"] or ""),
         "state": readiness["state"] if readiness else None,
         "cause": cause(device),
     }
-
-
-def _is_ready(device: DeviceDoc) -> bool | None:
-    state = state_of(device)
-    return None if state == "unknown" else state != "blocked"
 
 
 def _states(devices: list[DeviceDoc]) -> list[Sample]:
@@ -198,7 +196,8 @@ def _pcie(device: DeviceDoc) -> float | None:
 
 
 def _of_the_probe(report: ReportDoc) -> Iterator[Family]:
-    ran = [outcome for outcome in report["outcomes"] if outcome["status"] != "skipped"]
+    named = [outcome for outcome in report["outcomes"] if is_prober_name(outcome["prober"])]
+    ran = [outcome for outcome in named if outcome["status"] != "skipped"]
     # That a node has nothing of a prober's is a sound answer.
     ok: list[Sample] = [
         ({"prober": o["prober"]}, o["status"] in ("ok", "not_applicable")) for o in ran

@@ -1,16 +1,27 @@
 """Ray: the options of `ray start`, so that tasks are placed on what works and on nothing else.
 
-Ray counts what the vendor's library lists, hidden, lost and forbidden GPUs alike, and takes
-the type from the first GPU alone. Here each type is a resource, and what cannot be used is not
-counted.
+Ray counts what the vendor's library lists, hidden, lost and forbidden GPUs alike, and takes the
+type from the first GPU alone. Here each type is a resource, and what cannot be used is not counted.
+
+How Ray spells a GPU's type in `accelerator_type:X` and `ray.io/accelerator-type` is learned from
+Ray 2.60 (python/ray/_private/accelerators); the tests compare with an installed Ray.
 """
 
 from __future__ import annotations
 
 from probe_core.commands import write_json
-from probe_export.capacity import by_model, capacity, cause, memory_of, missing
-from probe_export.labels import MAX_LABEL, label_value
-from probe_export.ray_types import ray_type
+from probe_core.model.ids import pci_product
+from probe_core.model.verdict import usable_here
+from probe_export.capacity import (
+    MAX_LABEL,
+    by_model,
+    capacity,
+    cause,
+    label_value,
+    memory_of,
+    missing,
+    set_aside,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,8 +36,6 @@ if TYPE_CHECKING:
         resources: dict[str, int]
         labels: dict[str, str]
 
-
-__all__ = ["export", "options"]
 
 _RUNTIMES = {"nvidia": "cuda", "amd": "hip", "intel": "level-zero", "apple": "metal"}
 _ORDER = ("amd", "intel", "apple", "nvidia")
@@ -62,9 +71,10 @@ def options(report: ReportDoc) -> RayOptions:
     labels = {f"probe/gpu.{name}.count": str(len(own)) for name, own in types.items()}
     if hidden:
         labels["probe/hidden"] = str(hidden)
-    absent = missing(report)
-    for code, own in sorted(by_model(absent, lambda device: cause(device) or "unknown").items()):
-        labels[f"probe/missing.{label_value(code, 50)}"] = str(len(own))
+    for name, useless in (("missing", missing(report)), ("set-aside", set_aside(report))):
+        by_cause = by_model(useless, lambda device: cause(device) or "unknown")
+        for code, own in sorted(by_cause.items()):
+            labels[f"probe/{name}.{label_value(code, 48)}"] = str(len(own))
     return {"num_gpus": len(gpus), "resources": resources, "labels": labels}
 
 
@@ -87,6 +97,80 @@ def _offered(report: ReportDoc) -> tuple[list[DeviceDoc], int]:
 
 
 def _is_shown(device: DeviceDoc) -> bool:
+    """Return whether this process may use the device, through the runtime that Ray goes by."""
+    if usable_here(device).usable is False:
+        return False
     runtime = _RUNTIMES.get(device["vendor"] or "")
     view = device["visibility"].get(runtime or "")
     return view is None or view["visible"] is not False
+
+
+# How Ray spells a GPU's type.
+
+_AMD = {
+    "66a1": "AMD-Instinct-MI50",
+    "738c": "AMD-Instinct-MI100",
+    "7408": "AMD-Instinct-MI250X",
+    "740c": "AMD-Instinct-MI250X-MI250",
+    "740f": "AMD-Instinct-MI210",
+    "74a0": "AMD-Instinct-MI300A",
+    "74a1": "AMD-Instinct-MI300X-OAM",
+    "74a2": "AMD-Instinct-MI308X-OAM",
+    "74a5": "AMD-Instinct-MI325X-OAM",
+    "74a9": "AMD-Instinct-MI300X-HF",
+    "75a0": "AMD-Instinct-MI350X-OAM",
+    "75a3": "AMD-Instinct-MI355X-OAM",
+    "6798": "AMD-Radeon-R9-200-HD-7900",
+    "6799": "AMD-Radeon-HD-7900",
+}
+"""PCI device id to Ray's name; Ray has no names for other AMD GPUs."""
+
+_INTEL_WORDS = 2
+
+
+def ray_type(device: DeviceDoc) -> str | None:
+    """Return Ray's type of a GPU; None where Ray has none."""
+    name = device["name"] or ""
+    if device["vendor"] == "nvidia" and name:
+        # A MIG instance is of its card's type: Ray asks the card.
+        return nvidia_type(name.partition(" MIG ")[0])
+    if device["vendor"] == "amd":
+        return _AMD.get(pci_product(device) or "")
+    if device["vendor"] == "intel" and name:
+        return "Intel-GPU-" + "-".join(name.split(" ")[-_INTEL_WORDS:])
+    return None
+
+
+def nvidia_type(name: str) -> str | None:
+    """Return the type in a name of NVIDIA's driver.
+
+    Behind the first word: words of capitals, then capitals and digits with at least one digit (RTX
+    6000, H100 of ``H100-SXM``). Without those, the whole product name with dashes.
+    """
+    first, blank, remainder = name.partition(" ")
+    parts = remainder.split()
+    kept: list[str] = []
+    for part in parts if blank and first.replace("_", "a").isalnum() else ():
+        plain = _capitals(part)
+        if any(char.isdigit() for char in plain):
+            kept.append(plain)
+            result = "-".join(kept)
+            return result if len(result) > 1 else _whole(name)
+        if plain != part or not part.isalpha():
+            break
+        kept.append(part)
+    return _whole(name)
+
+
+def _capitals(text: str) -> str:
+    """Return the capitals and digits that a word begins with."""
+    for place, char in enumerate(text):
+        if not (char.isascii() and (char.isupper() or char.isdigit())):
+            return text[:place]
+    return text
+
+
+def _whole(name: str) -> str | None:
+    parts = name.split()
+    cleaned = parts[1:] if parts[:1] == ["NVIDIA"] and len(parts) > 1 else parts
+    return "-".join(cleaned) or None

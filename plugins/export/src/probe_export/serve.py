@@ -17,22 +17,25 @@ from socket import AF_INET, AF_INET6, SHUT_RDWR
 from socketserver import TCPServer
 from time import monotonic
 
-from probe_export.errors import ExportError
+from probe_export import ExportError
 from probe_export.rhythm import PIECE_S
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from socket import socket
     from types import FrameType
     from typing import Any
 
     Peer = socket | tuple[bytes, socket]
 
-__all__ = ["Endpoint", "address"]
+__all__ = ["Endpoint", "NotYet", "address"]
 
 MAX_AGE_S = 15.0
 """Seconds after which a scrape asks for a new report; Prometheus scrapes every 15 s to 1 min."""
+
+_RETRY_S = 1
+"""Seconds after which a scrape that came too early may come again: a round of `probe watch`."""
 
 _REFRESH_S = 3.0
 """Seconds that a scrape waits for a new report where there is an old one."""
@@ -44,6 +47,10 @@ _MAX_CONNECTIONS = 32
 _GIVE_WAY_S = 3.0
 """Seconds for the thread of a connection that is hung up on to leave; milliseconds without load."""
 _LOOPBACK = ("localhost", "[::1]", "::1")
+
+
+class NotYet(Exception):
+    """There is no text yet: a scrape is answered with 503 and when to come again."""
 
 
 def address(text: str) -> tuple[str, int]:
@@ -253,13 +260,19 @@ class _Handler(BaseHTTPRequestHandler):
     def _metrics(self) -> None:
         try:
             text = self.server.cache.text()
+        except NotYet:
+            self._send(503, b"", "text/plain", {"Retry-After": str(_RETRY_S)})
         except Exception:  # a broken format, whose mistake the maker of the text has printed
             self._send(500, b"", "text/plain")
         else:
             self._send(200, text, self.server.content_type)
 
-    def _send(self, status: int, body: bytes, kind: str) -> None:
+    def _send(
+        self, status: int, body: bytes, kind: str, headers: Mapping[str, str] | None = None
+    ) -> None:
         self.send_response(status)
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.api import each_card, hookimpl, not_applicable
+from probe_core.api import ask_each, hookimpl, not_applicable
 from probe_intel import functions, gaudi, gpu, npu
 
 TYPE_CHECKING = False
@@ -26,12 +26,16 @@ def probe_devices(request: Request) -> NotApplicable | Iterator[dict[str, Any]]:
 
 def _all(request: Request, kinds: dict[str, list[Function]]) -> Iterator[dict[str, Any]]:
     describers = {"gpu": gpu.describe, "npu": npu.describe, "accelerator": gaudi.describe}
-    for kind, members in kinds.items():
-        for function, may_ask in each_card(request, members):
-            if may_ask:
-                yield describers[kind](request.machine, function)
-            else:
-                yield gpu.passive(request.machine, function, kind)
+
+    def ask(of_kind: tuple[str, Function], may_ask: bool) -> Iterator[dict[str, Any]]:
+        kind, function = of_kind
+        if may_ask:
+            yield describers[kind](request.machine, function)
+        else:
+            yield gpu.passive(request.machine, function, kind)
+
+    members = [(kind, function) for kind, functions in kinds.items() for function in functions]
+    yield from ask_each(request, members, ask, lambda of_kind: of_kind[1].id)
 
 
 @hookimpl

@@ -118,11 +118,21 @@ class Cause:
         self.what = what
         self.severity = severity
 
-    def fact(self, evidence: str) -> Fact:
-        """Return the fact that its step is broken; unknown where it says nothing certain."""
+    def filled(self, **words: object) -> Cause:
+        """Return the cause with `words` in its sentences."""
+        texts = (self.why, self.fix, self.inside, self.word)
+        why, fix, inside, word = (text.format(**words) for text in texts)
+        kept = {"what": self.what, "severity": self.severity}
+        return Cause(self.step, self.code, why, fix, inside=inside, word=word, **kept)
+
+    def fact(self, evidence: str, code: str | None = None) -> Fact:
+        """Return the fact that its step is broken; unknown where it says nothing certain.
+
+        `code` is the one that NVML's decides, where the cause has none of its own.
+        """
         if self.step is None:
             return fact("responding", "unknown", evidence, self.word)
-        return broken(self.step, str(self.code), evidence)
+        return broken(self.step, str(self.code or code), evidence)
 
     def finding(
         self, name: str, device: str | None, evidence: str | None = None, why: str = ""
@@ -146,7 +156,7 @@ what the answers about a GPU say."""
 
 _RESET = "drain the node and reset the GPU (nvidia-smi -r) or reboot; look for Xid in dmesg"
 _INTENDED = "nothing, if that is intended"
-_GPUS = "start the container with the GPUs: --gpus all, or --device nvidia.com/gpu=all (CDI)"
+GPUS = "start the container with {option}"
 _NO_DRIVER = "NVIDIA's driver is not installed: no library (libnvidia-ml.so.1, nvml.dll), no module"
 _INSTALL = "install NVIDIA's driver for this system"
 _MODPROBE = "modprobe nvidia; if that fails see dmesg (Secure Boot, DKMS build, new kernel)"
@@ -279,14 +289,14 @@ TABLE: dict[tuple[str, int | str | None], Cause] = {
     (INIT, "container without GPUs"): Cause(
         *_LIBRARY,
         "the container was started without GPUs (NVIDIA_VISIBLE_DEVICES={visible})",
-        _GPUS,
+        GPUS,
         word="hidden-by-container",
     ),
     (INIT, "no library"): Cause(
         *_LIBRARY,
         "there is no libnvidia-ml.so.1 in {place}{though}",
         "install the driver's libraries (on Debian the package libnvidia-ml1)",
-        inside=_GPUS,
+        inside=GPUS,
         word="library-missing",
     ),
     (INIT, "module without library"): Cause(
@@ -302,14 +312,14 @@ TABLE: dict[tuple[str, int | str | None], Cause] = {
         *_LIBRARY,
         "the device node /dev/nvidiactl is missing",
         "as root: nvidia-modprobe -c 0 -u, or run nvidia-smi",
-        inside=_GPUS,
+        inside=GPUS,
         word="device-nodes-missing",
     ),
     (INIT, "cut off"): Cause(
         *_LIBRARY,
         "the library cannot reach the kernel driver, though its traces are here",
         "modprobe nvidia; see dmesg",
-        inside=_GPUS,
+        inside=GPUS,
         word="driver-not-loaded",
     ),
     (INIT, "unknown in a container"): Cause(
@@ -356,7 +366,7 @@ TABLE: dict[tuple[str, int | str | None], Cause] = {
         "granted",
         "not-granted",
         "the container was given other GPUs; /sys and /proc show the host's",
-        "start the container with more GPUs (--gpus, or CDI devices), if it needs them",
+        f"if it needs more GPUs, {GPUS}",
     ),
     (LISTING, "cgroup"): unlisted(
         "granted",

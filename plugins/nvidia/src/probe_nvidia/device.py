@@ -68,10 +68,23 @@ _VERSION_2 = 0x0200_0028
 """Version 2 of the memory structure: its size (40 bytes) and number, as NVML wants them."""
 
 
-def describe(asker: Asker, scene: Scene, index: int | None, identity: str | None) -> Sighting:
-    """Return the sighting of the GPU behind the asker's handle.
+# NVML's fields (NVML_FI_DEV_… of nvml.h): ECC_CURRENT and ECC_PENDING; REMAPPED_UNC, …_PENDING and
+# …_FAILURE; POWER_MAX_LIMIT, …_DEFAULT_LIMIT and …_CURRENT_LIMIT, which is the enforced one.
+_ECC = (1, 2)
+_REMAPPED = (143, 144, 145)
+_MAX, _DEFAULT, _ENFORCED = 188, 189, 190
+_FIELDS = (links.SPEED, links.COUNT, *_ECC, *_REMAPPED, _MAX, _DEFAULT, _ENFORCED)
+"""What one call asks instead of six. What is not there is asked by its function: older drivers have
+fewer fields, and a function says why there is no answer."""
 
-    `index` is NVML's; `identity` its ``pci:`` id, None on a SoC without a PCI address.
+
+def identify(
+    asker: Asker, index: int | None, identity: str | None, numbers: Mapping[str, str]
+) -> Sighting:
+    """Return the sighting of the GPU behind the asker's handle, with its ids and its name.
+
+    `index` is NVML's; `identity` its ``pci:`` id, None on a SoC without a PCI address; `numbers`
+    are its PCI device and subsystem ids.
     """
     sighting: Sighting = {
         "ids": [identity] if identity else [],
@@ -81,29 +94,41 @@ def describe(asker: Asker, scene: Scene, index: int | None, identity: str | None
         "node_index": {} if index is None else {"nvml": index},
         "extra": {},
     }
+    if numbers:
+        sighting["pci"] = numbers
     _identify(asker, sighting)
+    return sighting
+
+
+def add_design(asker: Asker, sighting: Sighting) -> None:
+    """Add what the design of the board decides, which is asked once of equal boards."""
     capability = capability_of(asker)
-    numbers = {field: asker.number(field, call, *arguments) for field, call, arguments in NUMBERS}
+    figures = {field: asker.number(field, call, *arguments) for field, call, arguments in NUMBERS}
     fields = {
         "compute_capability": capability,
-        "cores": numbers["cores"],
-        "units": units_of(asker, capability, numbers["cores"]),
-        "bus_width_bits": numbers["bus_width_bits"],
-        "memory": memory_of(asker, scene.machine, capability),
-        "processes": _processes(asker),
+        "cores": figures["cores"],
+        "units": units_of(asker, capability, figures["cores"]),
+        "bus_width_bits": figures["bus_width_bits"],
     }
     sighting |= {field: value for field, value in fields.items() if value is not None}
-    _clocks(asker, sighting, numbers)
-    _limits(asker, sighting)
+    _clocks(asker, sighting, figures)
     mode = asker.get(None, "nvmlDeviceGetVirtualizationMode")
     if mode in _VIRTUALIZATION:
         sighting["extra"]["virtualization"] = _VIRTUALIZATION[mode]
-    links.connect(asker, sighting, scene.cards.get(identity or "", {}))
+
+
+def add_state(asker: Asker, scene: Scene, sighting: Sighting, identity: str | None) -> None:
+    """Add what each GPU has of its own: memory, processes, how it is set, what it leads to."""
+    memory = memory_of(asker, scene.machine, sighting.get("compute_capability"))
+    fields = {"memory": memory, "processes": _processes(asker)}
+    sighting |= {field: value for field, value in fields.items() if value is not None}
+    values = asker.values(*_FIELDS)
+    _limits(asker, sighting, values or {})
+    links.connect(asker, sighting, scene.cards.get(identity or "", {}), values)
     sighting["power_state"] = "unknown" if asker.lost else "active"
     if asker.lost:
         del sighting["backends"]  # no program can use it now
     sighting["unknown"] = asker.unknown
-    return sighting
 
 
 def pci_facts(asker: Asker) -> tuple[str | None, dict[str, str]]:
@@ -225,10 +250,10 @@ def memory_info(asker: Asker, field: str | None) -> Any:
     return asker.first(field, (call, version), (call,))
 
 
-def _limits(asker: Asker, sighting: Sighting) -> None:
+def _limits(asker: Asker, sighting: Sighting, values: Mapping[int, int]) -> None:
     """Add `power`, `ecc`, `compute_mode` and `persistence` to the sighting."""
-    sighting["power"] = _power(asker)
-    sighting["ecc"] = _ecc(asker)
+    sighting["power"] = _power(asker, values)
+    sighting["ecc"] = _ecc(asker, values)
     mode = asker.get("compute_mode", "nvmlDeviceGetComputeMode")
     if mode is not None and mode < len(_COMPUTE_MODES):
         sighting["compute_mode"] = _COMPUTE_MODES[mode]
@@ -237,21 +262,26 @@ def _limits(asker: Asker, sighting: Sighting) -> None:
         sighting["persistence"] = bool(persistence)
 
 
-def _power(asker: Asker) -> dict[str, Any]:
-    set_limit = asker.number("power.limit_watts", "nvmlDeviceGetPowerManagementLimit")
-    # What a board controller or another tool forces; on some boards below what was set.
-    enforced = asker.get(None, "nvmlDeviceGetEnforcedPowerLimit")
-    default = asker.number("power.default_watts", "nvmlDeviceGetPowerManagementDefaultLimit")
-    span = asker.get("power.max_watts", "nvmlDeviceGetPowerManagementLimitConstraints")
+def _power(asker: Asker, values: Mapping[int, int]) -> dict[str, Any]:
     milliwatts = {
-        "limit_watts": min(filter(None, (set_limit, enforced)), default=None),
-        "default_watts": default,
-        "max_watts": span[1] if span else None,
+        # The enforced one is what was set, or less: a board controller or another tool may force
+        # more (nvmlDeviceGetEnforcedPowerLimit: "after taking into account all limiters").
+        "limit_watts": values.get(_ENFORCED)
+        or asker.get(None, "nvmlDeviceGetEnforcedPowerLimit")
+        or asker.number("power.limit_watts", "nvmlDeviceGetPowerManagementLimit"),
+        "default_watts": values.get(_DEFAULT)
+        or asker.number("power.default_watts", "nvmlDeviceGetPowerManagementDefaultLimit"),
+        "max_watts": values.get(_MAX) or _most(asker),
     }
     power: dict[str, Any] = {name: value / 1000 for name, value in milliwatts.items() if value}
     if (reasons := slowed_by(asker, "power.reasons")) is not None:
         power["reasons"] = reasons
     return power
+
+
+def _most(asker: Asker) -> int | None:
+    span = asker.get("power.max_watts", "nvmlDeviceGetPowerManagementLimitConstraints")
+    return span[1] if span else None
 
 
 def slowed_by(asker: Asker, field: str) -> list[str] | None:
@@ -264,10 +294,20 @@ def slowed_by(asker: Asker, field: str) -> list[str] | None:
     return None if mask is None else [word for bit, word in enumerate(REASONS) if mask & (1 << bit)]
 
 
-def _ecc(asker: Asker) -> dict[str, bool]:
-    modes = asker.get("ecc.enabled", "nvmlDeviceGetEccMode")
-    ecc = {} if modes is None else {"enabled": bool(modes[0]), "pending": bool(modes[1])}
-    rows = asker.get(None, "nvmlDeviceGetRemappedRows")  # Ampere and later, data centre cards
+def _ecc(asker: Asker, values: Mapping[int, int]) -> dict[str, bool | int]:
+    modes = _all(values, _ECC) or asker.get("ecc.enabled", "nvmlDeviceGetEccMode")
+    ecc: dict[str, bool | int] = (
+        {} if modes is None else {"enabled": bool(modes[0]), "pending": bool(modes[1])}
+    )
+    rows = _all(values, _REMAPPED)
+    if rows is None:
+        every = asker.get(None, "nvmlDeviceGetRemappedRows")  # Ampere and later, data centre cards
+        rows = every and every[1:]
     if rows is not None:
-        ecc |= {"remap_pending": bool(rows[2]), "remap_failed": bool(rows[3])}
+        pending, failed = bool(rows[1]), bool(rows[2])
+        ecc |= {"remapped": int(rows[0]), "remap_pending": pending, "remap_failed": failed}
     return ecc
+
+
+def _all(values: Mapping[int, int], fields: tuple[int, ...]) -> list[int] | None:
+    return [values[field] for field in fields] if values.keys() >= set(fields) else None

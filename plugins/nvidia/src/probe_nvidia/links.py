@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ctypes import byref
+from ctypes import Structure, byref, c_ubyte, c_uint
 
 from probe_core.sysfs.pci import normal_id
 from probe_core.sysfs.pcie import GENERATIONS, Hop
 from probe_nvidia.files import INTEGRATED
-from probe_nvidia.nvml import FabricInfo, text
+from probe_nvidia.nvml import text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from probe_core.api import LinkDoc
     from probe_nvidia.nvml import Asker
 
-_SPEED, _COUNT = 90, 91  # NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON, NVML_FI_DEV_NVLINK_LINK_COUNT
+SPEED, COUNT = 90, 91  # NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON, NVML_FI_DEV_NVLINK_LINK_COUNT
+_STATE = 165  # NVML_FI_DEV_NVLINK_GET_STATE, whose scope is a link
+_STATE_SINCE = 9  # Hopper: before it NCCL asks nvmlDeviceGetNvLinkState (its graph/xml.cc)
 _MAX_LINKS = 36  # of one GPU: twice the 18 of Hopper and Blackwell
 _PEERS = {0: "gpu", 1: "cpu", 2: "switch"}  # nvmlIntNvLinkDeviceType_t; 1 is IBM's POWER
 _GTS = {generation: gts for gts, (generation, _) in GENERATIONS.items()}
@@ -28,10 +30,27 @@ _COMPLETED = 3
 _FABRIC = {1: "not-started", 2: "in-progress", _COMPLETED: "completed"}  # nvmlGpuFabricState_t
 
 
-def connect(asker: Asker, sighting: dict[str, Any], bus: Mapping[str, Any]) -> None:
+class FabricInfo(Structure):
+    """nvmlGpuFabricInfo_t, ours with either client because nvidia-ml-py 12 lays it out wrongly."""
+
+    _fields_ = (
+        ("cluster", c_ubyte * 16),
+        ("status", c_uint),
+        ("clique", c_uint),
+        ("state", c_ubyte),
+    )
+
+
+def connect(
+    asker: Asker,
+    sighting: dict[str, Any],
+    bus: Mapping[str, Any],
+    values: Mapping[int, int] | None,
+) -> None:
     """Add ``links``: NVLink, and PCIe where the bus prober did not read it from sysfs.
 
-    `bus` is what the bus prober saw of the GPU. Both read the same register of the GPU (its link
+    `values` are NVML's fields, None where the driver has none. `bus` is what the bus prober saw of
+    the GPU. Both read the same register of the GPU (its link
     status), so they can differ in time alone: an idle link runs at 2.5 GT/s, and NVML has woken it.
     But a sighting's link is the slowest hop to the host, and NVML knows the GPU's own hop only. So
     sysfs decides, and NVML's answer (four calls a GPU) is a ``local_…`` hop.
@@ -39,30 +58,20 @@ def connect(asker: Asker, sighting: dict[str, Any], bus: Mapping[str, Any]) -> N
     has_pcie = any(link.get("kind") == "pcie" for link in bus.get("links", ()))
     # What an integrated GPU says of PCIe is made up: GB10 sits on C2C (all-smi#80).
     needs_hop = not has_pcie and sighting.get("compute_capability") not in INTEGRATED
-    count, speed = _nvlink_facts(asker)
     links = _own_hop(asker) if needs_hop else []
-    count = _count_one_by_one(asker) if count is None else min(count, _MAX_LINKS)
+    if values is None:
+        count, speed = _count_one_by_one(asker), None
+    else:
+        count, speed = min(values.get(COUNT, 0), _MAX_LINKS), values.get(SPEED)
     if count:
-        active = _active(asker, count)
+        major = (sighting.get("compute_capability") or "0").partition(".")[0]
+        active = _active(asker, count, at_once=values is not None and int(major) >= _STATE_SINCE)
         links += _nvlinks(asker, active, speed)
         sighting["extra"]["nvlink"] = {"links": count, "active": len(active)}
         if fabric := _fabric(asker):
             sighting["extra"]["fabric"] = fabric
     if links:
         sighting["links"] = links
-
-
-def _nvlink_facts(asker: Asker) -> tuple[int | None, int | None]:
-    """Return (number of NVLinks that the GPU has, MB/s of one in one direction).
-
-    One call, so that the many GPUs without NVLink cost no more. None where the driver has no field
-    values.
-    """
-    values = asker.get(None, "nvmlDeviceGetFieldValues", [_SPEED, _COUNT])
-    if values is None:
-        return None, None
-    speed, count = (value.value.uiVal if value.nvmlReturn == 0 else 0 for value in values)
-    return count, speed or None
 
 
 def _own_hop(asker: Asker) -> list[LinkDoc]:
@@ -94,9 +103,14 @@ def _count_one_by_one(asker: Asker) -> int:
     return _MAX_LINKS
 
 
-def _active(asker: Asker, count: int) -> list[int]:
-    call = "nvmlDeviceGetNvLinkState"
-    return [link for link in range(count) if asker.get(None, call, link) == 1]
+def _active(asker: Asker, count: int, *, at_once: bool) -> list[int]:
+    """Return the links that are up, asked in one call where the driver has them `at_once`."""
+    known = asker.values(*((_STATE, link) for link in range(count))) if at_once else None
+    states = {link: value for (_, link), value in (known or {}).items()}
+    for link in range(count):
+        if link not in states:
+            states[link] = asker.get(None, "nvmlDeviceGetNvLinkState", link)
+    return [link for link in range(count) if states[link] == 1]
 
 
 def _fabric(asker: Asker) -> str | None:

@@ -7,7 +7,7 @@ GPU for many seconds (btop#1831). Otherwise the kernel's files answer.
 
 from __future__ import annotations
 
-from probe_core.api import Unavailable, hookimpl, not_applicable
+from probe_core.api import hookimpl, not_applicable
 from probe_nvidia.scene import Scene
 
 TYPE_CHECKING = False
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from probe_core.api import NotApplicable, Request, SampleRequest
     from probe_nvidia import live, tegra
+    from probe_nvidia.wrong import Failure
 
     Answer = Iterable[dict[str, Any]] | NotApplicable
 
@@ -54,18 +55,18 @@ def probe_devices(request: Request) -> Answer:
 
 def _ask_library(scene: Scene) -> Answer:
     # Imported here: the C types of the calls cost as much as the rest, and are often not needed.
-    from probe_nvidia import nvml, walk
+    from probe_nvidia import nvml, walk, wrong
 
     try:
         library = nvml.start(scene)
-    except Unavailable as error:
+    except wrong.Failure as error:
         return _without_library(scene, error)
     return walk.devices(library, scene)
 
 
-def _without_library(scene: Scene, error: Unavailable) -> Answer:
+def _without_library(scene: Scene, error: Failure) -> Answer:
     """Return what files say of the GPUs, and why the library does not answer."""
-    from probe_nvidia import files, wrong
+    from probe_nvidia import files
 
     if scene.only_suspected and error.code in _ABSENT:
         # Windows, or WSL with another vendor's GPU: nothing says that NVIDIA hardware is here.
@@ -73,7 +74,7 @@ def _without_library(scene: Scene, error: Unavailable) -> Answer:
     on_pci = any(name.startswith("pci:") for name in scene.cards)
     if scene.soc and not on_pci and error.code in _NO_NVML:
         return files.module_alone(scene, scene.soc)
-    return files.unavailable(scene, wrong.as_failure(error))
+    return files.unavailable(scene, error)
 
 
 @hookimpl

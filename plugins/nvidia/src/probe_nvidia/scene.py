@@ -31,7 +31,7 @@ _PASSTHROUGH = ("pci-stub", "pciback", "xen-pciback")
 # Signs of NVIDIA's driver where the PCI bus shows nothing: sandboxes, WSL.
 _SIGNS = ("/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/nvidia0")
 _WSL = "/dev/dxg"
-WSL_LIBRARY = "/usr/lib/wsl/lib/libnvidia-ml.so.1"
+_WSL_LIBRARY = "/usr/lib/wsl/lib/libnvidia-ml.so.1"
 
 _PROC = "/proc/driver/nvidia"
 _LIMIT = 8192
@@ -47,10 +47,11 @@ class Scene:
     """The NVIDIA side of a machine, as files alone show it.
 
     `cards` are the bus prober's sightings of NVIDIA GPUs, by their first id; `proc` is what
-    /proc/driver/nvidia says, by PCI id; `soc` is the Jetson module, if this is one.
+    /proc/driver/nvidia says, by PCI id; `soc` is the Jetson module, if this is one; `found` is
+    whether anything of NVIDIA's is here.
     """
 
-    __slots__ = ("cards", "machine", "proc", "request", "soc", "version")
+    __slots__ = ("cards", "found", "machine", "proc", "request", "soc", "version")
 
     def __init__(self, request: Request) -> None:
         self.request = request
@@ -66,25 +67,17 @@ class Scene:
             from probe_nvidia import tegra  # needed on no PC and no server
 
             self.soc = tegra.identify(machine, list(self.cards.values()))
+        self.found = bool(self.cards or self.proc or self.soc) or _has_signs(machine)
 
     @property
     def evidence(self) -> bool:
         """Whether anything says that NVIDIA hardware is, or may be, here."""
-        return bool(self.cards or self.proc or self.soc) or self.only_suspected or self._signs()
+        return self.found or self.only_suspected
 
     @property
     def only_suspected(self) -> bool:
         """Whether asking is the only way to know: Windows, and WSL, which show no usable bus."""
-        if self.cards or self.proc or self.soc or self._signs():
-            return False
-        machine = self.machine
-        if machine.os == "windows":
-            return True
-        return machine.exists(_WSL) and not machine.exists(WSL_LIBRARY)
-
-    def _signs(self) -> bool:
-        exists = self.machine.exists
-        return any(map(exists, _SIGNS)) or (exists(_WSL) and exists(WSL_LIBRARY))
+        return not self.found and (self.machine.os == "windows" or self.machine.exists(_WSL))
 
     @property
     def asleep(self) -> list[str]:
@@ -149,6 +142,10 @@ def is_passthrough(driver: str) -> bool:
     """Return whether a kernel driver keeps its device for a virtual machine."""
     # vfio-pci has variants: nvgrace_gpu_vfio_pci serves GH200 (drivers/vfio/pci/nvgrace-gpu).
     return driver in _PASSTHROUGH or driver.replace("_", "-").endswith("vfio-pci")
+
+
+def _has_signs(machine: Machine) -> bool:
+    return any(map(machine.exists, _SIGNS)) or all(map(machine.exists, (_WSL, _WSL_LIBRARY)))
 
 
 def _is_nvidia_gpu(sighting: Sighting) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from probe_core.api import Unavailable, each_card
+from probe_core.api import Unavailable, ask_each
 from probe_nvidia import causes, files, health, mig, wrong
 from probe_nvidia.causes import (
     FUNCTION_NOT_FOUND,
+    GPUS,
     HANDLE,
     INVALID_ARGUMENT,
     NO_PERMISSION,
@@ -14,7 +15,7 @@ from probe_nvidia.causes import (
     code_of,
     reason_of,
 )
-from probe_nvidia.device import describe, mig_mode, pci_facts
+from probe_nvidia.device import add_design, add_state, identify, mig_mode, pci_facts
 from probe_nvidia.nvml import Asker, text
 
 TYPE_CHECKING = False
@@ -26,12 +27,12 @@ if TYPE_CHECKING:
     from probe_nvidia.scene import Scene
 
     Sighting = dict[str, Any]
+    Answer = Iterator["Sighting | Refused | None"]
 
 _NAMES = frozenset({"name", "uuid"})
 """What files of the kernel driver know, too."""
 
 _SILENT = "it hung or died in an earlier try of this probe, and was left alone in this one"
-_GPUS = "start the container with the GPUs: --gpus all, or --device nvidia.com/gpu=all (CDI)"
 
 
 def devices(nvml: Any, scene: Scene) -> Iterator[Sighting]:
@@ -46,6 +47,17 @@ def devices(nvml: Any, scene: Scene) -> Iterator[Sighting]:
         yield from files.unavailable(scene, wrong.uncounted(error))
         return
     yield from Walk(nvml, scene, count).items()
+
+
+class Refused:
+    """A GPU whose handle NVML refused: its index or PCI id, and the code and reason."""
+
+    __slots__ = ("code", "key", "reason")
+
+    def __init__(self, key: int | str, error: Exception, call: str) -> None:
+        self.key = key
+        self.code = code_of(error)
+        self.reason = reason_of(error, call)
 
 
 class Walk:
@@ -69,6 +81,7 @@ class Walk:
         self.handles = 0
         self.indexes: set[int] = set()
         self.failed: dict[int | str, tuple[int | None, str]] = {}
+        self.boards: dict[tuple[str | None, ...], dict[tuple[Any, ...], Any]] = {}
 
     def items(self) -> Iterator[Sighting]:
         """Yield all GPUs, MIG instances and findings.
@@ -85,42 +98,59 @@ class Walk:
         yield from self._unseen()
 
     def _by_address(self) -> Iterator[Sighting]:
-        for identity, may_ask in each_card(self.scene.request, self.expected):
-            if not may_ask:
-                continue
-            try:
-                handle = self.nvml.nvmlDeviceGetHandleByPciBusId(_bus_id(identity))
-            except Exception as error:
-                code = code_of(error)
-                if code == FUNCTION_NOT_FOUND:
-                    return
-                if code not in (NOT_FOUND, INVALID_ARGUMENT):
-                    self._fail(identity, error, "nvmlDeviceGetHandleByPciBusId")
-                continue
-            asker = Asker(self.nvml, handle)
-            yield from self._device(asker, asker.get(None, "nvmlDeviceGetIndex"), identity)
+        for item in ask_each(self.scene.request, self.expected, self._ask_address):
+            if isinstance(item, Refused) and item.code == FUNCTION_NOT_FOUND:
+                return
+            yield from self._take(item)
+
+    def _ask_address(self, identity: str, may_ask: bool) -> Answer:
+        if not may_ask:
+            return
+        try:
+            handle = self.nvml.nvmlDeviceGetHandleByPciBusId(_bus_id(identity))
+        except Exception as error:
+            if code_of(error) not in (NOT_FOUND, INVALID_ARGUMENT):
+                yield Refused(identity, error, "nvmlDeviceGetHandleByPciBusId")
+            return
+        asker = Asker(self.nvml, handle)
+        yield from self._device(asker, asker.get(None, "nvmlDeviceGetIndex"), identity)
 
     def _by_index(self, in_order: bool) -> Iterator[Sighting]:
         if self.silent and not in_order:
             return  # which index is the silent GPU's is not known
-        request = self.scene.request
-        for index in range(self.count):
-            name = self.expected[index] if in_order else f"nvidia:index-{index}"
-            done = index in self.indexes or name in self.seen or name in self.failed
-            if done or request.skip(name):
-                continue
-            request.touching(name)
-            try:
-                asker = Asker(self.nvml, self.nvml.nvmlDeviceGetHandleByIndex(index))
-            except Exception as error:
-                self._fail(index, error, "nvmlDeviceGetHandleByIndex")
-                continue
-            yield from self._device(asker, index, name)
+        names = self.expected if in_order else [f"nvidia:index-{n}" for n in range(self.count)]
+        known = self.seen | self.failed.keys()
+        indexes = [n for n in range(self.count) if n not in self.indexes and names[n] not in known]
 
-    def _fail(self, key: int | str, error: Exception, call: str) -> None:
-        self.failed[key] = code_of(error), reason_of(error, call)
+        def ask(index: int, may_ask: bool) -> Answer:
+            return self._ask_index(index, names[index]) if may_ask else iter(())
 
-    def _device(self, asker: Asker, index: int | None, announced: str) -> Iterator[Sighting]:
+        for item in ask_each(self.scene.request, indexes, ask, names.__getitem__):
+            yield from self._take(item)
+
+    def _ask_index(self, index: int, name: str) -> Answer:
+        try:
+            asker = Asker(self.nvml, self.nvml.nvmlDeviceGetHandleByIndex(index))
+        except Exception as error:
+            yield Refused(index, error, "nvmlDeviceGetHandleByIndex")
+            return
+        yield from self._device(asker, index, name)
+
+    def _take(self, item: Sighting | Refused) -> Iterator[Sighting]:
+        """Note what a GPU brought, in the order of the GPUs, and yield it unless it is a refusal.
+
+        Here alone, since GPUs are asked in several threads where the driver is slow.
+        """
+        if isinstance(item, Refused):
+            self.failed[item.key] = item.code, item.reason
+            return
+        if "finding" not in item and "parent" not in item:
+            self.handles += 1
+            self.seen.update(item["ids"])
+            self.indexes.update(item.get("node_index", {}).values())
+        yield item
+
+    def _device(self, asker: Asker, index: int | None, announced: str) -> Answer:
         """Yield one GPU; `announced` is the id under which it was announced."""
         scene = self.scene
         identity, numbers = pci_facts(asker)
@@ -128,10 +158,14 @@ class Walk:
             return  # its index was not known when it was asked for by address
         if identity and identity != announced:
             scene.request.touching(identity)
-        sighting = describe(asker, scene, index, identity)
-        sighting["driver"] = self.driver
+        sighting = identify(asker, index, identity, numbers)
         if numbers:
-            sighting["pci"] = numbers
+            kind = numbers["id"], numbers.get("subsystem"), sighting.get("name")
+            asker.board = self.boards.setdefault(kind, {})
+        add_design(asker, sighting)
+        yield None  # where it has been slow so far, the other GPUs are asked beside it
+        add_state(asker, scene, sighting, identity)
+        sighting["driver"] = self.driver
         if scene.soc or not _NAMES.isdisjoint(sighting["unknown"]):
             files.complete(scene, sighting, identity)
         if not sighting["ids"]:
@@ -143,33 +177,26 @@ class Walk:
         place = "a GPU" if index is None else f"GPU {index} of {self.count}"
         facts = health.facts(asker, sighting, place, instances)
         sighting["step_facts"] = [self.library, *facts]
-        self._note(sighting, index)
         yield {field: value for field, value in sighting.items() if value not in ({}, [])}
         yield from mig.instances(asker, scene, sighting, instances or [])
         yield from health.findings(asker, sighting)
-
-    def _note(self, sighting: Sighting, index: int | None) -> None:
-        self.handles += 1
-        self.seen.update(sighting["ids"])
-        if index is not None:
-            self.indexes.add(index)
 
     def _unseen(self) -> Iterator[Sighting]:
         """Yield each GPU of the kernel driver that NVML did not answer for, and why.
 
         Raises `Unavailable` where NVML shows none at all.
         """
-        remaining = [i for i in self.expected if i not in self.seen | self.failed.keys()]
-        silent = [identity for identity in remaining if identity in self.silent]
-        remaining = [identity for identity in remaining if identity not in silent]
+        unseen = [i for i in self.expected if i not in self.seen | self.failed.keys()]
+        remaining = [identity for identity in unseen if identity not in self.silent]
         nameless = [key for key in self.failed if isinstance(key, int)]
         # NVML's order is the PCI order: as many nameless failures as unseen GPUs are those GPUs.
         is_plain = len(nameless) == len(remaining)
         named = dict(zip(nameless, remaining, strict=True)) if is_plain else {}
         yield from self._failed(named)
-        for identity in silent:
-            fact = causes.broken("responding", "driver-hangs", _SILENT)
-            yield self._card(identity, _SILENT, fact)
+        for identity in unseen:
+            if identity in self.silent:
+                fact = causes.broken("responding", "driver-hangs", _SILENT)
+                yield self._card(identity, _SILENT, fact)
         left_out = [*(remaining if not nameless else ()), *self.scene.excluded()]
         why = {identity: wrong.gpu_cause(self.scene, identity) for identity in left_out}
         yield from self._left_out(why)
@@ -215,11 +242,11 @@ class Walk:
 
     def _none(self, cause: Cause) -> Unavailable:
         """Return why a library that works shows nothing of what the kernel driver serves."""
-        names = ", ".join(self.expected)
+        names, option = ", ".join(self.expected), wrong.container_option(self.scene)
         return Unavailable(
             f"NVML shows no GPU ({cause.why}), but the driver serves {names}",
             code="no-devices",
-            fix=_GPUS if cause.code == "not-granted" else cause.fix,
+            fix=GPUS.format(option=option) if cause.code == "not-granted" else cause.fix,
         )
 
 

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from probe_core.api import Unavailable
-from probe_core.sysfs.surroundings import container, in_slurm
+from probe_core.sysfs.surroundings import container, gpu_option, in_slurm
+from probe_nvidia import causes
 from probe_nvidia.causes import (
     COUNT,
     DRIVER_NOT_LOADED,
@@ -19,12 +20,9 @@ from probe_nvidia.causes import (
     TABLE,
     UNKNOWN,
     VERSION_MISMATCH,
-    broken,
     code_of,
-    fact,
     name_of,
     reason_of,
-    unlisted,
 )
 from probe_nvidia.scene import is_open, is_passthrough
 
@@ -37,31 +35,33 @@ if TYPE_CHECKING:
 
 
 class Failure(Unavailable):
-    """Why the library cannot be asked; `fact` is what follows for each GPU of NVIDIA's driver."""
+    """Why the library cannot be asked; `fact` is what follows for each GPU of NVIDIA's driver.
 
-    def __init__(self, reason: str, *, code: str, fix: str, fact: Fact) -> None:
+    Without a `fact` nothing does: CUDA does not need NVML.
+    """
+
+    def __init__(
+        self, reason: str, *, code: str = "unavailable", fix: str = "", fact: Fact | None = None
+    ) -> None:
         super().__init__(reason, code=code, fix=fix)
-        self.fact = fact
+        self.fact = fact or causes.fact("library", "unknown", reason)
 
 
 def library_failure(code: int, scene: Scene, detail: str | None = None) -> Failure:
     """Return the reason for nvmlInit's `code`; `detail` is what the loader said."""
     inside = container(scene.machine) is not None
-    plain = TABLE.get((INIT, code), TABLE[INIT, None])
-    cause = TABLE[INIT, situation] if (situation := _situation(code, scene, detail)) else plain
+    situation = _situation(code, scene, detail, inside)
+    by_code = TABLE.get((INIT, code), TABLE[INIT, None])
+    cause = TABLE[INIT, situation] if situation else by_code
+    cause = cause.filled(**_words(code, scene, detail, inside))
+    evidence = f"{name_of(code)} from nvmlInit: {detail or cause.why}"
+    if code in LOST and len(scene.reachable()) == 1:
+        follows = TABLE[HANDLE, code].fact(evidence)
+    else:  # of several, nvmlInit does not tell which one is lost
+        follows = cause.fact(evidence, by_code.code)
+    reason = f"NVML cannot be used ({name_of(code)}): {cause.why}"
     fix = cause.inside if inside else cause.fix
-    words = _words(code, scene, detail, "the container" if inside else "this system")
-    why, fix, word = (text.format(**words) for text in (cause.why, fix, cause.word))
-    evidence = f"{name_of(code)} from nvmlInit: {detail or why}"
-    if code in LOST:  # nvmlInit does not tell which one
-        alone = len(scene.reachable()) == 1
-        follows = fact("responding", "broken" if alone else "unknown", evidence, word)
-    elif cause.step is None:
-        follows = fact("responding", "unknown", evidence, word)
-    else:
-        follows = broken(cause.step, str(cause.code or plain.code), evidence)
-    reason = f"NVML cannot be used ({name_of(code)}): {why}"
-    return Failure(reason, code=word, fix=fix, fact=follows)
+    return Failure(reason, code=cause.word, fix=fix, fact=follows)
 
 
 def gpu_cause(scene: Scene, identity: str, *, refused: bool = False) -> Cause:
@@ -75,20 +75,14 @@ def gpu_cause(scene: Scene, identity: str, *, refused: bool = False) -> Cause:
     if in_slurm(machine):
         return TABLE[LISTING, "slurm"]
     if container(machine) is not None:
-        return TABLE[LISTING, "container"]
+        return TABLE[LISTING, "container"].filled(option=container_option(scene))
     if node := next(_denied(scene, identity), None):
-        return _filled(TABLE[LISTING, "cgroup"], node=node)
+        return TABLE[LISTING, "cgroup"].filled(node=node)
     if refused:
         return TABLE[HANDLE, NO_PERMISSION]
     if version and is_open(machine) and not _has_firmware(scene, version):
-        return _filled(TABLE[LISTING, "firmware"], version=version)
+        return TABLE[LISTING, "firmware"].filled(version=version)
     return TABLE[LISTING, "silent"]
-
-
-def _filled(cause: Cause, **words: str) -> Cause:
-    """Return the cause with `words` in its sentence."""
-    why = cause.why.format(**words)
-    return unlisted(str(cause.step), str(cause.code), why, cause.fix, cause.severity)
 
 
 def excluded(identity: str) -> Fact:
@@ -102,21 +96,11 @@ def excluded(identity: str) -> Fact:
 
 def no_client(error: Exception) -> Failure:
     """Return the reason when nvidia-ml-py itself cannot be imported."""
-    reason = f"nvidia-ml-py cannot be imported: {type(error).__name__}: {error}"
     return Failure(
-        reason,
+        f"nvidia-ml-py cannot be imported: {type(error).__name__}: {error}",
         code="client-missing",
         fix="pip install --upgrade nvidia-ml-py (not the package named pynvml)",
-        fact=fact("library", "unknown", reason),  # CUDA does not need it
     )
-
-
-def as_failure(error: Unavailable) -> Failure:
-    """Return the error as one from which something follows for each GPU."""
-    if isinstance(error, Failure):
-        return error
-    unknown = fact("library", "unknown", error.reason)
-    return Failure(error.reason, code=error.code, fix=error.fix or "", fact=unknown)
 
 
 def uncounted(error: Exception) -> Failure:
@@ -124,7 +108,6 @@ def uncounted(error: Exception) -> Failure:
     reason = reason_of(error, COUNT)
     return Failure(
         f"NVML does not report how many GPUs there are: {reason}",
-        code="unavailable",
         fix="look for NVRM and Xid in dmesg",
         fact=TABLE.get((COUNT, code_of(error)), TABLE[COUNT, None]).fact(reason),
     )
@@ -143,9 +126,11 @@ _FIRMWARE_PATH = "/sys/module/firmware_class/parameters/path"
 _EPERM = 1
 
 
-def _situation(code: int, scene: Scene, detail: str | None) -> str | None:
-    """Return what else the machine shows that decides why nvmlInit failed; None where nothing."""
-    inside = container(scene.machine) is not None
+def _situation(code: int, scene: Scene, detail: str | None, inside: bool) -> str | None:
+    """Return what else the machine shows that decides why nvmlInit failed; None where nothing.
+
+    `inside` says whether this is a container.
+    """
     if code == UNKNOWN and inside:
         return "unknown in a container"
     if code not in (DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND):
@@ -173,17 +158,23 @@ def _not_passed_in(code: int, scene: Scene, inside: bool) -> str:
     return "cut off" if has_nodes else "no nodes"
 
 
-def _words(code: int, scene: Scene, detail: str | None, place: str) -> dict[str, object]:
+def _words(code: int, scene: Scene, detail: str | None, inside: bool) -> dict[str, object]:
     """Return what the sentences about nvmlInit name."""
     return {
         "code": code,
         "detail": detail,
+        "option": container_option(scene),
         "others": ", ".join(scene.other_drivers()),
-        "place": place,
+        "place": "the container" if inside else "this system",
         "though": ", though the kernel driver is loaded" if scene.served else "",
         "versions": _versions(scene) if code == VERSION_MISMATCH else "",
         "visible": scene.machine.environ.get("NVIDIA_VISIBLE_DEVICES") or "(empty)",
     }
+
+
+def container_option(scene: Scene) -> str:
+    """Return how a container of this engine is given the GPUs."""
+    return gpu_option(scene.machine, "jetson" if scene.soc else "nvidia")
 
 
 def _versions(scene: Scene) -> str:

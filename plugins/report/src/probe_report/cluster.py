@@ -17,9 +17,8 @@ from probe_core.commands import (
 )
 from probe_core.wording import counted
 from probe_report.figures import CELL, SENTENCE, UNKNOWN, cut
-from probe_report.findings import Entry
 from probe_report.page import Page, page_of
-from probe_report.summary import State, Tile, state_of_node
+from probe_report.summary import Entry, State, Tile, state_of_node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,24 +1,39 @@
-"""The table of devices: equal ones in one row, derived figures with the measured ones beneath."""
+"""The table of devices: equal ones in one row, derived figures with the measured ones beneath.
+
+What `probe bench` achieved is shown beside the derived figures, never mixed. A measurement is
+foreign data here: a report of a newer core may have more kinds of them.
+"""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from probe_core.commands import bandwidth, size
-from probe_core.model.kinds import ACCELERATORS
-from probe_report.figures import CELL, UNKNOWN, cut, dense, short, spaced
-from probe_report.groups import Names, alike, model_of, style_of, word_of
-from probe_report.measured import Measured, best_of, measured_of
+from probe_core.model.ids import ACCELERATORS, driver_text
+from probe_report.figures import (
+    CELL,
+    UNKNOWN,
+    Names,
+    alike,
+    cut,
+    dense,
+    model_of,
+    percent,
+    short,
+    spaced,
+    style_of,
+    word_of,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable, Mapping, Sequence
+    from typing import Any
 
     from probe_core.model.document import DeviceDoc, ReportDoc
 
-__all__ = ["Devices", "Figure", "Row", "devices_of"]
 
-_MOST = 64
+_MOST_ROWS = 64
 """Rows; a row takes 1.2 kB of the page."""
 
 _NAMED = 4
@@ -71,8 +86,8 @@ def devices_of(report: ReportDoc, names: Names) -> Devices:
     """Return the table of a report's devices, accelerators first."""
     ordered = sorted(report["devices"], key=lambda device: _rank(device))
     groups = alike(ordered, _key)
-    rows = tuple(_row(group, names) for group in groups[:_MOST])
-    hidden = sum(len(group) for group in groups[_MOST:])
+    rows = tuple(_row(group, names) for group in groups[:_MOST_ROWS])
+    hidden = sum(len(group) for group in groups[_MOST_ROWS:])
     return Devices(rows, hidden, _measured(report["devices"], names))
 
 
@@ -82,7 +97,7 @@ def _rank(device: DeviceDoc) -> int:
 
 def _key(device: DeviceDoc) -> Hashable:
     figures = tuple(dense(device, field) for field in _FIGURES)
-    memory, driver = device["memory"], device["driver"] or {}
+    memory = device["memory"]
     measured = tuple((entry.label, entry.value) for entry in measured_of(device))
     return (
         device["name"],
@@ -94,8 +109,7 @@ def _key(device: DeviceDoc) -> Hashable:
         memory["total"],
         device["bandwidth"],
         figures,
-        driver.get("name"),
-        driver.get("version"),
+        driver_text(device),
         _link(device),
         measured,
     )
@@ -104,7 +118,7 @@ def _key(device: DeviceDoc) -> Hashable:
 def _row(group: Sequence[DeviceDoc], names: Names) -> Row:
     device = group[0]
     status = word_of(device)
-    memory, driver = device["memory"], device["driver"] or {}
+    memory = device["memory"]
     is_shared = memory["kind"] in ("shared", "unified")
     return Row(
         number=len(group),
@@ -117,7 +131,7 @@ def _row(group: Sequence[DeviceDoc], names: Names) -> Row:
         figures=() if device["kind"] == "display" else _figures(device),
         link=_link(device),
         power=_power(device),
-        driver=cut(" ".join(filter(None, [driver.get("name"), driver.get("version")]))),
+        driver=cut(driver_text(device) or ""),
         source=cut(", ".join(device.get("seen_by") or ())),
         is_part=bool(device.get("parent")),
     )
@@ -193,5 +207,86 @@ def _measured(devices: Sequence[DeviceDoc], names: Names) -> tuple[str, ...]:
         f"{', '.join(own) if len(own) <= _NAMED else f'{len(own)} devices'}: {sentence}"
         for sentence, own in labels.items()
     ]
-    beyond = len(sentences) - _MOST
-    return (*sentences[:_MOST], f"and {beyond} more") if beyond > 0 else tuple(sentences)
+    beyond = len(sentences) - _MOST_ROWS
+    return (*sentences[:_MOST_ROWS], f"and {beyond} more") if beyond > 0 else tuple(sentences)
+
+
+# What `probe bench` achieved, as the report has it.
+
+_MOST_MEASURED = 24
+"""Measurements of one device that the page shows: eight types and three directions, twice."""
+
+_SAME_FRACTION = 0.02
+"""Two fractions that differ by less are of the same figure: reports round them."""
+
+
+class Measured:
+    """One measurement: what was measured, the figure, who achieved it, and what speaks against it.
+
+    `share` is its part of the derived figure in percent, None where that is not known.
+    """
+
+    __slots__ = ("_fraction", "by", "date", "doubt", "figure", "label", "shown", "value")
+
+    def __init__(self, entry: Mapping[str, Any]) -> None:
+        self.label = _label(entry)
+        self.figure = "bandwidth" if entry.get("unit") == "B/s" else str(entry.get("dtype"))
+        self.value = float(entry["best"])
+        unit = cut(str(entry.get("unit") or ""), 8)
+        rate = bandwidth(self.value) if unit == "B/s" else f"{spaced(self.value)} {unit}"
+        self.shown = rate
+        self.by = cut(str(entry.get("by") or ""), CELL)
+        self.date = cut(str(entry.get("date") or "")[:10])
+        self.doubt = _doubt(entry)
+        self._fraction = entry.get("fraction")
+
+    def share(self, derived: float | None) -> float | None:
+        """Return its part of a derived figure, in percent and at most 100.
+
+        None where unknown, and where it was measured of something else: a loop on the vector
+        units, where the derived figure is that of the matrix units.
+        """
+        return percent(self.value, derived) if self.compares(derived) else None
+
+    def compares(self, derived: float | None) -> bool:
+        """Return whether its own fraction is that of this derived figure, as far as it has one."""
+        if not derived or not isinstance(self._fraction, int | float):
+            return bool(derived)
+        return abs(self.value / derived - self._fraction) <= _SAME_FRACTION * self._fraction
+
+
+def _label(entry: Mapping[str, Any]) -> str:
+    kind = cut(str(entry.get("kind") or ""), 24)
+    if entry.get("unit") == "B/s":
+        return f"memory {cut(str(entry.get('figure') or ''), 24)}".strip()
+    return " ".join(filter(None, [cut(str(entry.get("dtype") or ""), 24), kind]))
+
+
+def _doubt(entry: Mapping[str, Any]) -> str:
+    """Return why the figure is not for planning; "" where nothing speaks against it."""
+    if entry.get("stale"):
+        return f"stale: {cut(str(entry['stale']), 80)}"
+    disturbed = entry.get("disturbed")
+    if isinstance(disturbed, list) and disturbed:
+        return f"disturbed: {cut(', '.join(map(str, disturbed)), 80)}"
+    return ""
+
+
+def measured_of(device: DeviceDoc) -> list[Measured]:
+    """Return the measurements of a device; those without a figure are left out."""
+    table: Mapping[str, Any] = device
+    entries = table.get("measured")
+    if not isinstance(entries, list | tuple):
+        return []
+    return [Measured(entry) for entry in entries[:_MOST_MEASURED] if _is_figure(entry)]
+
+
+def _is_figure(entry: object) -> bool:
+    best = entry.get("best") if isinstance(entry, dict) else None
+    return type(best) in (int, float) and 0 < best < 1e18  # type: ignore[operator]
+
+
+def best_of(device: DeviceDoc, figure: str) -> Measured | None:
+    """Return the best measurement of a figure: those that nothing speaks against come first."""
+    fits = [entry for entry in measured_of(device) if entry.figure == figure]
+    return max(fits, key=lambda entry: (not entry.doubt, entry.value), default=None)

@@ -1,28 +1,24 @@
-"""Figures and texts as the page shows them: with a unit, cut to a length, or a dash."""
+"""How the page writes figures and names devices.
+
+A figure has a unit, a text is cut to a length, and what is not known is a dash. Devices that are
+alike are shown once.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from probe_core.commands import rate
+from probe_core.model.ids import ACCELERATORS, short_ids, short_name
+from probe_core.model.verdict import native_runtime, native_sight, state_word
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Sequence
 
-    from probe_core.model.document import DeviceDoc
+    from probe_core.model.document import DeviceDoc, ReportDoc
 
-__all__ = [
-    "CELL",
-    "NAME",
-    "SENTENCE",
-    "UNKNOWN",
-    "cut",
-    "dense",
-    "percent",
-    "short",
-    "spaced",
-    "summed",
-]
 
 UNKNOWN = "–"
 
@@ -75,3 +71,112 @@ def short(items: Sequence[str], limit: int = 8) -> str:
     """Return the items with spaces between, and how many are beyond `limit`."""
     hidden = len(items) - limit
     return " ".join([*items[:limit], *([f"and {hidden} more"] if hidden > 0 else [])])
+
+
+# Which devices are shown, what each is called on the page, and which are alike.
+
+_NOUNS = {"gpu": "GPU", "npu": "NPU", "accelerator": "accelerator", "coprocessor": "coprocessor"}
+
+_STYLES = {
+    "ready": "good",
+    "limited": "warn",
+    "passthrough": "warn",
+    "asleep": "asleep",
+    "hidden": "none",
+    "MIG mode": "none",
+    "unknown": "none",
+    "": "none",
+}
+"""Word of a state to its style; the others keep the device from use."""
+
+
+def style_of(status: str) -> str:
+    """Return the style of a state's word: good, warn, asleep, none or bad."""
+    return _STYLES.get(status, "bad")
+
+
+def is_whole(device: DeviceDoc, ids: frozenset[str]) -> bool:
+    """Return whether a device is no part of another device of the report, whose `ids` are given."""
+    return device.get("parent") not in ids
+
+
+def whole_of(report: ReportDoc) -> list[DeviceDoc]:
+    """Return the devices that are no part of another one."""
+    ids = frozenset(device["id"] for device in report["devices"])
+    return [device for device in report["devices"] if is_whole(device, ids)]
+
+
+def accelerators(report: ReportDoc) -> list[DeviceDoc]:
+    """Return the accelerators that are no part of another one."""
+    return [device for device in whole_of(report) if device["kind"] in ACCELERATORS]
+
+
+class Names:
+    """What the page calls each device: ``GPU 0`` and its short address.
+
+    A GPU has the number of its own runtime (`CUDA_VISIBLE_DEVICES`) where all GPUs have numbers of
+    one runtime; else its place in the report. `runtime` is that runtime, "" where there is none.
+    """
+
+    def __init__(self, report: ReportDoc) -> None:
+        self._short = short_ids(device["id"] for device in report["devices"])
+        self._labels: dict[str, str] = {}
+        self.runtime = ""
+        kinds: dict[str, list[DeviceDoc]] = defaultdict(list)
+        for device in whole_of(report):
+            kinds[device["kind"]].append(device)
+        for kind, noun in _NOUNS.items():
+            for number, device in zip(self._numbers(kinds[kind]), kinds[kind], strict=True):
+                self._labels[device["id"]] = f"{noun} {number}"
+
+    def _numbers(self, devices: Sequence[DeviceDoc]) -> list[int]:
+        entries = [native_sight(device) for device in devices]
+        numbers = [entry["index"] for entry in entries if entry and entry["index"] is not None]
+        vendors = {device["vendor"] for device in devices}
+        if len(vendors) == 1 and len({*numbers}) == len(devices):
+            self.runtime = native_runtime(devices[0]) if devices[0]["kind"] == "gpu" else ""
+            return numbers
+        return list(range(len(devices)))
+
+    def label(self, device: DeviceDoc) -> str:
+        """Return ``GPU 0``; the short id for what is counted by nobody."""
+        return self._labels.get(device["id"]) or self.address(device["id"])
+
+    def address(self, identity: str) -> str:
+        """Return an id as `lspci` writes it."""
+        return cut(self._short.get(identity, identity), 80)
+
+    def of(self, identity: str | None) -> str:
+        """Return the label of an id, or its short form where it names no device of the page."""
+        if identity is None:
+            return ""
+        return self._labels.get(identity) or self.address(identity)
+
+
+def alike(
+    devices: Sequence[DeviceDoc], key: Callable[[DeviceDoc], Hashable]
+) -> list[list[DeviceDoc]]:
+    """Return the devices in groups of one `key`, in the order of their first members."""
+    groups: dict[Hashable, list[DeviceDoc]] = {}
+    for device in devices:
+        groups.setdefault(key(device), []).append(device)
+    return list(groups.values())
+
+
+def has_own_memory(device: DeviceDoc) -> bool:
+    """Return whether a device's memory is its own; unknown counts as such, but not of an NPU.
+
+    NPUs of processors use the system's memory, and most of their drivers do not say so.
+    """
+    kind = device["memory"]["kind"]
+    return kind == "dedicated" or (kind is None and device["kind"] != "npu")
+
+
+def model_of(device: DeviceDoc) -> str:
+    """Return the model's name, without trademarks."""
+    return cut(short_name(device), NAME) or "unknown device"
+
+
+def word_of(device: DeviceDoc) -> str:
+    """Return the word of a device's state; ``display only`` for an adapter that cannot compute."""
+    return "display only" if device["kind"] == "display" else state_word(device)

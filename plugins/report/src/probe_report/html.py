@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import jinja2
@@ -32,7 +33,10 @@ _FOLDS = 420_000
 """Characters of all nodes' folds; head, table and style of a cluster's page take the others."""
 
 
+@cache
 def _loader(folder: Path) -> BaseLoader:
+    # Kept for good: Jinja2 enters each `ModuleLoader` in `sys.modules` as a weak reference, and
+    # whoever walks through the host's modules while a loader is freed meets a `ReferenceError`.
     return ChoiceLoader([ModuleLoader(folder / _COMPILED), FileSystemLoader(folder)])
 
 

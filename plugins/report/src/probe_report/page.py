@@ -1,27 +1,25 @@
-"""All that a page about one node shows, in its order; `html` and `terminal` write it."""
+"""All that a page about one node, or one of its devices, shows, in its order.
+
+`html` and `terminal` write it.
+"""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from probe_core.commands import CommandError
+from probe_core.model.ids import named_by
 from probe_report.devices import Devices, devices_of
-from probe_report.distances import Distances, distances_of
-from probe_report.figures import cut
-from probe_report.findings import Findings, findings_of
-from probe_report.groups import Names, accelerators
+from probe_report.fabric import Distances, distances_of
+from probe_report.figures import Names, accelerators, cut
 from probe_report.picture import Picture, picture_of
-from probe_report.raw import Raw, raw_of
-from probe_report.readiness import Chain, chains_of
-from probe_report.runs import Run, runs_of
-from probe_report.sources import Sources, sources_of
-from probe_report.summary import Head, head_of
-from probe_report.visibility import View, views_of
+from probe_report.readiness import Chain, View, chains_of, views_of
+from probe_report.sources import Raw, Run, Sources, raw_of, runs_of, sources_of
+from probe_report.summary import Findings, Head, findings_of, head_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from probe_core.model.document import ReportDoc
-
-__all__ = ["Page", "page_of"]
+    from probe_core.model.document import DeviceDoc, ReportDoc
 
 
 class Page(NamedTuple):
@@ -64,3 +62,26 @@ def page_of(report: ReportDoc, notes: tuple[str, ...] = (), *, raw: bool = True)
         raw=raw_of(report) if raw else None,
         notes=tuple(cut(note, 400) for note in notes),
     )
+
+
+def only(report: ReportDoc, text: str) -> ReportDoc:
+    """Return a report with the devices that a text names, their parts, and their findings.
+
+    A text is an id, whole or short, or a part of a model's name. Raises `CommandError` where none
+    fits. Findings about no device stay: a driver's is one.
+    """
+    devices = report["devices"]
+    places = named_by(text, [[device["id"], *device["ids"]] for device in devices])
+    chosen = {devices[place]["id"] for place in places} or _by_name(devices, text)
+    if not chosen:
+        listed = ", ".join(device["id"] for device in devices[:16])
+        raise CommandError(f"--device {text}: no device has this id or name; there are: {listed}")
+    shown = [d for d in devices if d["id"] in chosen or d.get("parent") in chosen]
+    ids = {device["id"] for device in shown}
+    findings = [f for f in report["findings"] if f["device"] is None or f["device"] in ids]
+    return {**report, "devices": shown, "findings": findings}
+
+
+def _by_name(devices: list[DeviceDoc], text: str) -> set[str]:
+    part = text.lower()
+    return {device["id"] for device in devices if part in (device["name"] or "").lower()}

@@ -98,7 +98,7 @@ def _node(args: argparse.Namespace, context: Context) -> str:
     report = context.report()
     notes = _notes(args)
     if args.device is not None:
-        from probe_report.choice import only
+        from probe_report.page import only
 
         count = len(report["devices"])
         report = only(report, args.device)

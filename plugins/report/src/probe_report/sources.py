@@ -1,20 +1,18 @@
-"""Where every figure comes from: how each peak is derived, which prober gave each other field."""
+"""Where every figure comes from: how peaks are derived, how probers ran, the report itself."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from probe_core.commands import rate
-from probe_report.figures import SENTENCE, UNKNOWN, cut, short
-from probe_report.groups import Names, alike, model_of
+from probe_core.commands import rate, write_json
+from probe_report.figures import SENTENCE, UNKNOWN, Names, alike, cut, model_of, percent, short
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
 
-    from probe_core.model.document import DeviceDoc, PeakDoc, ReportDoc
+    from probe_core.model.document import DeviceDoc, OutcomeDoc, PeakDoc, ReportDoc
 
-__all__ = ["Line", "Source", "Sources", "sources_of"]
 
 _MOST_LINES = 320
 """Lines of all devices together, at some 400 bytes of the page each."""
@@ -121,3 +119,117 @@ def _fields(device: DeviceDoc) -> list[Line]:
         Line("fields", "", cut(", ".join(sorted(names)), SENTENCE), cut(source, 24))
         for source, names in fields.items()
     ]
+
+
+# How each prober's run ended, and how long it took.
+
+_MOST_RUNS = 48
+"""Probers; an installation of all plugins has a dozen."""
+
+_NORMAL = ("ok", "not_applicable", "skipped")
+
+
+class Run(NamedTuple):
+    """One prober: `spent` is its time, `share` that of the slowest one in percent."""
+
+    name: str
+    package: str
+    status: str
+    style: str
+    spent: str
+    share: float | None
+    devices: str
+    reason: str
+    output: tuple[str, ...]
+
+
+def runs_of(report: ReportDoc) -> tuple[tuple[Run, ...], tuple[Run, ...], int]:
+    """Return the probers that ran, those that were not needed, and how many are not shown."""
+    outcomes = report["outcomes"][:_MOST_RUNS]
+    slowest = max((outcome["elapsed_ms"] for outcome in outcomes), default=0.0)
+    ran = [outcome for outcome in outcomes if outcome["status"] != "skipped"]
+    skipped = [outcome for outcome in outcomes if outcome["status"] == "skipped"]
+    return (
+        _runs(ran, slowest),
+        _runs(skipped, slowest),
+        max(0, len(report["outcomes"]) - _MOST_RUNS),
+    )
+
+
+def _runs(outcomes: Sequence[OutcomeDoc], slowest: float) -> tuple[Run, ...]:
+    return tuple(_run(outcome, slowest) for outcome in outcomes)
+
+
+def _run(outcome: OutcomeDoc, slowest: float) -> Run:
+    status = cut(outcome["status"], 24).replace("_", " ")
+    if outcome["partial"]:
+        status += " (partial)"
+    good = outcome["status"] == "ok"
+    return Run(
+        name=cut(outcome["prober"], 64),
+        package=cut(outcome["distribution"], 64),
+        status=status,
+        style="good" if good else "none" if outcome["status"] in _NORMAL else "bad",
+        spent=f"{outcome['elapsed_ms']:.1f} ms",
+        share=percent(outcome["elapsed_ms"], slowest),
+        devices=str(outcome["devices"]),
+        reason=cut(outcome["reason"], SENTENCE),
+        output=tuple(cut(line, SENTENCE) for line in outcome.get("stderr", ())[:8]),
+    )
+
+
+# The report's own JSON, whole where the page has room: it is valid JSON in any case.
+
+ROOM = 160_000
+"""Characters: eight H100 have 85,000; the page as a whole may have 600 kB."""
+
+
+class Raw(NamedTuple):
+    """The text, how many of the devices it holds, and how many of the findings."""
+
+    text: str
+    shown: int
+    devices: int
+    shown_findings: int
+    findings: int
+
+
+def raw_of(report: ReportDoc, room: int = ROOM) -> Raw:
+    """Return as many findings and devices as there is room for, one line each, and all else.
+
+    Findings may take half of the room. Where even the frame have none the text is empty.
+    """
+    counts = len(report["devices"]), len(report["findings"])
+    frame = _lines({**report, "devices": [], "findings": []})
+    room -= len(frame)
+    if room <= 0:
+        return Raw("", 0, counts[0], 0, counts[1])
+    findings = _fitting(report["findings"], room // 2)
+    devices = _fitting(report["devices"], room - sum(map(len, findings)))
+    text = _filled(_filled(frame, "devices", devices), "findings", findings)
+    return Raw(text, len(devices), counts[0], len(findings), counts[1])
+
+
+def _fitting(entries: Iterable[object], room: int) -> list[str]:
+    texts: list[str] = []
+    for entry in entries:
+        text = f"  {write_json(entry)},\n"
+        room -= len(text)
+        if room < 0:
+            break
+        texts.append(text)
+    return texts
+
+
+def _filled(table: str, name: str, lines: Sequence[str]) -> str:
+    """Return a table's text with entries in one of its lists that is empty."""
+    if not lines:
+        return table
+    entries = "".join(lines).removesuffix(",\n")
+    return table.replace(f'\n "{name}": []', f'\n "{name}": [\n{entries}\n ]', 1)
+
+
+def _lines(table: Mapping[str, object]) -> str:
+    """Return a table with a line for each key: Python's C encoder indents nothing."""
+    parts = [f" {write_json(name)}: {write_json(value)}" for name, value in table.items()]
+    return "{\n" + ",\n".join(parts) + "\n}"

@@ -1,23 +1,33 @@
-"""The head of the page: what the node is, whether it can be used, and four figures."""
+"""The head of the page: what the node is, whether it can be used, four figures and the findings."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from probe_core.commands import size
-from probe_core.model.readiness import blocked, hidden, native_runtime
+from probe_core.model.parts import NO_FIX
+from probe_core.model.verdict import NodeVerdict, native_runtime, usable_here
 from probe_core.wording import counted, joined
-from probe_report.figures import UNKNOWN, cut, dense, spaced, summed
-from probe_report.groups import accelerators, alike, has_own_memory, model_of, word_of
-from probe_report.measured import measured_of
+from probe_report.devices import measured_of
+from probe_report.figures import (
+    SENTENCE,
+    UNKNOWN,
+    accelerators,
+    alike,
+    cut,
+    dense,
+    has_own_memory,
+    model_of,
+    spaced,
+    summed,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from probe_core.model.document import DeviceDoc, ReportDoc
+    from probe_core.model.document import DeviceDoc, FindingDoc, ReportDoc
 
-__all__ = ["Head", "State", "Tile", "head_of", "state_of_node", "tiles_of"]
 
 _SHOWN_MODELS = 3
 
@@ -61,7 +71,7 @@ def head_of(report: ReportDoc) -> Head:
         state=state_of_node(report),
         meta=_meta(report),
         tiles=(
-            _count(devices),
+            _count([report]),
             _memory(devices) if devices else _processors(report),
             _peak(devices or _cpus(report), "fp16" if devices else "fp32"),
             _host_memory(report),
@@ -72,7 +82,7 @@ def head_of(report: ReportDoc) -> Head:
 def tiles_of(reports: Sequence[ReportDoc]) -> tuple[Tile, Tile, Tile]:
     """Return the accelerators, their memory and their fp16 peak of several nodes together."""
     devices = [device for report in reports for device in accelerators(report)]
-    return _count(devices), _memory(devices), _peak(devices, "fp16")
+    return _count(reports), _memory(devices), _peak(devices, "fp16")
 
 
 def _cpus(report: ReportDoc) -> list[DeviceDoc]:
@@ -105,35 +115,45 @@ def _meta(report: ReportDoc) -> str:
 
 
 def state_of_node(report: ReportDoc) -> State:
-    """Return whether the node's accelerators can be used by this process."""
-    devices = accelerators(report)
-    usable = [device for device in devices if not (blocked(device) or hidden(device))]
-    severities = {finding["severity"] for finding in report["findings"]}
+    """Return the badge of the node's verdict."""
+    node = NodeVerdict(report)
     if report["fallback"] == "degraded":
         return State("✕", "degraded", "bad")
-    if not devices:
-        trouble = State("!", "no accelerator, with warnings", "warn")
-        return trouble if severities - {"info"} else State("✓", "no accelerator", "none")
-    if not usable:
+    if node.state == "none":
+        absent = "no accelerator for jobs" if node.set_aside else "no accelerator"
+        trouble = State("!", f"{absent}, with warnings", "warn")
+        return trouble if node.severity == "warning" else State("✓", absent, "none")
+    if node.state == "bad":
         return State("✕", "no accelerator can be used", "bad")
-    if len(usable) < len(devices):
-        return State("!", f"{len(usable)} of {len(devices)} accelerators can be used", "warn")
-    if "error" in severities:
+    if node.missing:
+        whole = len(node.grantable) + len(node.missing)
+        return State("!", f"{len(node.grantable)} of {whole} accelerators can be used", "warn")
+    if node.severity == "error":
         return State("✕", "ready, with errors", "bad")
-    if "warning" in severities:
+    if node.severity == "warning":
         return State("!", "ready, with warnings", "warn")
-    if {word_of(device) for device in devices} == {"unknown"}:
+    if node.state == "unknown":
         return State("?", "readiness not known", "none")
     return State("✓", "ready", "good")
 
 
-def _count(devices: Sequence[DeviceDoc]) -> Tile:
+def _count(reports: Sequence[ReportDoc]) -> Tile:
+    devices = [device for report in reports for device in accelerators(report)]
     if not devices:
         return Tile("Accelerators", "0", "", "none is on any bus")
-    usable = sum(not (blocked(device) or hidden(device)) for device in devices)
+    usable = sum(len(_usable(report)) for report in reports)
+    if usable == 0 and any(node.state == "unknown" for node in map(NodeVerdict, reports)):
+        return Tile("Accelerators", str(len(devices)), "", "none is known to be usable")
     runtimes = {native_runtime(device) for device in devices}
     through = f" through {runtimes.pop()}" if len(runtimes) == 1 else ""
     return Tile("Accelerators", str(len(devices)), "", f"{usable} usable{through}")
+
+
+def _usable(report: ReportDoc) -> list[DeviceDoc]:
+    """Return the whole accelerators that this process may use, or parts of them."""
+    units = [d for d in NodeVerdict(report).usable if usable_here(d).usable]
+    ids = {device["id"] for device in units} | {device["parent"] for device in units}
+    return [device for device in accelerators(report) if device["id"] in ids]
 
 
 def _memory(devices: Sequence[DeviceDoc]) -> Tile:
@@ -186,3 +206,67 @@ def _host_memory(report: ReportDoc) -> Tile:
     if memory["limit"] is not None:
         note += f", limited to {size(memory['limit'])}"
     return _amount("Host memory", memory["total"], note, 0)
+
+
+# Findings by severity; those with one cause and one fix are one entry.
+
+_MARKS = {"error": "✕", "warning": "!", "info": "i"}
+_RANK = tuple(_MARKS)
+
+_OPEN = 12
+"""Entries that stand open: a screen and a half."""
+
+_FOLDED = 48
+"""Entries behind a fold; 60 of them at their longest are 90 kB of the page."""
+
+_SUBJECTS = 4
+"""Sentences of an entry: eight GPUs with one cause need not be read eight times."""
+
+
+class Entry(NamedTuple):
+    """One cause: `sentences` about the devices, up to a bound; `beyond` counts the rest."""
+
+    severity: str
+    mark: str
+    sentences: tuple[str, ...]
+    beyond: int
+    cause: str
+    fix: str
+    code: str
+    evidence: str
+
+
+class Findings(NamedTuple):
+    """The entries that stand open, those behind a fold, and how many are not shown."""
+
+    open: tuple[Entry, ...]
+    folded: tuple[Entry, ...]
+    hidden: int
+
+
+def findings_of(findings: Iterable[FindingDoc]) -> Findings:
+    """Return the findings, worst first, in bounds."""
+    groups: dict[tuple[str, ...], list[FindingDoc]] = {}
+    for finding in sorted(findings, key=lambda finding: _RANK.index(finding["severity"])):
+        key = (finding["severity"], finding["code"], finding["why"], finding["fix"])
+        groups.setdefault(key, []).append(finding)
+    shown = [_entry(group) for group in list(groups.values())[: _OPEN + _FOLDED]]
+    return Findings(
+        tuple(shown[:_OPEN]), tuple(shown[_OPEN:]), max(0, len(groups) - _OPEN - _FOLDED)
+    )
+
+
+def _entry(group: list[FindingDoc]) -> Entry:
+    first = group[0]
+    sentences = list(dict.fromkeys(finding["what"] for finding in group))
+    evidence = first["evidence"]
+    return Entry(
+        severity=first["severity"],
+        mark=_MARKS[first["severity"]],
+        sentences=tuple(cut(sentence, SENTENCE) for sentence in sentences[:_SUBJECTS]),
+        beyond=max(0, len(sentences) - _SUBJECTS),
+        cause=cut(first["why"], SENTENCE),
+        fix="" if first["fix"] == NO_FIX else cut(first["fix"], SENTENCE),
+        code=cut(first["code"]),
+        evidence="" if evidence == first["why"] else cut(evidence, SENTENCE),
+    )

@@ -9,12 +9,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from probe_report.card import Card
     from probe_report.cluster import Cluster
-    from probe_report.findings import Entry, Findings
     from probe_report.page import Page
-    from probe_report.picture import Box, Package, Picture
-    from probe_report.summary import Head
+    from probe_report.picture import Box, Card, Package, Picture
+    from probe_report.summary import Entry, Findings, Head
 
 __all__ = ["cluster_lines", "page_lines"]
 
@@ -217,12 +215,8 @@ def _distances(page: Page, width: int) -> Iterator[str]:
         return
     yield from _section("Distances", width)
     heads = ["", *(label.rpartition(" ")[2] for label in matrix.labels)]
-    rows = [heads, *([label, *cells] for label, cells in zip(matrix.labels, matrix.rows,
-                                                             strict=True))]  # fmt: skip
-    widths = [max(len(row[place]) for row in rows) for place in range(len(heads))]
-    for row in rows:
-        cells = (cell.ljust(size) for cell, size in zip(row, widths, strict=True))
-        yield " ".join(cells).rstrip()
+    body = zip(matrix.labels, matrix.rows, strict=True)
+    yield from grid([heads, *([label, *cells] for label, cells in body)], width)
     yield from folded(matrix.meanings, width)
     if matrix.hidden:
         yield f"{matrix.hidden} more devices are not in the table."

@@ -2,11 +2,12 @@
 
 By PCI address where the backend gives it, by vendor where the bus has one device of that vendor,
 the CPU's onto the CPU. Anything else stays unmatched, with the reason.
+
+What each backend runs on, under its names of all versions: tinygrad/runtime/ops_*.py and
+ALL_DEVICES of device.py at 0.9.2 to 0.14.0.
 """
 
 from __future__ import annotations
-
-from probe_tinygrad.names import CPU, VENDORS, canonical
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +19,32 @@ if TYPE_CHECKING:
     Device = Mapping[str, Any]
     """A sighting of the built-in bus prober, as `Request.bus` has them."""
 
-__all__ = ["CPU_ID", "Matched", "accelerators", "match"]
+
+_RENAMED = {"GPU": "CL", "CLANG": "CPU", "LLVM": "CPU"}
+"""Old name to new: GPU became CL in 0.12, CLANG became CPU in 0.10.1, LLVM a renderer in 0.12."""
+
+CPU = "CPU"
+
+NOT_HARDWARE = frozenset({"DISK", "TINYFS", "NPY", "NULL", "PYTHON", "REMOTE", "CLOUD", "RDMA"})
+"""Backends that are files, other machines or an interpreter: never queried."""
+
+VENDORS = {
+    "AMD": "amd",
+    "HIP": "amd",
+    "HSA": "amd",
+    "NV": "nvidia",
+    "CUDA": "nvidia",
+    "METAL": "apple",
+    "QCOM": "qualcomm",
+    "DSP": "qualcomm",
+}
+"""The vendor of the hardware that a backend can run on. CL and WEBGPU run on anyone's."""
+
+
+def canonical(backend: str) -> str:
+    """Return the newest name of `backend` ("CL" for "GPU"); unknown names stay as they are."""
+    return _RENAMED.get(backend, backend)
+
 
 CPU_ID = "cpu:0"
 _PCI_VENDORS = {

@@ -58,14 +58,14 @@ def _ask(request: Request, start: float) -> Answers:
     """Ask tinygrad, with all that it stores in a folder that is removed afterwards."""
     import tempfile
 
-    from probe_tinygrad import choice, session, settings, targets
+    from probe_tinygrad import choice, session
 
     environ = request.machine.environ
     targets_style = _reads_targets()
     try:
-        dev, refused = targets.safe(targets.parse(environ.get("DEV", "")))
+        dev, refused = choice.safe_targets(choice.parse_targets(environ.get("DEV", "")))
     except ValueError:
-        dev, refused = targets.safe([])
+        dev, refused = choice.safe_targets([])
     try:
         folder = tempfile.TemporaryDirectory(prefix="probe-tinygrad-", ignore_cleanup_errors=True)
     except OSError as error:
@@ -75,7 +75,7 @@ def _ask(request: Request, start: float) -> Answers:
             fix="set TMPDIR to a folder that this user may write to",
         ) from None
     with folder as path:
-        safe = settings.child_environ(environ, path, dev if targets_style else None)
+        safe = session.child_environ(environ, path, dev if targets_style else None)
         seconds = max(_LEAST_S, request.deadline_s - _MARGIN_S - (monotonic() - start))
         return session.ask(safe, choice.named(environ), refused if targets_style else {}, seconds)
 

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from probe_core.api import Unavailable, finding
 from probe_tinygrad.choice import Choice, choose
-from probe_tinygrad.match import CPU_ID, Matched, accelerators, match
-from probe_tinygrad.names import CPU, NOT_HARDWARE, VENDORS, canonical
+from probe_tinygrad.match import (
+    CPU,
+    CPU_ID,
+    NOT_HARDWARE,
+    VENDORS,
+    Matched,
+    accelerators,
+    canonical,
+    match,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

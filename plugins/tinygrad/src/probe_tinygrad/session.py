@@ -1,6 +1,9 @@
 """Queries tinygrad in a process of its own, again without a backend that crashed or hung it.
 
-A thread reads the pipe, because that works on every system and never waits on a stuck process.
+A thread reads the pipe, because that works on every system and never waits on a stuck process. The
+process has the user's choices in its environment, without what makes it unsafe. Variables are
+allowed by name, not forbidden by name: tinygrad reads over a hundred, and a common one such as
+``DEBUG=true`` keeps it from being imported at all.
 """
 
 from __future__ import annotations
@@ -8,13 +11,14 @@ from __future__ import annotations
 import sys
 from time import monotonic
 
+from probe_tinygrad.choice import KERNEL_INTERFACES
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from probe_tinygrad.messages import About, Answer, Job, Line
 
-__all__ = ["Answers", "ask"]
 
 _CODE = "import sys;sys.path[:]={paths!r};from probe_tinygrad.child import main;main()"
 # Seconds. Importing tinygrad and opening a backend took 0.9 to 1.8 (measured).
@@ -155,3 +159,38 @@ class _Child:
 def _command() -> list[str]:
     flags = ["-I", "-S"] + (["-B"] if sys.dont_write_bytecode else [])
     return [sys.executable, *flags, "-c", _CODE.format(paths=list(sys.path))]
+
+
+# The environment of tinygrad's process.
+
+_ALLOWED = frozenset(
+    # the loader's and the compiler's
+    "PATH LD_LIBRARY_PATH DYLD_LIBRARY_PATH DYLD_FALLBACK_LIBRARY_PATH CONDA_PREFIX CC SDKROOT "
+    "LANG LC_ALL SYSTEMROOT PATHEXT USER LOGNAME USERNAME "
+    # which devices and which renderer tinygrad takes
+    "VISIBLE_DEVICES HCQ_VISIBLE_DEVICES AMD_CC CPU_CC CUDA_CC NV_CC QCOM_CC CPU_LLVM CPU_LVP "
+    "AMD_LLVM CUDA_PTX NV_PTX NV_NAK PTX WEBGPU_BACKEND "
+    # where it looks for libraries
+    "CUDA_PATH ROCM_PATH OPENCL_PATH WEBGPU_PATH LLVM_PATH CLANG_PATH".split()
+)
+_ALLOWED_PREFIXES = ("CUDA_", "HIP_", "ROCR_", "HSA_", "NVIDIA_", "OCL_", "POCL_", "GPU_DEVICE_")
+
+
+def child_environ(environ: Mapping[str, str], folder: str, dev: str | None) -> dict[str, str]:
+    """Return the environment for asking tinygrad; everything it stores goes below `folder`.
+
+    `dev` is the value of ``DEV`` for versions whose ``DEV`` holds targets. Older ones choose the
+    interface by variables of their own, which the newer refuse; None sets those.
+    """
+    allowed = {
+        name: value
+        for name, value in environ.items()
+        if name in _ALLOWED or name.startswith(_ALLOWED_PREFIXES)
+    }
+    private = dict.fromkeys(("HOME", "TMPDIR", "TEMP", "TMP", "XDG_CACHE_HOME"), folder)
+    # CACHELEVEL=0 leaves the database closed; the path is for what would open it all the same.
+    private |= {"CACHELEVEL": "0", "CACHEDB": f"{folder}/cache.db"}
+    private |= {"CUDA_CACHE_PATH": folder, "POCL_CACHE_DIR": folder}
+    if dev is not None:
+        return allowed | private | {"DEV": dev}
+    return allowed | private | {f"{name}_IFACE": value for name, value in KERNEL_INTERFACES.items()}

@@ -59,7 +59,7 @@ def supported(report: ReportDoc, vendors: Sequence[str]) -> list[Feature]:
     from probe_wheels import gpus_of
     from probe_wheels.variants import features_of
 
-    gpus = [gpu for gpu in gpus_of(report, {}) if gpu.state != "blocked" and gpu.visible]
+    gpus = [gpu for gpu in gpus_of(report, {}) if gpu.usable is not False]
     return [
         _feature(name, values)
         for vendor in vendors

@@ -1,28 +1,20 @@
-"""The figures of a sample that have a threshold, each with the reason where it is not known.
+"""The figures of a sample that have a threshold, and what they were in the last minute or two.
 
-Utilisation of the peak is a counter of its own (GPM of NVIDIA's data centre GPUs): `busy` is the
-share of time in which anything ran, 100 % with a single SM at work, and is never taken for it.
+Each has the reason where it is not known. Utilisation of the peak is a counter of its own (GPM of
+NVIDIA's data centre GPUs): `busy` is the share of time in which anything ran, 100 % with a single
+SM at work, and is never taken for it.
 """
 
 from __future__ import annotations
 
+from collections import deque
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from probe_core.model.document import SampleDoc
 
-__all__ = [
-    "FIGURES",
-    "MEMORY_FIELDS",
-    "NODE",
-    "NO_PEER",
-    "PEAK_FIELDS",
-    "Figure",
-    "memory_fraction",
-    "peak_fraction",
-    "reason_of",
-]
 
 NODE = "node:self"
 """The id of the node's own figures among those of its devices."""
@@ -93,3 +85,59 @@ FIGURES: dict[str, Callable[[SampleDoc], Figure]] = {
     "temperature": _temperature,
 }
 """Name of a rule to its figure of a sample; that of latency is no figure of a sample."""
+
+
+KEPT_SAMPLES = 60
+"""Samples that are kept of a device: a screen of 200 columns shows twenty."""
+
+LEVELS = "▁▂▃▄▅▆▇█"
+ASCII_LEVELS = "_.,-=+*#"
+
+KEPT: dict[str, Callable[[SampleDoc], float | None]] = {
+    "busy": lambda sample: sample["busy"],
+    "peak": peak_fraction,
+    "memory": memory_fraction,
+    "temperature": lambda sample: sample["temperature_c"],
+    "power": lambda sample: sample["power_w"],
+}
+"""Name to the figure that is kept of each sample, None where unknown. The first three are ratios,
+then °C and W."""
+
+
+class History:
+    """The figures of the last samples of each device; None where one was not known."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, dict[str, deque[float | None]]] = {}
+
+    def add(self, samples: Iterable[SampleDoc]) -> None:
+        """Take a round. Devices that are in it no more are forgotten."""
+        present = {sample["device"]: sample for sample in samples}
+        for device in self._kept.keys() - present.keys():
+            del self._kept[device]
+        for device, sample in present.items():
+            figures = self._kept.setdefault(device, _empty())
+            for name, figure in KEPT.items():
+                figures[name].append(figure(sample))
+
+    def values(self, device: str, name: str = "busy") -> list[float | None]:
+        """Return the values of a figure of a device, the oldest first."""
+        return list(self._kept.get(device, {}).get(name, ()))
+
+    def all(self, device: str) -> Mapping[str, Sequence[float | None]]:
+        """Return the values of every figure of a device, by name."""
+        return {name: self.values(device, name) for name in KEPT}
+
+
+def _empty() -> dict[str, deque[float | None]]:
+    return {name: deque(maxlen=KEPT_SAMPLES) for name in KEPT}
+
+
+def spark(values: Sequence[float | None], width: int, levels: str = LEVELS) -> str:
+    """Return the newest values as bars, the last at the right end; unknown ones are blank."""
+    if width <= 0:
+        return ""
+    shown = values[-width:]
+    highest = len(levels) - 1
+    bars = (" " if value is None else levels[round(value * highest)] for value in shown)
+    return "".join(bars).rjust(width)

@@ -1,29 +1,28 @@
-"""Samples and events as lines: JSON for programs, plain text where there is no screen. Pure."""
+"""Samples and events as lines on standard output: JSON for programs, plain text for people.
+
+Their loop runs in the main thread and imports no event loop, whose 30 ms a script would wait for.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
 from time import gmtime
 
-from probe_core.commands import size
-from probe_watch.figures import peak_fraction
+from probe_core.commands import size, write_json
+from probe_watch.figures import NODE, peak_fraction
+from probe_watch.rounds import ENDINGS, Ended, Signals, status_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
+    from probe_core.commands import Context
     from probe_core.model.document import EventDoc, SampleDoc
-    from probe_watch.alerts import Edge
+    from probe_core.sampling import Rounds
+    from probe_watch.alerts import Alerts, Edge
+    from probe_watch.rounds import Happening, Intake
 
-__all__ = [
-    "MORE_FIELDS",
-    "alert_document",
-    "alert_line",
-    "event_document",
-    "event_line",
-    "sample_document",
-    "sample_line",
-    "timestamp",
-]
 
 _FIELDS = (
     "busy",
@@ -162,3 +161,94 @@ def alert_sentence(edge: Edge) -> str:
 def event_line(event: EventDoc, time: float) -> str:
     """Return a device that came, went or changed, as a line for people."""
     return f"{timestamp(time)} {event['device']} {event['event']}: {event['change']}"
+
+
+class Lines:
+    """Writes a line for each sample and event: JSON, or text for people."""
+
+    def __init__(self, context: Context, alerts: Alerts, *, json: bool, full: bool) -> None:
+        self._context = context
+        self._alerts = alerts
+        self._json = json
+        self._full = full
+
+    def take(self, happening: Happening) -> None:
+        """Write a round. Raises `OSError` where standard output takes nothing any more."""
+        for note in happening.notes:
+            self._context.err(f"probe watch: {note}")
+        lines = self._documents(happening) if self._json else self._texts(happening)
+        try:
+            for line in lines:
+                # A reader of a pipe acts on a line when it comes, not when a buffer is full.
+                self._context.out(line)
+                self._context.flush()
+        except KeyboardInterrupt:
+            _discard()
+            raise
+
+    def _documents(self, happening: Happening) -> Iterator[str]:
+        time = happening.time
+        for event in happening.events:
+            yield write_json(event_document(event, time))
+        for sample in happening.samples:
+            yield write_json(self._document(sample, time))
+        for edge in happening.edges:
+            yield write_json(alert_document(edge))
+
+    def _document(self, sample: SampleDoc, time: float) -> dict[str, object]:
+        alerts = self._alerts.active(sample["device"])
+        document = sample_document(sample, time, alerts, full=self._full)
+        if self._full and sample["device"] == NODE:
+            latency = self._alerts.latency
+            document["latency_ms"] = latency.value
+            if latency.reason is not None:
+                document["unknown"] = {**sample["unknown"], "latency_ms": latency.reason}
+        return document
+
+    def _texts(self, happening: Happening) -> Iterator[str]:
+        time = happening.time
+        for event in happening.events:
+            yield event_line(event, time)
+        for sample in happening.samples:
+            yield sample_line(sample, time, self._alerts.active(sample["device"]))
+        for edge in happening.edges:
+            yield alert_line(edge)
+
+
+def _discard() -> None:
+    """Drop what waits in standard output, whose reader takes nothing.
+
+    Python's own flush at the end of the process would wait for that reader again.
+    """
+    try:
+        target = sys.stdout.fileno()
+        null = os.open(os.devnull, os.O_WRONLY)
+    except (OSError, ValueError, AttributeError):  # no file: nothing of it waits
+        return
+    os.dup2(null, target)
+    os.close(null)
+
+
+def run_lines(samples: Callable[[], Rounds], intake: Intake, lines: Lines) -> int:
+    """Run until the last round or a signal; returns the exit status.
+
+    Raises `KeyboardInterrupt` for Ctrl-C and `OSError` for an output that takes nothing any more,
+    when all that was started has ended.
+    """
+    ended = 0
+
+    def end(number: int) -> None:
+        nonlocal ended
+        # A second signal must not strike while the processes are ended because of the first.
+        if not ended:
+            ended = number
+            raise Ended(number)
+
+    try:
+        with Signals(dict.fromkeys(ENDINGS, end)), intake, samples() as rounds:
+            intake.announce(rounds)
+            for current in rounds:
+                lines.take(intake.take(current))
+    except Ended as signal:
+        return status_of(signal.number)
+    return 0

@@ -7,24 +7,24 @@ asked and answered. The label `device` is that of `probe export prometheus`, so 
 from __future__ import annotations
 
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from time import time
 
 from probe_core.commands import CommandError
-from probe_export.errors import ExportError
+from probe_export import ExportError
+from probe_export.capacity import name_of_id, stable_names
 from probe_export.prometheus import text
-from probe_export.serve import Endpoint, address
-from probe_export.stable import stable_names
+from probe_export.serve import Endpoint, NotYet, address
 from probe_watch.figures import peak_fraction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from probe_core.commands import Context
     from probe_core.model.document import ReportDoc, SampleDoc
     from probe_export.prometheus import Family, Labels, Sample
     from probe_watch.alerts import Alerts
-    from probe_watch.intake import Happening
 
     Figure = Callable[[SampleDoc], float | None]
 
@@ -38,7 +38,8 @@ _END_S = 2.0
 """Seconds that the endpoint has to end: it looks every 0.2 s whether it should."""
 
 _FIGURES: tuple[tuple[str, str, Figure], ...] = (
-    ("up", "1 when the device was asked and answered.", lambda s: s["status"] == "ok"),
+    ("up", "1 when the device was asked and answered; absent before.", lambda s: _is_up(s)),
+    ("pending", "1 when the device was not asked yet.", lambda s: s["status"] == "pending"),
     ("asleep", "1 when the device sleeps and was not asked.", lambda s: s["status"] == "asleep"),
     ("busy_ratio", "Share of time in which the device worked at all.", lambda s: s["busy"]),
     (
@@ -75,6 +76,11 @@ _FIGURES: tuple[tuple[str, str, Figure], ...] = (
 """Name behind ``probe_device_``, help, and the figure of a sample; None where unknown."""
 
 
+def _is_up(sample: SampleDoc) -> bool | None:
+    """Return whether a device answered; None of one that was not asked: nobody knows."""
+    return None if sample["status"] == "pending" else sample["status"] == "ok"
+
+
 def _hertz(mega: float | None) -> float | None:
     return None if mega is None else mega * _MEGA
 
@@ -85,10 +91,15 @@ def families(
     alerts: Mapping[str, Mapping[str, str]],
     age_s: float,
 ) -> list[Family]:
-    """Return the metrics of a round. `alerts` are those that are on, by device and name."""
+    """Return the metrics of a round. `alerts` are those that are on, by device and name.
+
+    `names` are those of a report. A device that has none and is known by a serial number alone is
+    left out: a metric's label is stored for years.
+    """
+    samples = [s for s in samples if _name(s["device"], names) is not None]
 
     def device(sample: SampleDoc) -> Labels:
-        return {"device": names.get(sample["device"], sample["device"])}
+        return {"device": _name(sample["device"], names) or ""}
 
     listed: list[Family] = [
         (f"probe_device_{name}", about, [(device(s), figure(s)) for s in samples])
@@ -112,6 +123,10 @@ def families(
     return listed
 
 
+def _name(identity: str, names: Mapping[str, str]) -> str | None:
+    return names.get(identity) or name_of_id(identity)
+
+
 def _link(number: int, name: str | None, kind: str | None) -> str:
     return name or f"{kind or 'link'}{number}"
 
@@ -119,20 +134,30 @@ def _link(number: int, name: str | None, kind: str | None) -> str:
 class Published:
     """The last round, for the threads that answer scrapes."""
 
-    def __init__(self, report: ReportDoc, alerts: Alerts) -> None:
-        self._names = stable_names(report["devices"])
+    def __init__(self, alerts: Alerts) -> None:
+        self._names: dict[str, str] = {}
         self._alerts = alerts
         self._round: tuple[float, Sequence[SampleDoc], dict[str, dict[str, str]]] | None = None
 
-    def publish(self, happening: Happening) -> None:
+    def name(self, report: ReportDoc) -> None:
+        """Take the names of devices from a report: of those that are known by a serial number."""
+        self._names = stable_names(report["devices"])
+
+    def publish(self, time: float, samples: Sequence[SampleDoc]) -> None:
         """Take a round. The alerts are copied: a scrape may come in the middle of the next."""
-        alerts = {s["device"]: self._alerts.active(s["device"]) for s in happening.samples}
-        self._round = happening.time, list(happening.samples), alerts
+        alerts = {s["device"]: self._alerts.active(s["device"]) for s in samples}
+        self._round = time, list(samples), alerts
+
+    @property
+    def lacks_names(self) -> bool:
+        """Whether the last round has a device that only a report names, such as a MIG instance."""
+        samples = self._round[1] if self._round is not None else ()
+        return any(_name(s["device"], self._names) is None for s in samples)
 
     def text(self) -> str:
-        """Return the metrics; none before the first round."""
+        """Return the metrics. Raises `NotYet` before the first round."""
         if self._round is None:
-            return ""
+            raise NotYet
         began, samples, alerts = self._round
         listed = families(samples, self._names, alerts, max(0.0, time() - began))
         peer = self._alerts.peer
@@ -141,6 +166,33 @@ class Published:
             latency: Sample = ({"peer": peer.name}, None if value is None else value / 1000)
             listed.append(("probe_peer_latency_seconds", "Time of a TCP connection.", [latency]))
         return text(listed)
+
+
+class Naming:
+    """Publishes rounds, and gets the names of devices that only a report has.
+
+    A probe takes as long as the slowest driver, so it is made beside the rounds, once, and only
+    where a device has no other name.
+    """
+
+    def __init__(self, published: Published, context: Context, report: ReportDoc | None) -> None:
+        self._published = published
+        self._context = context
+        self._has_asked = report is not None
+        if report is not None:
+            published.name(report)
+
+    def publish(self, time: float, samples: Sequence[SampleDoc]) -> None:
+        """Take a round."""
+        self._published.publish(time, samples)
+        if not self._has_asked and self._published.lacks_names:
+            self._has_asked = True
+            threading.Thread(target=self._ask, daemon=True).start()
+
+    def _ask(self) -> None:
+        # Options that a probe refuses were refused by the samplers already.
+        with suppress(CommandError):
+            self._published.name(self._context.report())
 
 
 @contextmanager

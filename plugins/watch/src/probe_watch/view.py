@@ -1,23 +1,28 @@
-"""What the screen shows: the devices in their order, and what the keys have changed of it."""
+"""What the screen shows: the devices in their order, the panel below, and what the keys changed.
+
+Nothing here draws. The program of a process, and since when it runs, are from one file of /proc,
+but not from ``/proc/PID/cmdline``: reading that waits for the lock of the process's memory, which
+one that hangs in a driver holds for ever (`ps` hangs so, too). Nor are arguments shown so.
+"""
 
 from __future__ import annotations
 
+import os
 from time import monotonic
+from typing import NamedTuple
 
 from probe_core.model.ids import short_id, short_ids
-from probe_watch.figures import NODE, memory_fraction
-from probe_watch.history import History
-from probe_watch.panel import Panel
-from probe_watch.programs import Programs
+from probe_core.proc import status, uptime
+from probe_core.wording import clean_text
+from probe_watch.figures import NODE, History, memory_fraction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from probe_core.model.document import DeviceDoc, EventDoc, ReportDoc, SampleDoc
     from probe_watch.alerts import Alerts, Edge
 
-__all__ = ["ORDERS", "Row", "View"]
 
 NOTE_S = 30.0
 """Seconds that a note is shown: enough to read it, and a hang that goes on is a line above."""
@@ -64,7 +69,7 @@ class Row:
         return "error" if "error" in severities else "warning" if severities else "ok"
 
 
-_RANKS = ("unresponsive", "error", "warning", "unavailable", "ok", "asleep")
+_RANKS = ("unresponsive", "error", "warning", "unavailable", "pending", "ok", "asleep")
 """States as they are sorted: what needs a person comes first."""
 
 
@@ -200,3 +205,132 @@ def _group(row: Row) -> int:
     if row.sample["device"] == NODE:
         return 2
     return 1 if row.kind == "cpu" else 0
+
+
+# What stands below the devices, and the keys that choose it.
+
+COLUMNS = {
+    "#, ID, DEVICE": "place in the report, short id, and the name where names differ",
+    "BUSY": "share of time in which anything ran, and its history",
+    "PEAK": "share of the matrix units' peak, where the hardware counts it",
+    "MEMORY": "used and total; * is memory that the CPU shares",
+    "TEMP": "temperature of the chip",
+    "POWER": "power drawn, and the cap of the driver",
+    "CLOCK": "clock of the compute units",
+    "LINK": "PCIe generation × lanes of now; 1 is usual when idle",
+    "PROC": "processes that use the device",
+    "! –": "above its threshold; not known, whose reason is in the history",
+}
+"""Head of a column, or a mark, to what it means."""
+
+KEYS = {
+    "q": "quit; so does Ctrl-C",
+    "p, space": "pause the screen; samples and alerts go on",
+    "s": "sort by state, device, busy, memory, temperature",
+    "t": "thresholds of the alerts",
+    "P": "processes, shown or hidden",
+    "m, g": "processes by memory, by GPU",
+    "0 to 9": "history of the device with that number; 1 and 2 at once is 12",
+    "?": "this help; Esc or the same key ends it",
+}
+"""Key to what it does."""
+
+_TOGGLES = {"t": "thresholds", "?": "help"}
+_PROCESS_ORDERS = {"m": "memory", "g": "device"}
+
+TWO_DIGITS_S = 1.0
+"""Seconds between the two digits of a number."""
+
+
+class Panel:
+    """What is shown: "processes", "thresholds", "history", "help", or "" for nothing."""
+
+    def __init__(self) -> None:
+        self.name = "processes"
+        self.process_order = "memory"
+        self.number = 0
+        self._digit_at = -TWO_DIGITS_S
+
+    def press(self, key: str, last: int, now: float) -> bool:
+        """Take a key at a monotonic time; return whether it changes the panel.
+
+        `last` is the highest number of a device, -1 where there is none.
+        """
+        if key in _TOGGLES:
+            self._toggle(_TOGGLES[key])
+        elif key == "P":
+            self.name = "" if self.name == "processes" else "processes"
+        elif key in _PROCESS_ORDERS:
+            self.name, self.process_order = "processes", _PROCESS_ORDERS[key]
+        elif key == "\x1b":
+            self.name = "processes"
+        elif key.isascii() and key.isdecimal():
+            return self._choose(int(key), last, now)
+        else:
+            return False
+        return True
+
+    def _toggle(self, name: str) -> None:
+        self.name = "processes" if self.name == name else name
+
+    def _choose(self, digit: int, last: int, now: float) -> bool:
+        is_second = self.name == "history" and now - self._digit_at < TWO_DIGITS_S
+        whole = self.number * 10 + digit
+        self._digit_at = now
+        if is_second and digit < whole <= last:
+            self.number = whole
+        elif digit > last:
+            return False
+        elif self.name == "history" and self.number == digit:
+            self.name = "processes"
+        else:
+            self.name, self.number = "history", digit
+        return True
+
+
+def hints(order: str, last: int, columns: int, note: str) -> str:
+    """Return the line of keys: all that the screen has room for, then a note."""
+    numbers = "0" if last == 0 else f"0–{last}"
+    always = ["q quit", "p pause", f"s sort: {order}"]
+    others = [*([f"{numbers} history"] if last >= 0 else []), "t thresholds", "P processes"]
+    for count in range(0 if note else len(others), -1, -1):
+        line = "  ".join([*always, *others[:count], "? help"])
+        if len(line) <= columns:
+            break
+    return f"{line}   {note}" if note else line
+
+
+def help_lines() -> Iterator[tuple[str, str]]:
+    """Yield the lines of the help: what is explained, and its sentence; both empty for a gap."""
+    yield from COLUMNS.items()
+    yield "", ""
+    yield from KEYS.items()
+
+
+# Which program a process runs, and since when.
+
+_NAME_LIMIT = 64
+
+
+class Program(NamedTuple):
+    """A program's name, and the seconds that the process runs; None where /proc does not say."""
+
+    name: str
+    seconds: float | None
+
+
+class Programs:
+    """Looks processes up below `root`, which tests replace."""
+
+    def __init__(self, root: str = "") -> None:
+        self._root = root
+
+    def of(self, pid: int) -> Program | None:
+        """Return the program of a process; None where it is gone, or where there is no /proc."""
+        process = status(pid, self._root)
+        if process is None or not process.name:
+            return None
+        name = clean_text(process.name.decode("utf-8", "replace"), _NAME_LIMIT)
+        now = uptime(self._root)
+        begun = process.started / os.sysconf("SC_CLK_TCK")
+        return Program(name, None if now is None else max(0.0, now - begun))

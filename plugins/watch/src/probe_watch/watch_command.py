@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from probe_core.sampling import AsyncRounds, Rounds
     from probe_watch.alert_commands import AlertCommands
     from probe_watch.alerts import Alerts
-    from probe_watch.intake import Intake
+    from probe_watch.metrics import Published
     from probe_watch.peer import Peer
+    from probe_watch.rounds import Intake
 
 HELP = """Show what the devices of this computer do now: load, memory, temperature, power.
 
@@ -83,36 +84,51 @@ def run(args: argparse.Namespace, context: Context) -> int:
     command = _command(args.on_alert)
     alerts = _alerts(context, _peer(args.peer, interval))
     commands = _commands(command, context)
+    settings = interval, count
+    if args.listen is None:
+        return _watch(args, context, settings, alerts, commands, None)
+    from probe_watch.metrics import Published, serving
+
+    published = Published(alerts)
+    # Bound before anything is asked: a driver that hangs refuses no scrape.
+    with serving(args.listen, published) as url:
+        context.err(f"probe watch: serving {url}")
+        return _watch(args, context, settings, alerts, commands, published)
+
+
+def _watch(
+    args: argparse.Namespace,
+    context: Context,
+    settings: tuple[float, int | None],
+    alerts: Alerts,
+    commands: AlertCommands | None,
+    published: Published | None,
+) -> int:
     picture = _picture(args, context)
     # Lines need no report: without it the first sample comes as soon as the samplers answer.
     report = context.report() if picture or _needs_report(args) else None
     devices = _devices(getattr(args, "device", None), report)
     if devices and alerts.peer is not None:
         devices.append(NODE)  # the latency is a figure of the node's
-    order = _Order(args, interval, count, devices, report)
+    order = _Order(args, *settings, devices, report)
 
-    from probe_watch.intake import Intake
+    from probe_watch.rounds import Intake
 
-    if args.listen is None or report is None:
-        return _run(order, context, Intake(alerts, commands), alerts, picture)
-    from probe_watch.metrics import Published, serving
+    intake = Intake(alerts, commands)
+    if published is not None:
+        from probe_watch.metrics import Naming
 
-    published = Published(report, alerts)
-    with serving(args.listen, published) as url:
-        context.err(f"probe watch: serving {url}")
-        intake = Intake(alerts, commands, published.publish)
-        return _run(order, context, intake, alerts, picture)
+        intake = Intake(alerts, commands, Naming(published, context, report).publish)
+    return _run(order, context, intake, alerts, picture)
 
 
 def _run(order: _Order, context: Context, intake: Intake, alerts: Alerts, is_picture: bool) -> int:
     if is_picture and order.report is not None:
-        from probe_watch.picture import picture
-        from probe_watch.screen_loop import ScreenLoop
+        from probe_watch.screen import ScreenLoop, picture
 
         drawn = picture(context, order.report, alerts, order.interval)
         return ScreenLoop(order.samples_async, intake, drawn).run()
-    from probe_watch.line_loop import run_lines
-    from probe_watch.outputs import Lines
+    from probe_watch.lines import Lines, run_lines
 
     lines = Lines(context, alerts, json=order.args.json, full=order.args.all)
     return run_lines(order.samples, intake, lines)
@@ -174,8 +190,7 @@ def _peer(text: str | None, interval: float) -> Peer | None:
 
 
 def _alerts(context: Context, peer: Peer | None) -> Alerts:
-    from probe_watch.alerts import Alerts
-    from probe_watch.rules import RuleError, rules_of
+    from probe_watch.alerts import Alerts, RuleError, rules_of
 
     file = getattr(context.args, "config", None)
     table = command_settings("watch", context.environ, file)
@@ -192,7 +207,7 @@ def _needs_report(args: argparse.Namespace) -> bool:
     """Return whether a probe is needed: to know devices by name, or to refuse a wrong option."""
     of_probing = (getattr(args, option.dest) for option in probe_options())
     typed = any(value not in (None, False) for value in of_probing)
-    return typed or args.listen is not None or getattr(args, "device", None) is not None
+    return typed or getattr(args, "device", None) is not None
 
 
 def _devices(names: Sequence[str] | None, report: ReportDoc | None) -> list[str] | None:

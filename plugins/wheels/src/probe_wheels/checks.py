@@ -10,8 +10,8 @@ import sys
 
 from probe_wheels.frameworks import framework_of
 from probe_wheels.judging import title
+from probe_wheels.rules import FOLDER
 from probe_wheels.surveying import survey
-from probe_wheels.tables import FOLDER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,9 +5,7 @@ uv compares the driver alone. A V100 on driver 580 gets a build without its code
 
 from __future__ import annotations
 
-from probe_wheels.drivers import dotted, driver_of_toolkit
-from probe_wheels.tables import TORCH
-from probe_wheels.targets import runs_on, runs_on_gfx, version_of
+from probe_wheels.rules import TORCH, dotted, driver_of_toolkit, runs_on, runs_on_gfx, version_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,14 +91,14 @@ def _usable(gpus: Iterable[Gpu]) -> tuple[list[Gpu], list[tuple[Gpu, str]]]:
     usable, repairable, excluded = [], [], []
     for gpu in gpus:
         reason = f"it cannot be used now: its step '{gpu.step}' is broken"
-        if gpu.state == "blocked" and gpu.step in _REPAIRABLE:
+        if gpu.usable is not False:
+            usable.append(gpu)
+        elif gpu.step in _REPAIRABLE:
             repairable.append((gpu, reason))
-        elif gpu.state == "blocked":
-            excluded.append((gpu, reason))
-        elif not gpu.visible:
+        elif gpu.step == "visible":
             excluded.append((gpu, "a variable hides it from programs"))
         else:
-            usable.append(gpu)
+            excluded.append((gpu, reason))
     if usable:
         return usable, excluded + repairable
     return [gpu for gpu, _ in repairable], excluded

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from probe_wheels.tables import DRIVERS
-from probe_wheels.targets import version_of
+from probe_core.model.verdict import step_without_kfd, usable_here
+from probe_wheels.rules import DRIVERS, version_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,8 +28,9 @@ class Gpu:
 
     `capabilities` are NVIDIA's, several where the chip is ambiguous; `processor` is AMD's
     ("gfx1100"); `families` and `releases` (IP versions, all that it may have) are Intel's. `driver`
-    is the version of NVIDIA's, () where nobody knows it. `state` is its readiness, `step` the step
-    that is broken. `discrete` is whether it has memory of its own.
+    is the version of NVIDIA's, () where nobody knows it. `usable` is whether this process may use
+    it (None where nobody could tell), `step` the step that keeps it away. `discrete` is whether it
+    has memory of its own.
     """
 
     __slots__ = (
@@ -44,10 +45,9 @@ class Gpu:
         "primary",
         "processor",
         "releases",
-        "state",
         "step",
+        "usable",
         "vendor",
-        "visible",
         "xnack",
     )
 
@@ -62,9 +62,8 @@ class Gpu:
         self.families: tuple[str, ...] = ()
         self.releases: tuple[str, ...] = ()
         self.driver: tuple[int, ...] = ()
-        self.state: str = "unknown"
+        self.usable: bool | None = None
         self.step: str | None = None
-        self.visible = True
         self.primary = False
         self.discrete = True
         self.xnack: bool | None = None
@@ -103,10 +102,9 @@ def _gpu(device: DeviceDoc, report: ReportDoc, environ: Mapping[str, str], looku
     gpu = Gpu(device["id"], device["vendor"] or "", name)
     arch = report["node"]["arch"]
     gpu.os, gpu.arch = report["node"]["os"], _ARCHES.get(arch, arch)
-    gpu.state, gpu.step = device["readiness"]["state"], device["readiness"]["broken"]
+    gpu.usable, gpu.step = _usable(device)
     gpu.primary = device["id"] == report["primary"]
     gpu.discrete = device["memory"]["kind"] not in ("shared", "unified")
-    gpu.visible = _visible(device)
     if gpu.vendor == "nvidia":
         gpu.capabilities = _capabilities(device, lookup)
         if not set(gpu.capabilities) & _TEGRA:
@@ -121,13 +119,15 @@ def _gpu(device: DeviceDoc, report: ReportDoc, environ: Mapping[str, str], looku
     return gpu
 
 
-_NATIVE = {"nvidia": "cuda", "amd": "hip", "intel": "sycl", "apple": "metal"}
+def _usable(device: DeviceDoc) -> tuple[bool | None, str | None]:
+    """Return whether a build for the vendor's own runtime may use the device, and the step if not.
 
-
-def _visible(device: DeviceDoc) -> bool:
-    """Return whether the vendor's own runtime shows the device; True where nobody knows."""
-    view = device["visibility"].get(_NATIVE.get(device["vendor"] or "", ""))
-    return view is None or view["visible"] is not False
+    An AMD card without KFD is left to Vulkan, for which no framework has a build.
+    """
+    answer, limit = usable_here(device), step_without_kfd(device)
+    if answer.usable is not False and limit is not None:
+        return False, limit["step"]
+    return answer.usable, answer.step
 
 
 def _driver(device: DeviceDoc, os: str) -> tuple[int, ...]:
@@ -180,7 +180,7 @@ def _capabilities(device: DeviceDoc, lookup: _Chips) -> tuple[tuple[int, int], .
     if not texts:
         for values in lookup.column(lookup.of(device), "compute_capability"):
             # Thor has two numbers, the newer one first; 3.0 and 5.0 stand for their series.
-            texts += values if len(values) == 1 or values[0] in ("3.0", "5.0") else values[:1]
+            texts += values if values[:1] in (["3.0"], ["5.0"]) else values[:1]
     pairs = {version_of(text)[:2] for text in texts}
     return tuple(sorted((pair[0], pair[1]) for pair in pairs if len(pair) == 2))
 

@@ -1,22 +1,28 @@
-"""The installed distributions of an environment, and what their libraries have code for."""
+"""What is installed in an environment, and what its libraries have code for.
+
+Distributions of Python packages, and what conda installed beside them: libraries of packages such
+as `libtorch`. What a distribution says of its own build is text (versions, `version.py`, METADATA):
+it tells the toolkit; which GPUs a build has code for, only its libraries tell.
+"""
 
 from __future__ import annotations
 
 import os
+from errno import EFBIG
 
+from probe_core.jsontext import parse
 from probe_wheels.files import Exhausted, Opened, read_text
 from probe_wheels.records import Listing, listing_of
-from probe_wheels.texts import TEXT_FILES, build_tag, build_text, requires_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
-    from probe_wheels.cache import Cache
     from probe_wheels.documents import DistributionDoc, LibraryDoc
     from probe_wheels.files import Budget
+    from probe_wheels.surveying import Cache
 
-__all__ = ["libraries_of", "normal", "read_distributions"]
 
 MAX_DISTRIBUTIONS = 4096
 MAX_METADATA = 256 << 10
@@ -202,3 +208,199 @@ def _metadata_text(folder: str, budget: Budget) -> str:
     if b"\0" in head:
         budget.fault(path, "it is no text")
     return text
+
+
+# What conda installed beside Python packages.
+
+MAX_PACKAGES = 4096
+MAX_BYTES = 32 << 20
+"""Bytes of one package's list; that of pytorch, of 13,000 files, has 5 MB."""
+MAX_ITEMS = 1_000_000
+"""Values of one package's list; pytorch's has some 100,000."""
+
+
+def read_packages(
+    prefix: str, documents: Iterable[DistributionDoc], budget: Budget, cache: Cache | None
+) -> list[DistributionDoc]:
+    """Return conda's packages with code for GPUs that no Python distribution has listed."""
+    listed = {
+        os.path.realpath(os.path.join(document["site"], path))
+        for document in documents
+        for path in document["files"]
+    }
+    packages = []
+    folder = os.path.join(prefix, "conda-meta")
+    for name in _lists(folder, budget):
+        path = os.path.join(folder, name)
+        try:
+            package = _package(path, prefix, listed, budget, cache)
+        except RecursionError:
+            budget.fault(path, "it is nested too deep")
+            continue  # one broken list hides no other package
+        except (OSError, ValueError) as error:
+            budget.fault(path, error if isinstance(error, OSError) else f"no JSON: {error}")
+            continue
+        except Exhausted as error:
+            budget.fault(path, str(error))
+            break
+        if package is not None:
+            packages.append(package)
+    return packages
+
+
+def _lists(folder: str, budget: Budget) -> list[str]:
+    return [name for name in budget.listed(folder) if name.endswith(".json")][:MAX_PACKAGES]
+
+
+def _package(
+    path: str, prefix: str, listed: set[str], budget: Budget, cache: Cache | None
+) -> DistributionDoc | None:
+    # name-version-build.json; the name may have dashes, the other two have none.
+    stem = os.path.basename(path).removesuffix(".json")
+    name, _, rest = stem.rpartition("-")
+    name, _, version = name.rpartition("-")
+    listing = _package_listing(path, budget, cache)
+    files = libraries_of(prefix, listing, budget, cache)
+    files = {
+        file: document
+        for file, document in files.items()
+        if os.path.realpath(os.path.join(prefix, file)) not in listed
+    }
+    if not files:
+        return None
+    return {
+        "name": name,
+        "version": version,
+        "build": conda_build(rest),
+        "path": path,
+        "site": prefix,
+        "files": files,
+        "gfx": sorted(listing.gfx),
+        "missing": listing.missing,
+        "outside": [],
+        "text": {},
+        "requires": [],
+    }
+
+
+def _package_listing(path: str, budget: Budget, cache: Cache | None) -> Listing:
+    key = "conda:" + budget.identity(path)
+    stored = cache.listing(key) if cache else None
+    if stored is not None:
+        return stored
+    with Opened(path, budget) as file:
+        if file.size > MAX_BYTES:
+            raise OSError(EFBIG, f"it is longer than {MAX_BYTES >> 20} MiB", path)
+        raw = file.read(0, MAX_BYTES)
+    # Two bytes of a list of empty lists become 64 in memory.
+    if sum(raw.count(mark) for mark in (b",", b"[", b"{")) > MAX_ITEMS:
+        raise ValueError("it has too many items")
+    document: Any = parse(raw)
+    names = document.get("files") if isinstance(document, dict) else None
+    if not isinstance(names, list):
+        raise ValueError("it has no list of files")
+    listing = Listing()
+    for name in names:
+        if isinstance(name, str):
+            listing.add(name)
+    if cache:
+        cache.keep_listing(key, listing)
+    return listing
+
+
+def conda_build(text: str) -> str | None:
+    """Return the build of a build string: ``cu126`` of ``cuda126_mkl_py311h9a1b2c3_300``."""
+    for part in text.replace(".", "").split("_"):
+        if part.startswith("cuda") and part[4:].isdigit():
+            return "cu" + part[4:]
+        if part.startswith(("cpu", "rocm")):
+            return part
+    return None
+
+
+# What distributions say of their own build, in text.
+
+TEXT_FILES = {
+    "torch": "torch/version.py",
+    "torchvision": "torchvision/version.py",
+    "torchaudio": "torchaudio/version.py",
+    "tensorflow": "tensorflow/python/platform/build_info.py",
+    "tensorflow-rocm": "tensorflow/python/platform/build_info.py",
+    "tensorflow-cpu": "tensorflow/python/platform/build_info.py",
+    "onnxruntime": "onnxruntime/capi/build_and_package_info.py",
+    "onnxruntime-gpu": "onnxruntime/capi/build_and_package_info.py",
+    "xformers": "xformers/version.py",
+}
+"""Distribution to the file of its own that says what it was built with."""
+
+_TAGS = ("cu", "rocm", "cpu", "xpu", "gpu", "hip", "gfx")
+_KEYS = ("__version__", "version", "cuda", "hip", "rocm", "xpu", "cuda_version", "package_name")
+MAX_VALUE = 64
+MAX_REQUIRES = 256
+
+
+def build_tag(version: str) -> str | None:
+    """Return the build that the local part of a version names: ``cu128`` of ``2.9.1+cu128``.
+
+    Longer ones occur: ``2.8.3+cu12torch2.6cxx11abiFALSE``, ``2.4.0+rocm6.3.4.git7cecbf6d``.
+    """
+    local = version.partition("+")[2]
+    for part in local.replace("-", ".").replace("_", ".").split("."):
+        if part.startswith(_TAGS):
+            start = local.index(part)
+            return _numbered(local[start:])
+    return None
+
+
+def _numbered(text: str) -> str:
+    """Return the letters at the start of a text, and the numbers and dots that follow."""
+    at = next((at for at, char in enumerate(text) if not char.isalpha()), len(text))
+    end = at
+    while end < len(text) and (text[end].isdigit() or text[end] == "."):
+        end += 1
+    return text[:end].rstrip(".")
+
+
+def build_text(text: str) -> dict[str, str]:
+    """Return what a `version.py` or a `build_info.py` assigns; "" for None.
+
+    ``cuda: Optional[str] = '13.0'`` and ``cuda = '11.7'`` both occur, and tensorflow writes
+    pairs into one OrderedDict.
+    """
+    values: dict[str, str] = {}
+    for line in text.splitlines()[:4096]:
+        name, equals, value = line.partition("=")
+        key = name.partition(":")[0].strip()
+        if equals and key in _KEYS:
+            values[key.strip("_")] = _literal(value.strip())
+        elif "OrderedDict([" in line:
+            values.update(_pairs(line))
+    return values
+
+
+def _literal(text: str) -> str:
+    quote = text[:1]
+    if quote in ("'", '"'):
+        return text[1:].partition(quote)[0][:MAX_VALUE]
+    return "" if text.startswith("None") else text[:MAX_VALUE]
+
+
+def _pairs(line: str) -> dict[str, str]:
+    """Return the wanted pairs of ``OrderedDict([('cuda_version', '12.5.1'), …])``."""
+    values = {}
+    for key in ("cuda_version", "is_cuda_build", "is_rocm_build"):
+        _, mark, rest = line.partition(f"('{key}', ")
+        if mark:
+            values[key] = rest.partition(")")[0].strip("'")[:MAX_VALUE]
+    return values
+
+
+def requires_of(metadata: str) -> list[str]:
+    """Return the requirements in a METADATA that no extra guards: ``nvidia-cublas-cu12==12.8``."""
+    lines = []
+    for line in metadata.splitlines():
+        if not line:
+            break  # what follows is the description
+        if line.startswith("Requires-Dist:") and "extra ==" not in line:
+            lines.append(line[14:].partition(";")[0].strip()[:128])
+    return lines[:MAX_REQUIRES]

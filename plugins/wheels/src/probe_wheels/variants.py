@@ -6,9 +6,7 @@ version below the driver's and every older target whose code runs, not the node'
 
 from __future__ import annotations
 
-from probe_wheels.drivers import cuda_of_driver
-from probe_wheels.tables import DRIVERS, TORCH
-from probe_wheels.targets import compiles_on, runs_on, version_of
+from probe_wheels.rules import DRIVERS, TORCH, compiles_on, cuda_of_driver, runs_on, version_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from probe_wheels.drivers import dotted, driver_of_ptx, driver_of_toolkit, toolkit_of_ptx
-from probe_wheels.tables import TORCH
-from probe_wheels.targets import compiles_on, isa_of, runs_on, runs_on_gfx, runs_on_xe
+from probe_wheels.rules import (
+    TORCH,
+    compiles_on,
+    dotted,
+    driver_of_ptx,
+    driver_of_toolkit,
+    isa_of,
+    runs_on,
+    runs_on_gfx,
+    runs_on_xe,
+    toolkit_of_ptx,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from probe_cluster.shared import plain, rate, table, tables
-from probe_core.model.readiness import native_runtime
+from probe_cluster.shared import plain, rate, table, tables, verdict
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.model.document import Json
+    from probe_core.model.verdict import Answer
 
 
 _ACCELERATORS = ("gpu", "npu", "accelerator")
@@ -39,9 +39,9 @@ class Gpu:
     parent: str | None
     """The device that it is a part of."""
     blocked: str | None
-    """Why this process cannot use it: the broken step and its evidence."""
+    """The step, with its evidence, that keeps it from the process which made the report."""
     hidden: str | None
-    """Why its native runtime does not show it."""
+    """The variable, or the rule of its runtime, that hides it from that process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +156,7 @@ def _gpu(device: Mapping[str, Json]) -> Gpu:
     chip = plain(table(device.get("chip")).get("name"))
     driver = table(device.get("driver"))
     parts = [plain(driver.get("name")), plain(driver.get("version"))]
+    answer = verdict(device)
     return Gpu(
         id=id_,
         kind=plain(device.get("kind")) or "gpu",
@@ -164,28 +165,18 @@ def _gpu(device: Mapping[str, Json]) -> Gpu:
         memory=_count(table(device.get("memory")).get("total")),
         integrated=table(device.get("memory")).get("kind") in _SYSTEM_MEMORY,
         parent=plain(device.get("parent")),
-        blocked=_blocked(table(device.get("readiness"))),
-        hidden=_hidden(device),
+        blocked=_blocked(answer),
+        hidden=_hidden(answer),
     )
 
 
-def _blocked(readiness: Mapping[str, Json]) -> str | None:
-    if readiness.get("state") != "blocked":
+def _blocked(answer: Answer) -> str | None:
+    if answer.usable is not False or answer.step == "visible":
         return None
-    broken = plain(readiness.get("broken")) or "a step that the report does not name"
-    steps = readiness.get("steps")
-    for step in tables(steps):
-        if step.get("step") == broken and plain(step.get("evidence")):
-            return f"{broken}: {plain(step.get('evidence'))}"
-    return broken
+    return f"{answer.step}: {answer.reason}" if answer.reason else answer.step
 
 
-def _hidden(device: Mapping[str, Json]) -> str | None:
-    try:
-        runtime = native_runtime(device)
-    except (AttributeError, KeyError, TypeError):  # a foreign report, of another shape
+def _hidden(answer: Answer) -> str | None:
+    if answer.usable is not False or answer.step != "visible":
         return None
-    view = table(table(device.get("visibility")).get(runtime))
-    if view.get("visible") is not False:
-        return None
-    return plain(view.get("reason")) or f"{runtime} does not show it"
+    return answer.reason or "its runtime does not show it"

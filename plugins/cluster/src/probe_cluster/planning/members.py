@@ -12,7 +12,7 @@ from probe_cluster.planning.efficiency import (
     efficiency_of,
     with_measured,
 )
-from probe_cluster.planning.offers import offer, read_bandwidth
+from probe_cluster.planning.offers import counted_devices, offer_of, read_bandwidth
 from probe_cluster.shared import ClusterError
 from probe_core.commands import document_of
 
@@ -76,9 +76,10 @@ def capacity(report: Any, devices: str | tuple[str, ...] = "all") -> Capacity:
     report. Raises `ClusterError` for an id that is not, and never for what a report lacks.
     """
     document = document_of(report)
-    read = read_bandwidth(document, devices)
+    chosen, reasons = counted_devices(document, devices)
+    read = read_bandwidth(chosen)
     measured = None if read is None else Measured(*read)
-    return Capacity(**offer(document, devices), measured=measured)
+    return Capacity(**offer_of(document, chosen, reasons), measured=measured)
 
 
 MIB = 1 << 20

@@ -15,8 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from probe_cluster.shared import ClusterError, amount, rate, text
-from probe_core.model.readiness import native_runtime
+from probe_cluster.shared import ClusterError, amount, rate, text, verdict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -111,11 +110,10 @@ def _usable(devices: list[Device], left_out: dict[str, str]) -> list[Device]:
 
 
 def _visible(device: Device, left_out: dict[str, str]) -> bool:
-    entry = (device.get("visibility") or {}).get(native_runtime(device))
-    # Without an entry there is no variable that could hide it.
-    if not isinstance(entry, Mapping) or entry.get("visible") is True:
+    answer = verdict(device)
+    if answer.usable or (answer.usable is None and answer.step != "visible"):
         return True
-    left_out[str(device["id"])] = str(entry.get("reason") or "whether it is visible is not known")
+    left_out[str(device["id"])] = answer.reason or answer.code or "whether it is visible is unknown"
     return False
 
 
@@ -139,7 +137,11 @@ def offer(document: Mapping[str, Any], devices: str | tuple[str, ...] = "all") -
     `devices` is ``all`` (the rule above), ``primary``, ``cpu``, or ids that must be in the report.
     Raises `ClusterError` for an id that is not, and never for what a report lacks.
     """
-    chosen, reasons = counted_devices(document, devices)
+    return offer_of(document, *counted_devices(document, devices))
+
+
+def offer_of(document: Mapping[str, Any], chosen: list[Device], reasons: dict[str, str]) -> Offer:
+    """Return what the devices that `counted_devices` chose offer; `reasons` gets more."""
     node = _table(document.get("node"))
     ram_total, ram_available = _system(node)
     total, available, pools, unified = _model_memory(
@@ -278,26 +280,18 @@ def _flops(chosen: list[Device], name: str, reasons: dict[str, str]) -> float | 
 
 
 def _own_rate(device: Device, name: str) -> float | None:
-    """Return a figure of a device; of a processor, that of the cores this process may use.
-
-    Memory is counted within its control group's limit, and so are the cores.
-    """
-    whole, allowed = rate(device.get(name)), device.get("allowed")
-    if whole is None or not isinstance(allowed, Mapping):
-        return whole
-    part = allowed.get(name)
-    return 0.0 if part == 0 else rate(part)
+    """Return a figure of a device; 0 of a processor of which this process may use no core."""
+    allowed = device.get("allowed")
+    uses_none = isinstance(allowed, Mapping) and allowed.get("threads") == 0
+    return 0.0 if uses_none else rate(device.get(name))
 
 
-def read_bandwidth(
-    document: Mapping[str, Any], devices: str | tuple[str, ...] = "all"
-) -> tuple[float, str] | None:
-    """Return the measured bandwidth of the devices that count, and with what it was measured.
+def read_bandwidth(chosen: list[Device]) -> tuple[float, str] | None:
+    """Return the measured bandwidth of devices, and with what it was measured.
 
     Decoding reads, so by reading; the middle run's, since a plan is for long. None where one of
     them was not measured, or not well.
     """
-    chosen, _ = counted_devices(document, devices)
     size = seconds = 0.0
     sources: dict[str, None] = {}
     for device in chosen:

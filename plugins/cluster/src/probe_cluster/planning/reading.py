@@ -25,6 +25,8 @@ from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Set
+
     from probe_cluster.planning.links import Links
     from probe_core.model.document import Json, ReportDoc
 
@@ -41,22 +43,32 @@ def read_cluster_file(path: str) -> Saved:
     A node is called by its name, by its id where two have one name. A node without a report is
     left out, and so is a link that was not measured.
     """
+    links: dict[tuple[str, str], Link] = {}
+    return dict(_of_cluster_file(path, links)), links
+
+
+def _of_cluster_file(
+    path: str, links: dict[tuple[str, str], Link]
+) -> Iterator[tuple[str, ReportDoc]]:
+    """Yield each node that has a report; then `links` gets those between them."""
     document = read_document(path)
-    entries = table(document.get("nodes"))
+    entries = dict(table(document.get("nodes")))
     names = _names(entries)
-    reports: dict[str, ReportDoc] = {}
-    for id_, entry in entries.items():
-        report = table(entry).get("report")
+    reported = set()
+    for id_ in names:
+        report = table(entries.pop(id_)).get("report")
         if report is None:
             continue
         try:
-            reports[names[id_]] = parse_report(write_json(report).encode())
+            complete = parse_report(write_json(report).encode())
         except (ValueError, RecursionError) as error:
             problem = f"{path}: node {names[id_]!r} has no usable report: {error}"
             raise ClusterError(problem, node=names[id_]) from None
-    if not reports:
+        reported.add(names[id_])
+        yield names[id_], complete
+    if not reported:
         raise ClusterError(f"{path}: no node of it has a report")
-    return reports, _links(document.get("links"), names, reports)
+    links |= _links(document.get("links"), names, reported)
 
 
 def _names(entries: Mapping[str, Json]) -> dict[str, str]:
@@ -69,9 +81,7 @@ def _names(entries: Mapping[str, Json]) -> dict[str, str]:
     }
 
 
-def _links(
-    rows: Json, names: Mapping[str, str], reports: Mapping[str, ReportDoc]
-) -> dict[tuple[str, str], Link]:
+def _links(rows: Json, names: Mapping[str, str], reports: Set[str]) -> dict[tuple[str, str], Link]:
     links = {}
     for row in tables(rows):
         ends = row.get("ends")
@@ -86,36 +96,42 @@ def _links(
 
 
 def read_reports(files: Iterable[str], links: Links | None = None) -> dict[str, ReportDoc]:
-    """Return node id → report's document, in the order given.
+    """Return node id → report's document, in the order given; see `each_report`."""
+    return dict(each_report(files, links))
+
+
+def each_report(
+    files: Iterable[str], links: Links | None = None
+) -> Iterator[tuple[str, ReportDoc]]:
+    """Yield each node's id and report, in the order given: of many none need be kept.
 
     Each file is what `probe --json` wrote. Its node's id is what stands before ``=`` (desk=FILE),
     else the file's name without its ending. Or it is what `probe cluster --json` wrote: then it has
     many nodes with their names, and `links` gets those that were measured. Raises `ClusterError`
     for a file that is neither and for an id that is there twice.
     """
-    reports: dict[str, ReportDoc] = {}
     origin: dict[str, str] = {}
     for argument in files:
         id_, path = split_id(argument)
-        for name, report in _of_file(id_, path, links).items():
-            if name in reports:
+        for name, report in _of_file(id_, path, links):
+            if name in origin:
                 raise ClusterError(
                     f"node {name!r} is in two files: {origin[name]} and {path};"
                     f" name one of them: other={path}",
                     node=name,
                 )
-            reports[name] = report
             origin[name] = path
-    return reports
+            yield name, report
 
 
-def _of_file(id_: str, path: str, links: Links | None) -> dict[str, ReportDoc]:
+def _of_file(id_: str, path: str, links: Links | None) -> Iterator[tuple[str, ReportDoc]]:
     if not is_cluster_file(path):
-        return {id_: _document(path, id_)}
-    reports, measured = read_cluster_file(path)
+        yield id_, _document(path, id_)
+        return
+    measured: dict[tuple[str, str], Link] = {}
+    yield from _of_cluster_file(path, measured)
     if links is not None:
         links.add_measured(measured)
-    return reports
 
 
 def _document(path: str, id_: str) -> ReportDoc:
@@ -176,12 +192,13 @@ def read_members(
     it, both in bytes per second; `engine` is one of `ENGINES`. Raises `ClusterError`.
     """
     speeds = dict(bandwidth or {})
-    reports = read_reports(files, links)
-    for id_ in speeds:
-        if id_ not in reports:
-            names = ", ".join(reports)
-            raise ClusterError(f"a bandwidth names node {id_!r}; there are {names}", node=id_)
-    return [
+    members = [
         member(id_, report, devices=devices, bandwidth=speeds.get(id_, assumed), engine=engine)
-        for id_, report in reports.items()
+        for id_, report in each_report(files, links)
     ]
+    known = {each.id for each in members}
+    for id_ in speeds:
+        if id_ not in known:
+            names = ", ".join(each.id for each in members)
+            raise ClusterError(f"a bandwidth names node {id_!r}; there are {names}", node=id_)
+    return members

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 from probe_wheels.files import Exhausted, Opened
-from probe_wheels.formats.amdgpu import processor_of
-from probe_wheels.formats.bundles import hip_groups
-from probe_wheels.formats.elf import MAGIC, BadFile, Elf, Section, read_elf
-from probe_wheels.formats.fatbin import cuda_groups
-from probe_wheels.formats.sycl import built_for
+from probe_wheels.formats.executables import (
+    ELF_MAGIC,
+    MACHO_MAGICS,
+    BadFile,
+    Elf,
+    Section,
+    read_elf,
+    read_macho,
+    read_pe,
+)
+from probe_wheels.formats.gpu_code import (
+    built_for,
+    cuda_groups,
+    hip_groups,
+    pack_targets,
+    processor_of,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_wheels.documents import LibraryDoc
     from probe_wheels.files import Budget
-    from probe_wheels.formats.fatbin import Groups
+    from probe_wheels.formats.gpu_code import Groups
 
 __all__ = ["read_library"]
 
@@ -39,19 +51,15 @@ def read_library(path: str, budget: Budget) -> LibraryDoc:
 
 def _read(file: Opened) -> LibraryDoc:
     magic = file.read(0, 4)
-    if magic == MAGIC:
+    if magic == ELF_MAGIC:
         return _of_elf(file)
     if magic[:2] == b"MZ":
         return _of_pe(file)
     if magic == b"MTLB":
         return {"format": "metallib", "metal": True}
     if magic == b"KPAK":
-        from probe_wheels.formats.kpack import pack_targets
-
         return {"format": "kpack", "hip": [(list(pack_targets(file)), 1)]}
-    from probe_wheels.formats.macho import MAGICS, read_macho
-
-    if magic in MAGICS:
+    if magic in MACHO_MAGICS:
         machines, linked = read_macho(file)
         metal = any("/Metal.framework/" in name for name in linked)
         doc: LibraryDoc = {"format": "macho", "machines": machines}
@@ -98,8 +106,6 @@ def _is_runtime(name: str) -> bool:
 
 
 def _of_pe(file: Opened) -> LibraryDoc:
-    from probe_wheels.formats.pe import read_pe
-
     machine, sections = read_pe(file)
     doc: LibraryDoc = {"format": "pe", "machines": [machine]}
     _add_code(doc, file, sections)

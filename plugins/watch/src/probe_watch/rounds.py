@@ -1,0 +1,150 @@
+"""What the loops with and without a screen share: each round's way, and the signals that end it.
+
+A round goes to the alerts, their commands and the endpoint before it is shown.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from time import monotonic
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from types import FrameType, TracebackType
+    from typing import Any
+
+    from probe_core.model.document import EventDoc, SampleDoc
+    from probe_core.sampling import Round, Rounds
+    from probe_watch.alert_commands import AlertCommands
+    from probe_watch.alerts import Alerts, Edge
+
+    Reaction = Callable[[int], object]
+
+
+class Happening:
+    """One round with what it changed: samples, events of devices, edges of alerts, and notes."""
+
+    __slots__ = ("edges", "events", "notes", "samples", "time")
+
+    def __init__(
+        self,
+        time: float,
+        samples: Sequence[SampleDoc],
+        events: Sequence[EventDoc],
+        edges: Sequence[Edge],
+        notes: Sequence[str],
+    ) -> None:
+        self.time = time
+        self.samples = samples
+        self.events = events
+        self.edges = edges
+        self.notes = notes
+
+
+class Intake:
+    """Takes the rounds of a run. A context: what it starts has ended behind it.
+
+    `publish` gets the time and the samples of each round, for the endpoint.
+    """
+
+    def __init__(
+        self,
+        alerts: Alerts,
+        commands: AlertCommands | None = None,
+        publish: Callable[[float, Sequence[SampleDoc]], None] | None = None,
+    ) -> None:
+        self._alerts = alerts
+        self._commands = commands
+        self._publish = publish
+
+    def __enter__(self) -> Intake:
+        if self._alerts.peer is not None:
+            self._alerts.peer.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._alerts.peer is not None:
+            self._alerts.peer.close()
+        if self._commands is not None:
+            self._commands.close()
+
+    def announce(self, rounds: Rounds) -> None:
+        """Publish which devices there are, before a driver is asked: it may hang for seconds."""
+        if self._publish is not None:
+            listed = rounds.listed()
+            self._publish(listed.time, listed.samples)
+
+    def take(self, current: Round) -> Happening:
+        """Return what a round means; starts the commands of its alerts."""
+        edges = self._alerts.update(monotonic(), current.time, current.samples)
+        notes = [f"{finding['what']}: {finding['why']}" for finding in current.findings]
+        if self._commands is not None:
+            self._commands.add(edges)
+            notes += self._commands.notes()
+        happening = Happening(current.time, current.samples, current.events, edges, notes)
+        if self._publish is not None:
+            self._publish(current.time, current.samples)
+        return happening
+
+
+# Signals while a command runs: reactions for its time, and what was there before at its end.
+
+ENDINGS = ("SIGINT", "SIGTERM", "SIGHUP")
+
+
+class Ended(KeyboardInterrupt):
+    """A signal that ends the command, raised where it struck. `number` is the signal's.
+
+    Of this type because asyncio lets no other exception out of a callback, and because nothing
+    catches it by mistake.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def status_of(number: int) -> int:
+    """Return the exit status for a signal as shells write it; raises for Ctrl-C, as others do."""
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    return 128 + number
+
+
+class Signals:
+    """A context in which signals have reactions, by name; those that do not exist are left out.
+
+    A signal that the caller ignores (nohup, a shell's background job) stays ignored.
+    """
+
+    def __init__(self, reactions: Mapping[str, Reaction]) -> None:
+        self._reactions = reactions
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Signals:
+        # Python lets no other thread install a handler.
+        if threading.current_thread() is threading.main_thread():
+            for name, reaction in self._reactions.items():
+                self._install(getattr(signal, name, None), reaction)
+        return self
+
+    def _install(self, number: int | None, reaction: Reaction) -> None:
+        if number is None or signal.getsignal(number) is signal.SIG_IGN:
+            return
+
+        def handle(caught: int, frame: FrameType | None) -> None:
+            reaction(caught)
+
+        self._before[number] = signal.getsignal(number)
+        signal.signal(number, handle)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,85 @@
+"""Whether this installation has its bytecode: without it everything takes about four times as long.
+
+uv compiles nothing unless told, images are built with `--no-compile`, and what Python would write
+later it may not: the folder is read-only or somebody else's. It concerns no device.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from probe_core.doctor.check import check, failed, finding, not_applicable, passed
+from probe_core.doctor.checks.root import quoted
+from probe_core.wording import clean_text, counted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from probe_core.doctor.check import CheckFindingDoc, Request, ResultDoc
+
+__all__ = ["CHECK"]
+
+_OURS = ("probe_core", "probe_chipdb")
+
+
+@check("no-bytecode")
+def bytecode(request: Request) -> ResultDoc:
+    """Whether Python has to compile this installation in each process anew."""
+    if not request.machine.live:
+        return not_applicable("a recording says nothing of how probe is installed here")
+    files = _files(dict(sys.modules))
+    missing = [source for source, cached in files if not os.path.isfile(cached)]
+    if not files:
+        return not_applicable("this Python loads its modules from no files of their own")
+    # One is a module that was changed a moment ago, or is just being written.
+    if len(missing) < len(files) / 2:
+        return passed()
+    folder = os.path.dirname(os.path.dirname(missing[0]))
+    return failed(_finding(request, folder, len(missing), len(files)))
+
+
+def _files(modules: dict[str, object]) -> list[tuple[str, str]]:
+    """Return the source and the place of the bytecode of each module of ours that is loaded."""
+    specs = [
+        getattr(module, "__spec__", None)
+        for name, module in modules.items()
+        if name.partition(".")[0] in _OURS
+    ]
+    return [
+        (spec.origin, spec.cached)
+        for spec in specs
+        if spec is not None and spec.has_location and spec.origin and spec.cached
+    ]
+
+
+def _finding(request: Request, folder: str, missing: int, count: int) -> CheckFindingDoc:
+    line = f"{quoted(sys.executable)} -m compileall -q {quoted(folder)}"
+    fix = f"`{line}`"
+    if request.scene.container is not None:
+        fix = f"in the image's build: `RUN {line}`"
+    elif not os.access(folder, os.W_OK):
+        fix = f"`sudo {line}`"
+    return finding(
+        "no-bytecode",
+        what="the installation has no bytecode: a start takes about four times as long",
+        why=f"of {counted(count, 'loaded module')} {missing} have none, and {_reason(folder)}",
+        fix=f"{fix}; to have uv compile from now on, set UV_COMPILE_BYTECODE=1",
+        severity="info",
+        variable="PYTHONDONTWRITEBYTECODE" if _is_variable() else None,
+        evidence=clean_text(f"{folder}: no __pycache__ of this Python", 600),
+    )
+
+
+def _reason(folder: str) -> str:
+    if _is_variable():
+        return "PYTHONDONTWRITEBYTECODE forbids Python to write it"
+    if not os.access(folder, os.W_OK):
+        return f"this user may not write to {clean_text(folder)}"
+    return "Python wrote none when it loaded them"
+
+
+def _is_variable() -> bool:
+    return sys.dont_write_bytecode and "PYTHONDONTWRITEBYTECODE" in os.environ
+
+
+CHECK = bytecode

@@ -1,0 +1,208 @@
+"""The text of the kernel's log, from files or the system call that dmesg uses; opens no device."""
+
+from __future__ import annotations
+
+from probe_core.machine import open_regular
+from probe_core.readiness.chain import broken
+from probe_core.readiness.driver import module_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from probe_core.doctor.check import Request
+    from probe_core.machine import Machine
+    from probe_core.model.document import DeviceDoc, StepDoc
+
+__all__ = [
+    "ADAPTER",
+    "FILES",
+    "FIRMWARE",
+    "LOADED_ANEW",
+    "MAX_LINE",
+    "KernelLog",
+    "explained",
+    "failures_to_start",
+    "is_of_kernel",
+    "kernel_log",
+]
+
+MAX_LINE = 160
+"""Characters of a line that a finding quotes."""
+
+FILES = ("/var/log/dmesg", "/var/log/kern.log", "/var/log/messages")
+
+_TAIL = 1 << 20
+"""Bytes of a log that are read, from its end: several boots of a busy server."""
+
+_BOOT = "Linux version "
+"""The first line that a kernel logs: what stands before it is an earlier boot's."""
+
+_READ_ALL, _SIZE = 3, 10  # SYSLOG_ACTION_READ_ALL, SYSLOG_ACTION_SIZE_BUFFER of syslog(2)
+
+
+class KernelLog:
+    """The log since the machine started; `text` is None where it cannot be read, for `reason`."""
+
+    __slots__ = ("reason", "text")
+
+    def __init__(self, text: str | None, reason: str = "") -> None:
+        self.text = text
+        self.reason = reason
+
+
+def kernel_log(request: Request) -> KernelLog:
+    """Return the log, read once for all checks."""
+    return request.once("kernel log", lambda: _read(request.machine))
+
+
+def _read(machine: Machine) -> KernelLog:
+    text = _by_call() if machine.live and machine.os == "linux" else None
+    if text is None:
+        texts = (_tail(machine, path) for path in FILES)
+        text = next((text for text in texts if text), None)
+    if text is not None:
+        return KernelLog(text[max(0, text.rfind(_BOOT)) :])
+    if not machine.live:
+        return KernelLog(None, "the recording has no kernel log")
+    return KernelLog(None, "the kernel's log may be read by root alone here")
+
+
+def _tail(machine: Machine, path: str) -> str | None:
+    try:
+        with open_regular(machine.path(path)) as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - _TAIL))
+            return file.read(_TAIL).decode("utf-8", "replace")
+    except (OSError, ValueError):
+        return None
+
+
+def _by_call() -> str | None:
+    """Return the kernel's ring buffer by syslog(2), which changes nothing in it."""
+    try:
+        import ctypes
+
+        libc = ctypes.CDLL(None, use_errno=True)
+        size = min(libc.klogctl(_SIZE, None, 0), _TAIL)
+        if size <= 0:
+            return None
+        buffer = ctypes.create_string_buffer(size)
+        length = libc.klogctl(_READ_ALL, buffer, size)
+        return buffer.raw[:length].decode("utf-8", "replace") if length > 0 else None
+    except (ImportError, OSError, AttributeError, ValueError):
+        return None
+
+
+# Why a driver did not start a device: its own words, where a report has no more than that it did
+# not.
+
+FIRMWARE, _NOT_FOUND = ": Direct firmware load for ", " failed with error -2"
+"""_request_firmware of drivers/base/firmware_loader/main.c; -2 is ENOENT."""
+
+ADAPTER = ": RmInitAdapter failed!"
+"""NVIDIA's driver, as each start of the GPU fails: the node is there, and opening it is EIO."""
+
+_CABLES = ": GPU does not have the necessary power cables connected"
+"""NVIDIA's driver (osinit.c of open-gpu-kernel-modules), before the line above."""
+
+_BAR = "NVRM: BAR"
+"""NVIDIA's driver (nv-pci.c) of a region without an address: "BAR1 is 0M @ 0x0 (PCI:0000:01:00.0)".
+"""
+
+LOADED_ANEW = "NVRM: loading NVIDIA UNIX"
+"""NVIDIA's driver, as its module is loaded: what it said before was of an earlier attempt."""
+
+Failures = dict[str, tuple[str, str]]
+"""Id of a device, or name of a module, to the code of the cause, and the line."""
+
+
+def failures_to_start(request: Request) -> Failures:
+    """Return why drivers did not start devices, by the kernel's log; nothing where it is closed."""
+
+    def read() -> Failures:
+        return _failures((kernel_log(request).text or "").splitlines())
+
+    return request.once("failures to start", read)
+
+
+def _failures(lines: Iterable[str]) -> Failures:
+    result: Failures = {}
+    for line in lines:
+        if LOADED_ANEW in line:
+            result = {name: entry for name, entry in result.items() if "NVRM" not in entry[1]}
+        elif FIRMWARE in line and _NOT_FOUND in line:
+            name, text = _named(line, FIRMWARE)
+            code = "gsp-firmware-missing" if "/gsp_" in line else "firmware-missing"
+            result[name] = code, text
+        elif _CABLES in line:
+            result[_named(line, _CABLES)[0]] = "gpu-init-failed", _cut(line, "NVRM: ")
+        elif _BAR in line and "(PCI:" in line:
+            address = line.partition("(PCI:")[2].partition(")")[0]
+            result[f"pci:{address.lower()}"] = "bar-unassigned", _cut(line, _BAR)
+        elif ADAPTER in line:
+            # What is missing was logged before: firmware, or power.
+            result.setdefault(_named(line, ADAPTER)[0], ("gpu-init-failed", _cut(line, "NVRM: ")))
+    return result
+
+
+# The kernel of a module that was built for another one (kernel/module/main.c and version.c).
+_OF_ANOTHER = (": version magic '", ": disagrees about version of symbol ", ": Unknown symbol ")
+
+
+def refused_modules(request: Request) -> Failures:
+    """Return which modules the kernel refused, by its log; nothing where it is closed."""
+
+    def read() -> Failures:
+        return _refused((kernel_log(request).text or "").splitlines())
+
+    return request.once("refused modules", read)
+
+
+def _refused(lines: Iterable[str]) -> Failures:
+    result: Failures = {}
+    for line in lines:
+        mark = next((mark for mark in _OF_ANOTHER if mark in line), None)
+        words = line.partition(mark)[0].split() if mark else []
+        if words:
+            result.setdefault(words[-1], ("module-refused", _cut(line, words[-1])))
+    return result
+
+
+def _named(line: str, mark: str) -> tuple[str, str]:
+    """Return (id, text) of "… amdgpu 0000:03:00.0: Direct firmware load for …"."""
+    words = line.partition(mark)[0].split()
+    address = words[-1] if words else ""
+    driver = words[-2] if len(words) > 1 else ""
+    return f"pci:{address.lower()}", _cut(line, f"{driver} {address}")
+
+
+def _cut(line: str, start: str) -> str:
+    return line[max(0, line.find(start)) :].strip()[:MAX_LINE]
+
+
+# Codes that say no more than that the driver left the device alone, or that nothing answers.
+_UNEXPLAINED = {
+    "driver": ("no-driver", "amdgpu-refused", "kernel-too-old", "module-not-loaded"),
+    "responding": ("not-responding", "query-fails"),
+}
+
+
+def explained(request: Request, device: DeviceDoc, step: StepDoc) -> StepDoc | None:
+    """Return a step with the cause that the kernel gives for it; None where it gives none."""
+    if step["code"] not in _UNEXPLAINED.get(step["step"], ()):
+        return None
+    if step["code"] == "module-not-loaded":
+        failure = refused_modules(request).get(module_of(device, request.scene) or "")
+    else:
+        failure = failures_to_start(request).get(device["id"])
+    if failure is None:
+        return None
+    code, line = failure
+    return broken(step["step"], code, f"kernel log: {line}")
+
+
+def is_of_kernel(request: Request, device: DeviceDoc, step: StepDoc) -> bool:
+    """Return whether the kernel gives a step's cause, too: it knows more than a plugin."""
+    code, _ = failures_to_start(request).get(device["id"], (None, ""))
+    return code is not None and code == step["code"]

@@ -1,0 +1,198 @@
+"""Locks on ranges of bytes of one empty file: what the kernel alone keeps, and forgets in time.
+
+They belong to the open file and not to a process ("open file description locks", fcntl_locking(2),
+Linux 3.15; Darwin's fcntl.h has them too): children inherit them, they survive ``execve``, and they
+end with the last process that has the file open. A look takes nothing. They hold for everybody
+who can open the file, across users and across PID and user namespaces.
+
+Each name has a slot of 4 Mi bytes: a byte for each MiB of a device's memory, and the last for a
+claim. The offset is far beyond the end of the file, which stays empty.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import struct
+from binascii import crc32
+from time import monotonic
+
+from probe_core.leasing import VARIABLE, LeaseError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = [
+    "CLAIMED",
+    "QUEUES",
+    "SLOT",
+    "UNITS",
+    "Pulse",
+    "gaps",
+    "locked",
+    "obstacle",
+    "slot",
+    "try_lock",
+    "unlock",
+]
+
+SLOT = 1 << 22
+"""Bytes of a slot."""
+UNITS = SLOT - 16
+"""Bytes that stand for a device's memory, one for each MiB: 4 TiB."""
+CLAIMED = SLOT - 1
+"""The byte that is locked by who waits for a device, among others."""
+
+_DARWIN = os.uname().sysname == "Darwin"  # the kernel's: its numbers and layout are meant
+# Python names them on Linux alone; Darwin's numbers are those of its sys/fcntl.h.
+_SET = getattr(fcntl, "F_OFD_SETLK", 90 if _DARWIN else 37)
+_GET = getattr(fcntl, "F_OFD_GETLK", 92 if _DARWIN else 36)
+_FLOCK = struct.Struct("qqihh" if _DARWIN else "hhqqi")
+"""struct flock: type, whence, start, length, pid; on Darwin the first two come last."""
+
+_MOST_LOOKS = 10_000
+"""Looks for the gaps between locks, of 2 us each: a machine's leases take some dozens."""
+
+_BUSY = (errno.EAGAIN, errno.EACCES)
+_NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.ENOTTY)
+"""What fcntl(2) gives where kernel or file system cannot lock: NFS without lockd, FUSE, 9p."""
+
+
+QUEUES = 1 << 55
+"""Where the slots of queues begin: behind those of devices, which a listing looks through."""
+
+
+def slot(name: str) -> int:
+    """Return where the slot of a device's name begins.
+
+    Two names of one checksum would only keep each other out. PCI addresses of one form that differ
+    within four characters in a row never have the same (CRC-32 finds each such difference).
+    """
+    return crc32(name.encode("utf-8", "surrogatepass")) * SLOT
+
+
+def try_lock(handle: int, start: int, length: int, *, share: bool = False) -> bool:
+    """Lock the bytes if nobody is in the way; return whether they were locked.
+
+    Raises `LeaseError` on a file system without locks.
+    """
+    kind = fcntl.F_RDLCK if share else fcntl.F_WRLCK
+    try:
+        fcntl.fcntl(handle, _SET, _packed(kind, start, length))
+    except OSError as error:
+        if error.errno in _BUSY:
+            return False
+        raise _renamed(handle, error) from None
+    return True
+
+
+def unlock(handle: int, start: int = 0, length: int = 0) -> None:
+    """Give bytes back, also where a child inherited the file; of length 0: all from `start`."""
+    try:
+        fcntl.fcntl(handle, _SET, _packed(fcntl.F_UNLCK, start, length))
+    except OSError:  # a file system without locks: there is none
+        return
+
+
+def obstacle(
+    handle: int, start: int, length: int, *, share: bool = False
+) -> tuple[int, int] | None:
+    """Return start and end of a lock that keeps these bytes from being locked; None without one.
+
+    Takes nothing. Locks of the same open file are no obstacle to it.
+    """
+    kind = fcntl.F_RDLCK if share else fcntl.F_WRLCK
+    try:
+        answer = fcntl.fcntl(handle, _GET, _packed(kind, start, length))
+    except OSError as error:
+        raise _renamed(handle, error) from None
+    found, begin, count = _unpacked(answer)
+    if found == fcntl.F_UNLCK:
+        return None
+    return begin, begin + count if count else start + length
+
+
+def gaps(handle: int, start: int, length: int) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each run of bytes that nobody else has locked, in order.
+
+    After 10,000 looks the rest counts as locked: somebody has made that many locks on purpose.
+    """
+    remaining = [(start, start + length)]
+    for _ in range(_MOST_LOOKS):
+        if not remaining:
+            return
+        begin, end = remaining.pop()
+        found = obstacle(handle, begin, end - begin)
+        if found is None:
+            yield begin, end
+            continue
+        if found[1] < end:
+            remaining.append((found[1], end))
+        if begin < found[0]:
+            remaining.append((begin, found[0]))
+
+
+def locked(handle: int, start: int, length: int) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each run of bytes that somebody else has locked, in order."""
+    at = start
+    for begin, end in gaps(handle, start, length):
+        if begin > at:
+            yield at, begin
+        at = end
+    if at < start + length:
+        yield at, start + length
+
+
+class Pulse:
+    """Whether the lock on a byte comes and goes: its owner is not stopped.
+
+    Judged by the clock of who looks, from its own first look on: a time that somebody else writes
+    could be any.
+    """
+
+    __slots__ = ("_byte", "_handle", "_looked", "_seen", "_since")
+
+    def __init__(self, handle: int, byte: int) -> None:
+        self._handle = handle
+        self._byte = byte
+        self._seen: bool | None = None
+        self._since = self._looked = monotonic()
+
+    def beats(self, limit: float) -> bool:
+        """Return whether it changed within the last `limit` seconds, or was not watched so long."""
+        now, seen = monotonic(), obstacle(self._handle, self._byte, 1) is not None
+        if seen != self._seen or now - self._looked > limit:
+            self._seen, self._since = seen, now
+        self._looked = now
+        return now - self._since <= limit
+
+
+def _packed(kind: int, start: int, length: int) -> bytes:
+    if _DARWIN:
+        return _FLOCK.pack(start, length, 0, kind, os.SEEK_SET)
+    return _FLOCK.pack(kind, os.SEEK_SET, start, length, 0)
+
+
+def _unpacked(answer: bytes) -> tuple[int, int, int]:
+    """Return type, start and length."""
+    if _DARWIN:
+        start, length, _, kind, _ = _FLOCK.unpack(answer)
+    else:
+        kind, _, start, length, _ = _FLOCK.unpack(answer)
+    return kind, start, length
+
+
+def _renamed(handle: int, error: OSError) -> OSError:
+    if error.errno not in _NO_LOCKS:
+        return error
+    try:
+        path: str | None = os.path.dirname(os.readlink(f"/proc/self/fd/{handle}"))
+    except OSError:
+        path = None
+    return LeaseError(
+        f"the lease folder {path or ''} is on a file system without locks ({error.strerror}); "
+        f"name a local folder in {VARIABLE}, for instance one in /run or /tmp",
+        path=path,
+    )

@@ -1,0 +1,367 @@
+"""What the owner of a lease writes about itself, for people: no lock is given or taken by it.
+
+Each lease has a file of its own, which its owner alone can write, and holds a lock on it for as
+long as the lease lasts: that, and whose file it is, the kernel tells. The rest is what the owner
+says. A record without a lock is of an owner that was killed with all that watched over the lease;
+it tells by which mark to find what may still use the devices.
+"""
+
+from __future__ import annotations
+
+import os
+from stat import S_ISREG
+from time import monotonic
+
+from probe_core.leasing.processes import marked, pid_namespace, started
+from probe_core.leasing.ranges import obstacle, try_lock, unlock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from probe_core.leasing.folder import Folder
+
+__all__ = [
+    "COMMAND",
+    "MARK",
+    "Record",
+    "command_text",
+    "marks",
+    "own_record",
+    "read_records",
+    "remains",
+    "rewrite",
+    "sign",
+    "tidy",
+    "unsign",
+]
+
+MARK = "PROBE_LEASE_ID"
+"""Names the leases that a process runs under, the outermost first: random ids."""
+
+COMMAND = 200
+"""Characters of a command: two lines of a terminal; more names no process better."""
+_LIMIT = 65536
+"""Bytes of a record that are written and read: some thousand devices."""
+_MARK_CHARACTERS = 64
+_MODE = 0o644
+_NUMBERS = ("pid", "started", "keeper", "keeper_started", "pidns", "reserve")
+_MOST, _MOST_S = 512, 0.25
+"""Records of a user that are read, and seconds in which their names are: who may write here can
+make any number of files."""
+_MOST_BYTES, _MOST_DEVICES = 1 << 20, 4096
+"""Bytes and devices of all records of a user that are read: 2 KiB and 8 of each (a judgement)."""
+_OPEN = os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
+class Record:
+    """One lease; each field may be unknown (None). `file`, `uid`, `living` are the kernel's."""
+
+    __slots__ = (
+        "command",
+        "devices",
+        "file",
+        "keeper",
+        "keeper_started",
+        "living",
+        "mark",
+        "name",
+        "pid",
+        "pidns",
+        "reserve",
+        "share",
+        "since",
+        "started",
+        "uid",
+        "wholes",
+    )
+
+    def __init__(self) -> None:
+        self.name = ""
+        """Of its file."""
+        self.file: tuple[int, int] | None = None
+        """Device and inode of that file."""
+        self.uid: int | None = None
+        """The user whose file it is."""
+        self.living = False
+        """Whether somebody holds the lock on its file."""
+        self.pid: int | None = None
+        """The owner's process, in its own PID namespace."""
+        self.started: int | None = None
+        """When that process began, in clock ticks since boot: tells a reused number apart."""
+        self.keeper: int | None = None
+        """The process that holds the lease until the last process under it has ended."""
+        self.keeper_started: int | None = None
+        """When that one began."""
+        self.pidns: int | None = None
+        """The owner's PID namespace's inode."""
+        self.since: float | None = None
+        """When it took the lease, in seconds since 1970."""
+        self.share = False
+        """Whether it shares the devices."""
+        self.reserve: int | None = None
+        """Bytes of each device's memory that it shares out to itself."""
+        self.mark = ""
+        """What the processes under the lease have in `MARK`."""
+        self.command = ""
+        """What it runs: escaped, at most 200 characters."""
+        self.devices: list[str] = []
+        """The names under which the devices are locked, see `keys`."""
+        self.wholes: list[str] = []
+        """Names of what they are parts of."""
+
+    def text(self) -> str:
+        """Return the record as the lines of its file."""
+        lines = [f"{name} {value}" for name in _NUMBERS if (value := getattr(self, name))]
+        if self.since is not None:
+            lines.append(f"since {self.since}")
+        lines += [f"share {int(self.share)}", f"mark {self.mark}", f"command {self.command}"]
+        lines += [f"device {_one_line(name)}" for name in self.devices]
+        lines += [f"whole {_one_line(name)}" for name in self.wholes]
+        return "\n".join(lines) + "\n"
+
+    def alive(self) -> bool | None:
+        """Return whether its process runs; None when it cannot be told from here."""
+        if self.pid is None or self.pidns is None or self.pidns != pid_namespace():
+            return None
+        return self.started is not None and started(self.pid) == self.started
+
+    def keeper_alive(self) -> bool:
+        """Return whether its keeper surely runs."""
+        if self.keeper is None or self.pidns is None or self.pidns != pid_namespace():
+            return False
+        return self.keeper_started is not None and started(self.keeper) == self.keeper_started
+
+
+def marks(environ: Mapping[str, str], depths: Mapping[str, int], mark: str) -> str:
+    """Return the value of `MARK` for processes under lease `mark`: behind those of outer leases."""
+    outer = environ.get(MARK, "") if depths else ""
+    return f"{outer},{mark}" if outer else mark
+
+
+def own_record(
+    command: Sequence[str],
+    devices: Sequence[str],
+    *,
+    share: bool,
+    now: float,
+    mark: str = "",
+    reserve: int | None = None,
+) -> Record:
+    """Return the record of this process, leasing `devices` for `command` since `now`."""
+    record = Record()
+    record.name = mark or os.urandom(8).hex()
+    record.pid, record.since = os.getpid(), round(now, 3)
+    record.started, record.pidns = started(record.pid), pid_namespace()
+    record.share, record.mark, record.reserve = share, mark, reserve
+    record.command = command_text(command)
+    record.devices = list(devices)
+    return record
+
+
+def command_text(command: Sequence[str], limit: int = COMMAND) -> str:
+    """Return a command as one line of ASCII, escaped and of at most `limit` characters."""
+    text = " ".join(ascii(argument)[1:-1] if argument else "''" for argument in command)
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def sign(folder: Folder, record: Record) -> int:
+    """Write the record of a lease; return its locked file, -1 where there can be none.
+
+    It gets its name when it is locked and whole: nobody meets it before.
+    """
+    inside = folder.records()
+    if inside < 0:
+        return -1
+    hidden = f".{record.name}"
+    handle = -1
+    try:
+        flags = _OPEN | os.O_RDWR | os.O_CREAT | os.O_EXCL
+        # Nobody else opens it before it is locked: a read lock would keep its owner's away.
+        handle = os.open(hidden, flags, 0o600, dir_fd=inside)
+        try_lock(handle, 0, 1)
+        os.fchmod(handle, _MODE)
+        rewrite(handle, record)
+        os.rename(hidden, record.name, src_dir_fd=inside, dst_dir_fd=inside)
+    except BaseException as error:  # a full disk, or Ctrl-C
+        if handle >= 0:
+            os.close(handle)
+            _remove(hidden, inside)
+        if not isinstance(error, OSError):
+            raise
+        folder.notes.append(f"{folder.records_path} has no record of this lease: {error.strerror}")
+        return -1
+    finally:
+        os.close(inside)
+    return handle
+
+
+def rewrite(handle: int, record: Record) -> None:
+    """Write a record into its open file; on a full disk what can be is written."""
+    text = record.text().encode("ascii", "replace")[:_LIMIT]
+    try:
+        os.pwrite(handle, text, 0)
+        os.ftruncate(handle, len(text))
+    except OSError:
+        return
+
+
+def unsign(path: str, handle: int) -> None:
+    """Remove the record of a lease that ends, and unlock its file, which children may have open."""
+    try:
+        os.unlink(path)
+    except OSError:  # somebody tidied the folder
+        pass
+    unlock(handle)
+
+
+def read_records(folder: Folder) -> list[Record]:
+    """Return the records in a folder; what is none, or is not its owner's alone, is passed over."""
+    inside = folder.records(create=False)
+    if inside < 0:
+        return []
+    try:
+        return list(_records(inside))
+    finally:
+        os.close(inside)
+
+
+def _records(inside: int) -> Iterator[Record]:
+    budgets: dict[int, _Budget] = {}
+    for name in _names(inside):
+        try:
+            handle = os.open(name, _OPEN | os.O_RDONLY, dir_fd=inside)
+        except OSError:  # just ended, a link, or not to be read
+            continue
+        try:
+            status = os.fstat(handle)
+            # A second name may be a link that somebody made to a file of another user's.
+            if S_ISREG(status.st_mode) and status.st_nlink == 1:
+                budget = budgets.setdefault(status.st_uid, _Budget())
+                record = budget.read(handle)
+                if record is None:
+                    continue
+                record.name, record.uid = name, status.st_uid
+                record.file = status.st_dev, status.st_ino
+                # A write lock, which its owner alone can have: others may open it for reading.
+                record.living = obstacle(handle, 0, 1, share=True) is not None
+                yield record
+        except OSError:
+            continue
+        finally:
+            os.close(handle)
+
+
+class _Budget:
+    """What is still read of one user's records."""
+
+    __slots__ = ("_bytes", "_devices")
+
+    def __init__(self) -> None:
+        self._bytes, self._devices = _MOST_BYTES, _MOST_DEVICES
+
+    def read(self, handle: int) -> Record | None:
+        """Return a record; None for one that is beyond the budget."""
+        if self._bytes < 0 or self._devices < 0:
+            return None
+        text = os.pread(handle, min(_LIMIT, self._bytes + 1), 0)
+        self._bytes -= len(text)
+        if self._bytes < 0:
+            return None
+        record = _parse(text.decode("ascii", "replace"))
+        self._devices -= len(record.devices) + len(record.wholes)
+        return record if self._devices >= 0 else None
+
+
+def _names(inside: int) -> list[str]:
+    """Return the names of records, so many of each user's that none hides another one's."""
+    until = monotonic() + _MOST_S
+    names: list[str] = []
+    counts: dict[int, int] = {}
+    with os.scandir(inside) as entries:
+        for entry in entries:
+            name = entry.name
+            if name.isalnum() and len(name) <= _MARK_CHARACTERS and name.isascii():
+                user = _owner(entry)
+                counts[user] = counts.get(user, 0) + 1
+                if counts[user] <= _MOST:
+                    names.append(name)
+            if monotonic() > until:
+                break
+    return sorted(names)
+
+
+def _owner(entry: os.DirEntry[str]) -> int:
+    try:
+        return entry.stat(follow_symlinks=False).st_uid
+    except OSError:  # it has just ended
+        return -1
+
+
+def remains(records: Sequence[Record]) -> dict[str, list[int]]:
+    """Return what runs under leases whose records nobody locks: processes, by record's name.
+
+    Of this user's records alone, by their mark: who emptied its environment before it executed a
+    program has none, and of other users' processes the kernel shows none.
+    """
+    own = [r for r in records if not r.living and r.uid == os.geteuid()]
+    if not own:
+        return {}
+    found = marked(MARK, {record.mark for record in own if record.mark})
+    return {record.name: found.get(record.mark, []) for record in own}
+
+
+def tidy(folder: Folder, names: Collection[str]) -> None:
+    """Remove records of leases of which nothing is left."""
+    inside = folder.records() if names else -1
+    if inside >= 0:
+        for name in names:
+            _remove(name, inside)
+        os.close(inside)
+
+
+def _remove(name: str, inside: int) -> None:
+    try:
+        os.unlink(name, dir_fd=inside)
+    except OSError:  # another process was faster
+        pass
+
+
+def _parse(text: str) -> Record:
+    record = Record()
+    for line in text.split("\n"):
+        name, _, value = line.partition(" ")
+        if name == "command":
+            # Another user may have written it: no control characters reach a terminal.
+            record.command = _printable(value[:COMMAND])
+        elif name == "device":
+            record.devices.append(_printable(value))
+        elif name == "whole":
+            record.wholes.append(_printable(value))
+        elif name == "mark":
+            record.mark = value if value.isalnum() and len(value) <= _MARK_CHARACTERS else ""
+        elif name == "share":
+            record.share = value == "1"
+        elif name == "since":
+            record.since = _number(value)
+        elif name in _NUMBERS:
+            number = _number(value)
+            setattr(record, name, None if number is None else int(number))
+    return record
+
+
+def _one_line(name: str) -> str:
+    """Return a device's name as one line of ASCII; ids are of such letters, see `model.ids`."""
+    return ascii(name)[1:-1]
+
+
+def _printable(text: str) -> str:
+    return "".join(char if char.isprintable() else "?" for char in text)
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if 0 <= value < 1e18 else None  # within 64 bits, so that JSON readers can hold it

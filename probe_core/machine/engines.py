@@ -1,0 +1,44 @@
+"""How a container of each engine is given a device: the engine's own option, one line each."""
+
+from __future__ import annotations
+
+__all__ = ["option"]
+
+# (vendor, engine) to how a container is given the device; "" stands for any vendor, and for an
+# engine that nothing names. Docker and podman manuals, nvidia-container-toolkit (CDI), ROCm
+# "Running ROCm Docker containers"; the others' own options, so that none is told of Docker's.
+_OPTIONS = {
+    ("", "kubernetes"): "the device in `resources.limits`",
+    ("", "lxc"): "`lxc.mount.entry` and `lxc.cgroup2.devices.allow` for its nodes",
+    ("", "flatpak"): "`--device=all`",
+    ("", "snap"): "its `opengl` interface connected",
+    ("jetson", "apptainer"): "`apptainer exec --nv`",
+    ("nvidia", ""): "`--gpus all`, or CDI: `--device nvidia.com/gpu=all`",
+    ("nvidia", "docker"): "`docker run --gpus all`, or CDI: `--device nvidia.com/gpu=all`",
+    ("nvidia", "podman"): "`podman run --device nvidia.com/gpu=all` (CDI)",
+    ("nvidia", "systemd-nspawn"): "`systemd-nspawn --bind=/dev/nvidia0 --bind=/dev/nvidiactl"
+    " --bind=/dev/nvidia-uvm`, and DeviceAllow= for them",
+    ("amd", ""): "`--device=/dev/kfd --device=/dev/dri`",
+    ("amd", "docker"): "`docker run --device=/dev/kfd --device=/dev/dri --group-add render`",
+    ("amd", "podman"): "`podman run --device=/dev/kfd --device=/dev/dri --group-add keep-groups`",
+    ("amd", "systemd-nspawn"): "`systemd-nspawn --bind=/dev/kfd --bind=/dev/dri`, and DeviceAllow=",
+    ("", ""): "`--device={node}`",
+    ("nvidia", "apptainer"): "`apptainer exec --nv`",
+    ("amd", "apptainer"): "`apptainer exec --rocm`",
+    ("jetson", ""): "`--runtime nvidia`, or CDI: `--device nvidia.com/gpu=all`",
+    ("jetson", "docker"): "`docker run --runtime nvidia`",
+    ("jetson", "podman"): "`podman run --device nvidia.com/gpu=all` (CDI)",
+    ("gaudi", ""): "`--device={node}`",
+    ("gaudi", "docker"): "`docker run --runtime=habana -e HABANA_VISIBLE_DEVICES=all`",
+    ("", "apptainer"): "`apptainer exec --bind {node}`",
+    ("", "docker"): "`docker run --device={node}`",
+    ("", "podman"): "`podman run --device={node} --group-add keep-groups`",
+    ("", "systemd-nspawn"): "`systemd-nspawn --bind={node}`, and DeviceAllow= for it",
+}
+
+
+def option(vendor: str, engine: str) -> str:
+    """Return how a container of an engine is given a vendor's device, with ``{node}``."""
+    known = vendor if (vendor, "") in _OPTIONS else ""
+    by_engine = _OPTIONS.get((known, engine)) or _OPTIONS.get(("", engine))
+    return by_engine or _OPTIONS[known, ""]

@@ -1,0 +1,92 @@
+"""An installation without bytecode is named with the line that compiles it, and no other one is."""
+
+from __future__ import annotations
+
+import compileall
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import probe_chipdb
+import probe_core
+from probe_core.doctor.bytecode import CHECK
+from probe_core.doctor.check import Request
+from probe_core.machine import Machine
+
+PACKAGES = [Path(str(package.__file__)).parent for package in (probe_core, probe_chipdb)]
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """Return a folder with the core and its chips, as an installer that compiles nothing leaves."""
+    for package in PACKAGES:
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(package, tmp_path / "site" / package.name, ignore=ignored)
+    return tmp_path / "site"
+
+
+def doctor(site: Path, *arguments: str, **variables: str) -> list[dict[str, Any]]:
+    """Return what the doctor finds of bytecode, run from the folder."""
+    environ = {**os.environ, "PYTHONPATH": str(site), "PYTHONSAFEPATH": "1", "PROBE_ONLY": "cpu"}
+    environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    command = [sys.executable, *arguments, "-m", "probe_core", "doctor", "--json"]
+    done = subprocess.run(
+        [*command, "--only", "no-bytecode"],
+        env=environ | variables,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    document = json.loads(done.stdout)
+    (entry,) = document["checks"]
+    assert entry["status"] == ("failed" if document["findings"] else "passed")
+    findings: list[dict[str, Any]] = document["findings"]
+    return findings
+
+
+@pytest.mark.heavy
+def test_an_installation_without_bytecode_has_the_line_that_compiles_it(site: Path) -> None:
+    (found,) = doctor(site, PYTHONDONTWRITEBYTECODE="1")
+    assert (found["code"], found["severity"], found["device"]) == ("no-bytecode", "info", None)
+    assert found["variable"] == "PYTHONDONTWRITEBYTECODE"
+    assert found["what"] == (
+        "the installation has no bytecode: a start takes about four times as long"
+    )
+    assert found["why"].endswith(" and PYTHONDONTWRITEBYTECODE forbids Python to write it")
+    line = found["fix"].split("`")[1].removeprefix("RUN ")
+    assert line == f"{sys.executable} -m compileall -q {site}"
+    subprocess.run(shlex.split(line), check=True, timeout=120)
+    assert doctor(site, PYTHONDONTWRITEBYTECODE="1") == []
+
+
+def test_one_that_python_may_compile_is_well_at_once(site: Path) -> None:
+    assert doctor(site) == []
+
+
+@pytest.mark.heavy
+def test_a_changed_module_or_another_place_of_bytecode_is_no_fault(
+    site: Path, tmp_path: Path
+) -> None:
+    compileall.compile_dir(site, quiet=1)
+    for cached in (site / "probe_core" / "__pycache__").glob("wording.*"):
+        cached.unlink()
+    assert doctor(site, PYTHONDONTWRITEBYTECODE="1") == []
+    for folder in site.rglob("__pycache__"):
+        shutil.rmtree(folder)
+    elsewhere = tmp_path / "elsewhere"
+    doctor(site, PYTHONPYCACHEPREFIX=str(elsewhere))
+    assert doctor(site, PYTHONPYCACHEPREFIX=str(elsewhere), PYTHONDONTWRITEBYTECODE="1") == []
+
+
+def test_a_recording_says_nothing_of_the_installation(tmp_path: Path) -> None:
+    report: Any = {"devices": []}
+    result = CHECK.run(Request(Machine(str(tmp_path)), report))
+    assert result["status"] == "not_applicable"

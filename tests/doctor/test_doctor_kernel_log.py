@@ -1,0 +1,377 @@
+"""What the kernel logged says more than that a driver left a device alone, or that none answers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import jsonschema
+import pytest
+from doctor_cases import (
+    ADAPTER,
+    LOADING,
+    MAGIC,
+    XID,
+    Case,
+    Make,
+    fact,
+    kernel_log,
+    ok,
+    unloaded,
+)
+from fake_probers import Probers
+from readiness_nodes import PCI, VERSION, Node, amd, intel, nvidia
+
+from probe_core import Machine
+from probe_core.cli.doctor_text import lines as lines_of
+from probe_core.doctor.baseline import compare, save
+from probe_core.doctor.check import Request
+
+Document = dict[str, Any]
+
+SCHEMA = Path(__file__).parents[2] / "probe_core" / "doctor" / "doctor.schema.json"
+
+GSP = f"nvidia {PCI}: Direct firmware load for nvidia/{VERSION}/gsp_ga10x.bin failed with error -2"
+UNSEEN = fact("responding", "not-responding", "NVML lists 0 of 1 GPUs, not this one")
+SYSLOG = "2026-11-23T10:11:12.345678+00:00 gpu3 kernel: "
+
+
+def refused(make: Make, **pci: Any) -> Make:
+    """Return a machine whose driver is loaded, left the device alone, and has firmware."""
+
+    def maker(root: Path) -> Node:
+        node = make(root, driver=None, **pci)  # type: ignore[call-arg]
+        for path in ("amdgpu/gc_11_0_0_pfp.bin.zst", "xe/lnl_guc_70.bin.xz"):
+            node.file(f"/lib/firmware/{path}")
+        return node
+
+    return maker
+
+
+@pytest.fixture
+def document(tmp_path: Path, probers: Probers) -> Any:
+    def of(make: Make, *lines: str, facts: tuple[Any, ...] = ()) -> Document:
+        return Case(kernel_log(*lines, make=make), *facts).document(tmp_path / "root", probers)
+
+    return of
+
+
+def first(document: Document) -> tuple[str, str, str]:
+    finding = document["findings"][0]
+    return finding["code"], finding["severity"], finding["evidence"]
+
+
+BAR = f"NVRM: BAR1 is 0M @ 0x0 (PCI:{PCI})"
+CABLES = f"NVRM: GPU {PCI}: GPU does not have the necessary power cables connected."
+
+
+def test_a_region_without_an_address_is_why_the_driver_left_a_gpu(document: Any) -> None:
+    text = "NVRM: This PCI I/O region assigned to your NVIDIA device is invalid:"
+    found = document(refused(nvidia), text, BAR)
+    assert first(found) == ("bar-unassigned", "error", f"kernel log: {BAR}")
+    assert "Above 4G Decoding" in found["findings"][0]["fix"]
+    assert [entry["code"] for entry in found["findings"]] == ["bar-unassigned"]
+
+
+def test_power_that_is_missing_is_why_a_gpu_does_not_start(document: Any) -> None:
+    found = document(nvidia, CABLES, ADAPTER, facts=(UNSEEN,))
+    assert first(found) == ("gpu-init-failed", "error", f"kernel log: {CABLES}")
+    assert "power cables" in found["findings"][0]["fix"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"nvidia: {MAGIC}",
+        "nvidia: disagrees about version of symbol drm_gem_object_free",
+        "nvidia: Unknown symbol drm_gem_object_free (err -22)",
+    ],
+)
+def test_a_module_that_was_built_for_another_kernel_is_built_again(
+    line: str, document: Any
+) -> None:
+    found = document(unloaded, f"{SYSLOG}{line}")
+    assert first(found) == ("module-refused", "error", f"kernel log: {line}")
+    assert "sudo dkms install --force nvidia/VERSION" in found["findings"][0]["fix"]
+    assert len(found["findings"]) == 1
+
+
+def test_the_module_of_another_driver_explains_nothing(document: Any) -> None:
+    found = document(unloaded, f"{SYSLOG}vboxdrv: {MAGIC}")
+    assert first(found)[0] == "module-not-loaded"
+
+
+@pytest.mark.parametrize(
+    ("make", "line"),
+    [
+        (amd, f"amdgpu {PCI}: Direct firmware load for amdgpu/psp_13_0_0_sos.bin failed"),
+        (intel, f"xe {PCI}: Direct firmware load for xe/bmg_guc_70.bin failed"),
+    ],
+)
+def test_one_file_of_firmware_that_is_missing_is_named(
+    make: Make, line: str, document: Any
+) -> None:
+    line = f"{line} with error -2"
+    found = document(refused(make), f"{SYSLOG}{line}")
+    assert first(found) == ("firmware-missing", "error", f"kernel log: {line}")
+    assert "firmware" in found["findings"][0]["fix"]
+    assert len(found["findings"]) == 1 or found["findings"][1]["severity"] == "info"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        # Of another device, and of a file without which the driver went on.
+        "amdgpu 0000:09:00.0: Direct firmware load for amdgpu/x.bin failed with error -2",
+        f"amdgpu {PCI}: amdgpu: Fatal error during GPU init",
+    ],
+)
+def test_other_lines_explain_nothing(line: str, document: Any) -> None:
+    assert first(document(refused(amd), line))[0] == "amdgpu-refused"
+
+
+def test_a_driver_that_went_on_without_a_file_is_well(document: Any) -> None:
+    line = f"amdgpu {PCI}: Direct firmware load for amdgpu/isp_4_1_1.bin failed with error -2"
+    assert document(amd, line)["healthy"] is True
+
+
+def test_the_kernels_words_come_before_those_of_a_library(document: Any) -> None:
+    found = document(nvidia, f"{SYSLOG}{ADAPTER}", facts=(UNSEEN,))
+    assert first(found) == ("gpu-init-failed", "error", f"kernel log: {ADAPTER}")
+    assert found["findings"][0]["fix"].startswith("reboot; if it stays, power the machine off")
+    assert [f["code"] for f in found["findings"]] == ["gpu-init-failed"]
+
+
+def test_firmware_that_is_missing_is_why_a_gpu_does_not_start(document: Any) -> None:
+    found = document(nvidia, GSP, ADAPTER, facts=(UNSEEN,))
+    assert first(found) == ("gsp-firmware-missing", "error", f"kernel log: {GSP}")
+    assert "nvidia-firmware-580" in found["findings"][0]["fix"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "facts"),
+    [
+        ((ADAPTER, f"{LOADING}  {VERSION}  Release Build"), ()),
+        ((ADAPTER,), (ok("responding", "NVML answered 31 queries"),)),
+        ((ADAPTER.replace(PCI, "0000:09:00.0"),), ()),
+    ],
+)
+def test_an_earlier_attempt_says_nothing_of_a_gpu(
+    lines: tuple[str, ...], facts: tuple[Any, ...], document: Any
+) -> None:
+    assert document(nvidia, *lines, facts=facts)["healthy"] is True
+
+
+RESET = f"amdgpu {PCI}: amdgpu: GPU reset begin!. Source:  1"
+FAILED = f"amdgpu {PCI}: amdgpu: GPU reset end with ret = -62"
+SUCCEEDED = f"amdgpu {PCI}: GPU reset(3) succeeded!"
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ((RESET, FAILED), ("error", "reboot; where that does not help, power it off and on")),
+        ((RESET, FAILED, RESET, SUCCEEDED), ("info", "update kernel and firmware")),
+    ],
+)
+def test_how_a_reset_ended_decides(
+    lines: tuple[str, ...], expected: tuple[str, str], document: Any
+) -> None:
+    finding = document(amd, *lines)["findings"][0]
+    assert finding["code"] == "amdgpu-reset-seen"
+    assert (finding["severity"], finding["fix"].partition(";")[0]) == (
+        expected[0],
+        expected[1].partition(";")[0],
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "healthy"),
+    [
+        (f"xe {PCI}: [drm] *ERROR* CRITICAL: Xe has declared device {PCI} as wedged.", False),
+        (f"xe {PCI}: [drm] device wedged, needs recovery", False),
+        (f"xe {PCI}: [drm] *ERROR* GT0: load failed: status: Reset = 0, BootROM = 0x76", False),
+        (f"i915 {PCI}: [drm] *ERROR* Failed to initialize GPU, declaring it wedged!", False),
+        (f"xe {PCI}: [drm] device wedged, but recovered through reset", True),
+    ],
+)
+def test_a_gpu_that_recovered_works_on(line: str, healthy: bool, document: Any) -> None:
+    assert document(intel, line)["healthy"] is healthy
+
+
+def test_an_xid_of_a_gpu_that_is_lost_is_no_second_finding(
+    tmp_path: Path, probers: Probers
+) -> None:
+    """Nothing reaches it, so that a plugin's advice to reset it would contradict the Xid's."""
+    lost = fact("responding", "gpu-lost", "NVML_ERROR_GPU_IS_LOST")
+    fields = {"power_state": "unknown", "memory": {"kind": "dedicated"}}
+    case = Case(kernel_log(XID.format(79)), lost, fields=fields)
+    finding, *others = case.document(tmp_path / "root", probers)["findings"]
+    assert [entry["code"] for entry in others if entry["severity"] != "info"] == []
+    assert finding["code"] == "gpu-lost"
+    assert finding["fix"].startswith("power the machine off and on")
+    assert [entry["code"] for entry in finding["follows"]] == ["xid-seen"]
+
+
+def test_an_xid_of_a_gpu_that_works_stands_alone(document: Any) -> None:
+    finding = document(nvidia, XID.format(48))["findings"][0]
+    assert (finding["code"], finding["severity"]) == ("xid-seen", "warning")
+
+
+ACTION = XID.replace(", pid=4242, name=python", ", GPU recovery action changed from {} to {}")
+
+
+def action(before: str, after: str) -> str:
+    return ACTION.format(154, before, after)
+
+
+@pytest.mark.parametrize(
+    ("lines", "evidence", "fix"),
+    [
+        # What comes last is not the worst.
+        ((79, 63), "79, pid=4242, name=python", "power the machine off and on"),
+        ((119, 45), "119, pid=4242, name=python", "drain the node, then `sudo nvidia-smi"),
+    ],
+)
+def test_the_worst_xid_counts(
+    lines: tuple[int, ...], evidence: str, fix: str, document: Any
+) -> None:
+    finding = document(nvidia, *map(XID.format, lines))["findings"][0]
+    assert (finding["code"], finding["severity"]) == ("xid-seen", "warning")
+    assert finding["evidence"].endswith(f"): {evidence}")
+    assert finding["fix"].startswith(fix)
+
+
+def test_the_driver_says_what_a_gpu_needs(document: Any) -> None:
+    line = action("0x0 (None)", "0x2 (Node Reboot Required)")
+    finding = document(nvidia, XID.format(63), line)["findings"][0]
+    assert (finding["severity"], "154" in finding["evidence"]) == ("warning", True)
+    assert finding["fix"].endswith("or reboot")
+
+
+def test_what_needs_nothing_any_more_is_over(document: Any) -> None:
+    line = action("0x1 (GPU Reset Required)", "0x0 (None)")
+    codes = [finding["code"] for finding in document(nvidia, XID.format(119), line)["findings"]]
+    assert "xid-seen" not in codes
+
+
+@pytest.mark.parametrize(("address", "expected"), [(PCI, ["iommu-faults"]), ("0000:07:00.3", [])])
+def test_a_fault_of_a_device_that_has_a_driver(
+    address: str, expected: list[str], document: Any
+) -> None:
+    line = f"amdgpu {address}: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x000f address=0x7f flags"
+    found = document(amd, line)["findings"]
+    assert [f["code"] for f in found if f["code"] == "iommu-faults"] == expected
+
+
+def test_a_gpu_that_was_pulled_is_lost(tmp_path: Path, probers: Probers) -> None:
+    line = "NVRM: Attempting to remove device 0000:3c:00.0 with non-zero usage count!"
+    case = Case(kernel_log(line, make=Node))
+    finding = case.document(tmp_path / "root", probers)["findings"][0]
+    assert (finding["code"], finding["evidence"]) == ("device-lost", f"kernel log: {line}")
+
+
+# --- what the log has against the report
+
+WEDGED = f"xe {PCI}: [drm] *ERROR* CRITICAL: Xe has declared device {PCI} as wedged."
+DEVICE = f"pci:{PCI}"
+ONLY_IN_THE_LOG = {
+    "gpu-init-failed": (nvidia, (ADAPTER,)),
+    "guc-failed": (intel, (WEDGED,)),
+    "amdgpu-reset-seen": (amd, (RESET, FAILED)),
+}
+
+
+@pytest.mark.parametrize("code", ONLY_IN_THE_LOG)
+def test_what_only_the_log_knows_is_a_contradiction_with_both_sides(
+    code: str, tmp_path: Path, probers: Probers
+) -> None:
+    make, logged = ONLY_IN_THE_LOG[code]
+    case = Case(kernel_log(*logged, make=make))
+    report, document = case.examined(tmp_path / "root", probers)
+    before = report["devices"][0]["readiness"]
+    assert before["state"] == "ready"
+    finding = next(f for f in document["findings"] if f["code"] == code)
+    other = finding["contradicts"]
+    assert other.startswith("the report has it as ready: hardware, driver, node")
+    after = document["devices"][0]["readiness"]
+    assert (after["state"], after["broken"]) == ("blocked", "responding")
+    step = next(s for s in after["steps"] if s["step"] == "responding")
+    assert step["evidence"] == f"{finding['evidence']}; but {other}"
+    assert (step["status"], step["code"], step["severity"]) == ("broken", code, "error")
+    assert document["healthy"] is False
+    assert document["node"] == {
+        **{"state": "bad", "usable": [], "grantable": [], "missing": [DEVICE], "set_aside": []},
+        "cause": code,
+    }
+    # The report is as it was: other readers have it.
+    assert report["devices"][0]["readiness"] is before
+    options: Any = {"width": 80, "terminal": True, "colour": False, "encodable": str}
+    text = "\n".join(lines_of(document, SimpleNamespace(**options)))  # type: ignore[arg-type]
+    assert f"   but    {other[:40]}" in text
+    jsonschema.validate(document, json.loads(SCHEMA.read_text()))
+
+
+@pytest.mark.parametrize(
+    ("make", "logged"),
+    [
+        (nvidia, (XID.format(48),)),  # a warning: the GPU may work on
+        (amd, (RESET, SUCCEEDED)),
+        (nvidia, (ADAPTER, f"{LOADING}  {VERSION}  Release Build")),
+        (intel, (f"xe {PCI}: [drm] device wedged, but recovered through reset",)),
+        (nvidia, ()),
+    ],
+)
+def test_a_device_that_works_on_is_contradicted_by_nothing(
+    make: Make, logged: tuple[str, ...], tmp_path: Path, probers: Probers
+) -> None:
+    case = Case(kernel_log(*logged, make=make))
+    report, document = case.examined(tmp_path / "root", probers)
+    assert [f for f in document["findings"] if "contradicts" in f] == []
+    assert document["devices"][0]["readiness"] == report["devices"][0]["readiness"]
+    assert (document["node"]["state"], document["node"]["usable"]) == ("good", [DEVICE])
+    assert document["healthy"] is True
+
+
+def test_a_break_that_the_report_has_is_no_contradiction(document: Any) -> None:
+    found = document(nvidia, ADAPTER, facts=(UNSEEN,))
+    assert [f for f in found["findings"] if "contradicts" in f] == []
+    assert found["devices"][0]["readiness"]["state"] == "blocked"
+
+
+def test_of_two_gpus_the_other_stays(tmp_path: Path, probers: Probers) -> None:
+    def two(root: Path) -> Node:
+        node = nvidia(root)
+        node.tree.pci("0000:02:00.0", "10de:2684", driver="nvidia", drm=(1, 129))
+        node.nodes("/dev/nvidia1")
+        information = "Model: \t\t NVIDIA GeForce RTX 4090\nDevice Minor: \t 1\n"
+        node.file("/proc/driver/nvidia/gpus/0000:02:00.0/information", information)
+        return node
+
+    case = Case(kernel_log(ADAPTER, make=two))
+    document = case.examined(tmp_path / "root", probers)[1]
+    states = {d["id"]: d["readiness"]["state"] for d in document["devices"]}
+    assert states == {DEVICE: "blocked", "pci:0000:02:00.0": "ready"}
+    node = document["node"]
+    assert (node["state"], node["usable"], node["cause"]) == (
+        "reduced",
+        ["pci:0000:02:00.0"],
+        "gpu-init-failed",
+    )
+
+
+def test_what_was_ready_is_lost_where_the_log_says_so(
+    tmp_path: Path, probers: Probers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    well = Case(nvidia)
+    report, document = well.examined(tmp_path / "well", probers)
+    environ = {"XDG_STATE_HOME": str(tmp_path / "state")}
+    request = Request(Machine(str(tmp_path / "well"), environ), report)  # type: ignore[arg-type]
+    save(request, document)  # type: ignore[arg-type]
+    broken = Case(kernel_log(ADAPTER))
+    report, document = broken.examined(tmp_path / "broken", probers)
+    request = Request(Machine(str(tmp_path / "broken"), environ), report)  # type: ignore[arg-type]
+    compare(request, document)  # type: ignore[arg-type]
+    assert document["baseline"]["lost"] == [DEVICE]
