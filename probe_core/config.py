@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     Path = str | PathLike[str] | None
 
 __all__ = [
+    "BASELINE",
     "MEASURED",
     "SETTINGS",
     "Config",
@@ -39,6 +40,9 @@ __all__ = [
 
 MEASURED = "measured.json"
 """Name of the file of measured figures, see `state_file`."""
+
+BASELINE = "doctor-baseline.json"
+"""Name of the file of what was here when `probe doctor --save` ran, see `state_file`."""
 
 MAX_TIMEOUT_S = 600.0
 """Ten minutes: no driver answers after that, and a node that waits longer seems dead."""
@@ -159,6 +163,7 @@ class Config:
     )
     chipdb: str | None = setting("path", "a TOML file of chips to add to chipdb")
     static: str | None = setting("path", "a report to give instead of probing")
+    expect: str | None = setting("expectation", "what should be here: `8xh100`, `4xl40s+1xa2`")
     active: bool = setting("flag", "allow probers that open devices or create contexts", False)
     hostname: bool = setting("flag", "report the host's name, too", False)
     anonymous: bool = setting("flag", "report no id of the node", False)
@@ -193,6 +198,7 @@ if TYPE_CHECKING:
         allow: Names
         chipdb: Path
         static: Path
+        expect: Names
         active: Flag
         hostname: Flag
         anonymous: Flag
@@ -458,12 +464,22 @@ def _path(value: Any) -> str:
     return path
 
 
+def _expectation(value: str | Iterable[str]) -> str:
+    """Check an expectation, as one text or its parts as a list; see `model.expected`."""
+    from probe_core.model.expected import read
+
+    text = value if isinstance(value, str) else " + ".join(_names(value))
+    read(text)
+    return text.strip()
+
+
 KINDS: dict[str, tuple[Callable[[Any], object], str]] = {
     "names": (_names, "NAMES"),
     "distributions": (_distributions, "NAMES"),
     "ranks": (_ranks, "NAME=N"),
     "seconds": (_seconds, "SECONDS"),
     "path": (_path, "FILE"),
+    "expectation": (_expectation, "WHAT"),
     "flag": (_flag, ""),
 }
 """Kind of a setting: what reads a value, and what help writes for it; a flag has none."""

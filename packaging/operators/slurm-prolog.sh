@@ -1,7 +1,8 @@
 #!/bin/bash
 # slurm.conf:  Prolog=/etc/slurm/slurm-prolog.sh   PrologFlags=Alloc
-# Refuses a node on which an accelerator is missing: a Prolog that fails drains the node and requeues the job. slurmd
-# runs it as root without a PATH. It calls no Slurm command, which Slurm's guide forbids here.
+# Refuses a node on which an accelerator is missing, or absent where PROBE_EXPECT or a saved baseline says how many
+# there should be: a Prolog that fails drains the node and requeues the job. slurmd runs it as root without a PATH. It
+# calls no Slurm command, which Slurm's guide forbids here.
 set -u
 PATH=/opt/probe/bin:/usr/local/bin:/usr/bin:/bin
 [ -n "${SLURM_JOB_GPUS:-}" ] || exit 0 # the job has no GPU
@@ -15,6 +16,11 @@ if [ "$status" -ne 0 ]; then
 fi
 missing=$(sed -n "s/^NODE_MISSING='\([0-9]*\)'\$/\1/p" <<<"$facts")
 causes=$(sed -n "s/^NODE_MISSING_CAUSES='\(.*\)'\$/\1/p" <<<"$facts")
+absent=$(sed -n "s/^NODE_ABSENT='\([0-9]*\)'\$/\1/p" <<<"$facts")
+if [ "${absent:-0}" -ne 0 ]; then
+  echo "$absent of this node's accelerators are absent" >&2
+  exit 1
+fi
 if [ "${missing:-0}" -ne 0 ]; then
   echo "$missing of this node's accelerators cannot be used: ${causes:-unknown}" >&2
   exit 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from probe_core.config import state_base, state_file
+from probe_core.config import BASELINE, state_base, state_file
 from probe_core.doctor.causes import fixed, shown
 from probe_core.jsontext import parse, write
 from probe_core.machine.files import make_own_folder, read_regular, replace_file, text_of
@@ -17,6 +17,7 @@ from probe_core.model.ids import ACCELERATORS, driver_text
 from probe_core.model.parts import finding
 from probe_core.model.readiness import RUNTIMES
 from probe_core.model.verdict import grantable, state_of
+from probe_core.pipeline.expected import saved_devices
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
@@ -32,7 +33,6 @@ __all__ = ["baseline_file", "compare", "facts", "save"]
 SCHEMA = 1
 FILE_LIMIT = 1 << 20
 _MAX_VALUE = 300
-_NAME = "doctor-baseline.json"
 
 # Modules whose coming or going changes what a GPU can do.
 _MODULES = (
@@ -43,8 +43,8 @@ _MODULES = (
 
 def baseline_file(environ: Mapping[str, str]) -> str:
     """Return where the baseline is kept: where `state_file` says, else below the user's home."""
-    named = state_file(environ, _NAME)
-    return named or os.path.join(os.path.expanduser("~"), ".local/state/probe-core", _NAME)
+    named = state_file(environ, BASELINE)
+    return named or os.path.join(os.path.expanduser("~"), ".local/state/probe-core", BASELINE)
 
 
 def facts(request: Request) -> dict[str, str | None]:
@@ -116,6 +116,8 @@ def save(request: Request, document: DoctorDoc) -> str:
     content = {
         "schema": SCHEMA,
         "saved": strftime("%Y-%m-%dT%H:%M:%SZ", gmtime()),
+        "node": request.report["node"]["id"],
+        "accelerators": saved_devices(request.report["devices"]),
         "ready": sorted(_ready(request, document)),
         "facts": {n: v for n, v in facts(request).items() if n not in request.facts},
         "of_checks": request.facts,
@@ -142,8 +144,12 @@ def compare(request: Request, document: DoctorDoc) -> None:
     Devices that were ready then and are not now are `lost`, and with one nothing is healthy; what
     no bus shows any more has a finding.
     """
-    baseline = _read(baseline_file(request.machine.environ))
+    path = baseline_file(request.machine.environ)
+    baseline = _read(path)
     if baseline is None:
+        return
+    if baseline.get("node") != request.report["node"]["id"]:
+        document["findings"].append(_foreign(path))
         return
     ready = _ready(request, document)
     before = _texts(baseline.get("facts"))
@@ -166,8 +172,22 @@ def compare(request: Request, document: DoctorDoc) -> None:
     if lost:
         document["healthy"] = False
         present = {device["id"] for device in request.report["devices"]}
-        gone = [name for name in result["lost"] if name not in present]
+        named = {entry["device"] for entry in document["findings"] if entry["step"] == "hardware"}
+        gone = [name for name in result["lost"] if name not in present | named]
         document["findings"][:0] = [_gone(name, result["saved"], request) for name in gone]
+
+
+def _foreign(path: str) -> ShownFindingDoc:
+    """Return the notice about a baseline of another computer, as in a home that several share."""
+    return shown(
+        finding(
+            "baseline-of-another-computer",
+            f"{clean_text(path, 200)} is not compared: it is another computer's",
+            "its id of the node is another",
+            "keep one for each: `XDG_STATE_HOME=… probe doctor --save`",
+            severity="info",
+        )
+    )
 
 
 def _gone(device: str, saved: str, request: Request) -> ShownFindingDoc:

@@ -338,6 +338,12 @@ ABSENT = (
         (run("echo 1 | sudo tee /sys/bus/pci/rescan"), otherwise(", or "), "reboot"),
     ),
     blocks(
+        "fewer-than-type",
+        "this machine has fewer accelerators than its type in the cloud",
+        "`lspci -nn`",
+        "stop the instance and start it again; where that does not help, replace it",
+    ),
+    blocks(
         "driver-without-device",
         "a driver is loaded or installed, and no device that it drives is there",
         "`lsmod`; `lspci -nn`",

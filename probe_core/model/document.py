@@ -517,6 +517,40 @@ class AnswerDoc(TypedDict):
     code: NotRequired[str]
 
 
+class AbsentDoc(TypedDict):
+    """Accelerators that should be here: `device` and `place` where a baseline knew them."""
+
+    name: str
+    count: int
+    device: str | None
+    place: str | None
+
+
+class UnlikeDoc(TypedDict):
+    """A fact of which a device has less than expected; both values are for people."""
+
+    device: str
+    fact: str
+    expected: str
+    found: str
+
+
+class ExpectedDoc(TypedDict):
+    """How the accelerators compare with what should be here.
+
+    `source` is `--expect`, the variable or file that set it, or "baseline"; `count` how many should
+    be here. `extra` are ids; `unknown` are names that no chip has, which count nowhere.
+    """
+
+    source: str
+    text: str
+    count: int
+    absent: list[AbsentDoc]
+    extra: list[str]
+    unlike: list[UnlikeDoc]
+    unknown: list[str]
+
+
 class ReportDoc(TypedDict):
     """The whole answer."""
 
@@ -532,6 +566,7 @@ class ReportDoc(TypedDict):
     findings: list[FindingDoc]
     timings_ms: dict[str, float]
     asked: NotRequired[dict[str, AnswerDoc]]
+    expected: NotRequired[ExpectedDoc]
 
 
 # Types of live figures: what a sampler yields, and what a round of samples holds.

@@ -393,6 +393,7 @@ NO_FIX = "nothing to do"
 """The fix of a finding that needs none: terminals leave its line out."""
 
 CODES: dict[str, str] = {
+    "baseline-of-another-computer": "the baseline is not compared: another computer saved it",
     "budget-exceeded": "a distribution's data is more than a probe reads; the rest was left out",
     "chip-ambiguous": "the device's ids and name fit several chips, and nothing distinguishes them",
     "chip-conflict": "two keys of a device name different chips; the stronger key won",
@@ -407,12 +408,15 @@ CODES: dict[str, str] = {
     "driver-crashes": "a prober's process died while it asked a device",
     "driver-disagrees": "a runtime reports other devices than its rules predict",
     "driver-hangs": "a prober's process hung while it asked a device",
+    "expectation-unusable": "an expectation names what no chip is called",
+    "fewer-than-expected": "fewer accelerators are here than a setting expects",
     "hidden-by-variable": "an environment variable hides a device from programs",
     "hook-failed": "one of the host's own hooks raised",
     "identity-conflict": "sightings that share an id disagree about another strong id",
     "manifest-problem": "a prober's manifest has a mistake; defaults were used instead",
     "measured-unusable": "the file of measured figures is unreadable, another version's or absurd",
     "memory-limited": "a cgroup lets this process use less memory than the machine has",
+    "more-than-expected": "accelerators are here that a setting does not expect",
     "no-bytecode": "the installation has no bytecode, so a start takes about four times as long",
     "no-cpu-facts": "the CPU or memory of this machine could not be read",
     "no-driver": "an accelerator is on the bus without a driver, or reserved for a guest",
@@ -431,6 +435,7 @@ CODES: dict[str, str] = {
     "shutdown-hangs": "a prober hung after it had read all devices",
     "static-unusable": "the report named by PROBE_STATIC cannot be used: no plugin ran",
     "unknown-prober": "a setting names a prober that is not installed",
+    "unlike-expected": "a device has less than expected, or than when the baseline was saved",
     "variable-breaks": "a variable's value keeps a runtime from starting at all",
     "variable-duplicate": "a variable names a device twice, which hides it, or all of them",
     "variable-skips": "a variable's entry means no device and is passed over",

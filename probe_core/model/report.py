@@ -411,6 +411,11 @@ class Report:
         TableOf(FreeTable()),
         "Runtime to what it itself showed, where the user allowed to open devices",
     )
+    expected = field(
+        FreeTable(),
+        "What should be here, where a person or a saved baseline says so: `source`, `text`,"
+        " `count`, and what is `absent`, `extra`, `unlike` or `unknown`",
+    )
     schema: int = field(
         COUNT,
         "Number of this schema; raised only when a field changes its meaning or goes away",

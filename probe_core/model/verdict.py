@@ -277,6 +277,7 @@ class NodeVerdict:
     job can be given though nobody chose so, `set_aside` those that somebody keeps away on purpose
     (passthrough, a slice, MIG without an instance). A card that is cut into parts is in none of
     them: its parts are. `severity` is the highest of the report's findings; None without one.
+    `absent` is how many accelerators should be here and are not, where somebody says how many.
     `failed` says that somebody should act: what `--strict` and the doctor exit with.
 
     `state` is ``good``; ``reduced``: something can be granted, and something is wrong; ``bad``:
@@ -286,6 +287,7 @@ class NodeVerdict:
     """
 
     __slots__ = (
+        "absent",
         "cause",
         "failed",
         "grantable",
@@ -304,6 +306,8 @@ class NodeVerdict:
         self.grantable = [device for device, answer in answers if answer.usable is not False]
         self.missing = [device for device, answer in refused if answer.severity != "info"]
         self.set_aside = [device for device, answer in refused if answer.severity == "info"]
+        expected = report.get("expected")
+        self.absent = sum(entry["count"] for entry in expected["absent"]) if expected else 0
         self.severity = worst(finding["severity"] for finding in report["findings"])
         broken = self.severity == "error" or report["fallback"] == "degraded"
         self.failed = broken or bool(self.missing)
@@ -311,7 +315,7 @@ class NodeVerdict:
         self.cause = self._cause(report)
 
     def _state(self, report: ReportDoc, answers: Sequence[bool | None]) -> NodeState:
-        if self.missing and not self.grantable:
+        if (self.missing or self.absent) and not self.grantable:
             return "bad"
         if not self.grantable:
             return "unknown" if self.failed else "none"

@@ -6,7 +6,7 @@ a node without accelerators pays for no data classes, plugins or libraries. `run
 
 from __future__ import annotations
 
-from probe_core.config import MEASURED, state_file
+from probe_core.config import BASELINE, MEASURED, state_file
 from probe_core.machine.mounts import has_served_mounts
 from probe_core.model.ids import ACCELERATORS
 from probe_core.model.parts import finding
@@ -34,7 +34,14 @@ if TYPE_CHECKING:
     from probe_core.config import Config
     from probe_core.isolation.launch import Waiting
     from probe_core.machine import Machine
-    from probe_core.model.document import AnswerDoc, DeviceDoc, FindingDoc, NodeDoc, OutcomeDoc
+    from probe_core.model.document import (
+        AnswerDoc,
+        DeviceDoc,
+        ExpectedDoc,
+        FindingDoc,
+        NodeDoc,
+        OutcomeDoc,
+    )
     from probe_core.pipeline.collect import Collected
     from probe_core.pipeline.merge import Observation
     from probe_core.pipeline.settings import Chips
@@ -50,6 +57,7 @@ __all__ = [
     "by_severity",
     "describe_node",
     "disagreements",
+    "expected",
     "ignored_settings",
     "last_findings",
     "merge_devices",
@@ -122,6 +130,32 @@ def add_measured(
     from probe_core.measured.compare import attach
 
     return attach(devices, node["id"], path, read_named)
+
+
+def expected(
+    devices: Sequence[DeviceDoc],
+    node: NodeDoc,
+    machine: Machine,
+    config: Config,
+    chips: Chips,
+) -> tuple[ExpectedDoc | None, Sequence[FindingDoc]]:
+    """Return how the accelerators compare with what should be here; None where nobody says."""
+    if config.expect is None and not (machine.live and _has_baseline(machine)):
+        return None, ()
+    from probe_core.pipeline.expected import compare
+    from probe_core.pipeline.settings import read_named
+
+    return compare(config, machine, node, devices, chips.open, read_named)
+
+
+def _has_baseline(machine: Machine) -> bool:
+    from probe_core.pipeline.settings import is_file
+
+    path = state_file(machine.environ, BASELINE)
+    try:
+        return path is not None and is_file(path)
+    except OSError:  # its server does not answer
+        return False
 
 
 def _merge(observations: Sequence[Observation]) -> tuple[list[DeviceDoc], list[FindingDoc]]:

@@ -127,6 +127,9 @@ def run_pipeline(
     document = conclude.assemble(node, devices, decisions, collected, chips.version())
     if asked:
         document["asked"] = asked
+    expected, compared = conclude.expected(devices, node, machine, config, chips)
+    if expected is not None:
+        document["expected"] = expected
     findings = [
         *conclude.ignored_settings(ignored),
         *conclude.unknown_names(config, found.names),
@@ -139,6 +142,7 @@ def run_pipeline(
         *conclude.disagreements(asked),
         *conflicts,
         *measured,
+        *compared,
         *conclude.last_findings(document, decisions),
     ]
     document["findings"] = conclude.by_severity(findings)

@@ -354,6 +354,7 @@ LEFT_OUT: dict[str, str] = {
     "/run/cdi/": "its files name paths of the host",
     "/var/run/cdi/": "its files name paths of the host",
     "/etc/nvidia/": "its files name a licence server, and hold its tokens",
+    "/run/cloud-init/instance-data.json": "it names a cloud's instance, its network and its owner",
     "/var/log/": "the kernel's log names programs and addresses",
 }
 """What the core reads and no recording has, to the reason: a check that needs it is unknown there,

@@ -20,7 +20,15 @@ if TYPE_CHECKING:
 
     Read = Callable[[DeviceDoc], float | None]
 
-__all__ = ["FACTS", "Difference", "Fact", "differences", "lone_links"]
+__all__ = [
+    "FACTS",
+    "Difference",
+    "Fact",
+    "active_links",
+    "differences",
+    "lanes",
+    "lone_links",
+]
 
 _LEAST = 3
 """Equal devices of which one can be unlike the others; of two, nobody knows which is right."""
@@ -143,12 +151,13 @@ def nvlinks(device: DeviceDoc) -> tuple[int, int] | None:
     return (active, count) if isinstance(active, int) and isinstance(count, int) else None
 
 
-def _active_links(device: DeviceDoc) -> float | None:
+def active_links(device: DeviceDoc) -> float | None:
+    """Return how many of a GPU's NVLinks are active; None where they were not read."""
     links = nvlinks(device)
     return None if links is None else links[0]
 
 
-def _width(device: DeviceDoc) -> float | None:
+def lanes(device: DeviceDoc) -> float | None:
     """Return the lanes of an awake device's own hop; a sleeping one shows what it woke to."""
     if device["power_state"] not in ("active", None):
         return None
@@ -189,8 +198,8 @@ def _mhz(value: float) -> str:
 
 
 FACTS = (
-    Fact("NVLinks active", _active_links, lambda value: f"{value:g}"),
-    Fact("PCIe", _width, lambda value: f"×{value:g}", told_by=("link-narrow",)),
+    Fact("NVLinks active", active_links, lambda value: f"{value:g}"),
+    Fact("PCIe", lanes, lambda value: f"×{value:g}", told_by=("link-narrow",)),
     Fact("PCIe generation", _generation, lambda value: f"{value:g}", told_by=("link-slow",)),
     Fact("memory", lambda device: device["memory"]["total"], gib, tolerance=_SAME_SIZE),
     Fact("highest clock", _clock("max_mhz"), _mhz, per_board=True),

@@ -105,7 +105,13 @@ def test_it_is_an_argument_a_variable_and_a_key_of_the_file(copy: Path, tmp_path
         assert answers.pop(place) == [["a"], {"extra": place}, 0, False]
     assert answers == {
         "findings": ["no prober of that name is installed"],
-        "options": ["words", [["--extra", "an invented setting [PROBE_EXTRA]"]]],
+        "options": [
+            "words",
+            [
+                ["--extra", "an invented setting [PROBE_EXTRA]"],
+                ["--expect", "what should be here: `8xh100`, `4xl40s+1xa2` [PROBE_EXPECT]"],
+            ],
+        ],
         "values": ["words", [["cpu", "built in"]]],
     }
 

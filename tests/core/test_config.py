@@ -28,6 +28,10 @@ VALUES: dict[str, list[tuple[Any, str, str, Any]]] = {
         (Path("chips.toml"), "chips.toml", '"chips.toml"', "chips.toml"),
         ("report.json", "report.json", '"report.json"', "report.json"),
     ],
+    "expectation": [
+        ("8xh100", "8xh100", '"8xh100"', "8xh100"),
+        (["4xl40s", "1xa2"], "4xl40s + 1xa2", '["4xl40s", "1xa2"]', "4xl40s + 1xa2"),
+    ],
     "flag": [(True, text, "true", True) for text in ("yes", "1", "on", "true")],
 }
 
@@ -49,6 +53,7 @@ ARGUMENTS = {
     "ranks": "Ranks",
     "seconds": "Seconds",
     "path": "Path",
+    "expectation": "Names",
     "flag": "Flag",
 }
 
@@ -195,7 +200,7 @@ def test_root_takes_no_file_that_others_could_have_written(tmp_path: Path) -> No
         ("timeot = 3", "'timeot', which is no setting: did you mean 'timeout'?"),
         (
             "zzz = 3",
-            "known: active, allow, anonymous, chipdb, disable, hostname, only, priority, static",
+            "known: active, allow, anonymous, chipdb, disable, expect, hostname, only, priority",
         ),
         ("timeout = 'soon'", "not a number of seconds (such as 2.5)"),
         ("timeout = 1999-01-01", "not a number of seconds (such as 2.5)"),

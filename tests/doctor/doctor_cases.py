@@ -398,6 +398,18 @@ def three_cards(width: int) -> Make:
     return make
 
 
+def on_aws(type_: str) -> Make:
+    """Return a machine of AWS with one GPU, of a type that may have more."""
+
+    def make(root: Path) -> Node:
+        node = nvidia(root)
+        node.file("/sys/class/dmi/id/sys_vendor", "Amazon EC2\n")
+        node.file("/sys/class/dmi/id/product_name", f"{type_}\n")
+        return node
+
+    return make
+
+
 def with_links(active: int) -> dict[str, Any]:
     return {"extra": {"nvlink": {"links": 18, "active": active}}}
 
@@ -486,6 +498,7 @@ CASES |= {
         Case(kernel_log(f"vboxdrv: {MAGIC}")),
     ),
     "unlike-siblings": (Case(three_cards(8)), Case(three_cards(16))),
+    "fewer-than-type": (Case(on_aws("g5.12xlarge")), Case(on_aws("g5.4xlarge"))),
     "memory-taken": (Case(nvidia, fields=used(0.4)), Case(nvidia, fields=used(12.0))),
     "exclusive-taken": (Case(nvidia, fields=exclusive(1)), Case(nvidia, fields=exclusive(0))),
     "nvlink-inactive": (

@@ -88,6 +88,22 @@ def test_a_card_that_no_bus_shows_any_more_is_an_error(node: Node, tmp_path: Pat
     assert document["baseline"]["lost"] == []
 
 
+def test_another_computers_baseline_is_not_compared(node: Node, tmp_path: Path) -> None:
+    path = Path(save(*looked(node)))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "node": "another"}))
+    empty = Node(tmp_path / "empty")
+    empty.environ["XDG_STATE_HOME"] = node.environ["XDG_STATE_HOME"]
+    request, document = looked(empty)
+    compare(request, document)
+    assert "baseline" not in document
+    found = document["findings"][-1]
+    assert (found["code"], found["severity"]) == ("baseline-of-another-computer", "info")
+    assert (found["what"], document["healthy"]) == (
+        f"{path} is not compared: it is another computer's",
+        True,
+    )
+
+
 def test_without_a_baseline_nothing_is_compared(node: Node) -> None:
     request, document = looked(node)
     compare(request, document)

@@ -64,6 +64,13 @@ def program(folder: Path, name: str, body: str) -> None:
             "2 of this node's accelerators cannot be used: gpu-lost,no-node\n",
         ),
         ("NODE_MISSING='2'", "", 0, ""),
+        (
+            "NODE_MISSING='0'\nNODE_EXPECTED='8'\nNODE_ABSENT='1'",
+            "0",
+            1,
+            "1 of this node's accelerators are absent\n",
+        ),
+        ("NODE_MISSING='0'\nNODE_EXPECTED='8'\nNODE_ABSENT='0'", "0", 0, ""),
         ("exit 2", "0", 0, "probe ended with 2, the node was not checked\n"),
     ],
 )
@@ -85,6 +92,25 @@ def test_the_prolog_reads_what_env_writes(tmp_path: Path) -> None:
     lines = export("env", report).splitlines()
     assert "NODE_MISSING='1'" in lines
     assert "NODE_MISSING_CAUSES='gpu-lost'" in lines
+
+
+def test_what_is_absent_is_in_each_format(tmp_path: Path) -> None:
+    report: Any = node(LOST_NODE, tmp_path / "node")
+    assert "EXPECTED" not in export("env", report)
+    absent = {"name": "l4", "count": 2, "device": None, "place": None}
+    report["expected"] = {"source": "PROBE_EXPECT", "text": "8xl4", "count": 8, "absent": [absent]}
+    lines = export("env", report).splitlines()
+    assert ("NODE_EXPECTED='8'" in lines, "NODE_ABSENT='2'" in lines) == (True, True)
+    metrics = export("prometheus", report).splitlines()
+    assert ("probe_devices_expected 8" in metrics, "probe_devices_absent 2" in metrics) == (
+        True,
+        True,
+    )
+    labels = export("nfd", report)
+    assert "expected.count=8\n" in labels
+    assert "absent.count=2\n" in labels
+    assert '"absent": 2' in export("ansible", report)
+    assert "probe.accelerator.absent=2" in export("otel", report)
 
 
 def test_the_wrapper_hands_every_option_to_ray(tmp_path: Path) -> None:

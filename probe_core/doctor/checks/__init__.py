@@ -18,6 +18,7 @@ TOPICS = (
     "link",
     "kernel_log",
     "mac",
+    "machine_type",
     "nvidia",
     "occupied",
     "rocm",

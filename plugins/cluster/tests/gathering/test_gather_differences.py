@@ -85,6 +85,56 @@ def test_a_missing_gpu_is_found_among_computers_of_one_model(twin: dict[str, Any
     assert "missing-gpus" not in codes([node("a", twin), node("b", twin), node("c", other)])
 
 
+def with_gpus(report: dict[str, Any], count: int, name: str = "NVIDIA H100") -> dict[str, Any]:
+    """Return a report with so many equal GPUs in place of its own."""
+    other = copy.deepcopy(report)
+    own = gpus(other)[0]
+    rest = [device for device in other["devices"] if device["kind"] != "gpu"]
+    cards = []
+    for at in range(count):
+        address = f"pci:0000:{at + 16:02x}:00.0"
+        cards.append({**copy.deepcopy(own), "id": address, "ids": [address], "name": name})
+    other["devices"] = [*cards, *rest]
+    other["primary"] = other["devices"][0]["id"]
+    return other
+
+
+@pytest.mark.parametrize(
+    ("counts", "fewer", "expected"),
+    [
+        ((8, 8, 0), [2], "8"),
+        ((8, 8, 8, 7), [3], "8"),
+        ((8, 7), [1], "8"),
+        ((8, 8, 7, 7), [2, 3], "8"),
+        ((8, 4), [], None),
+        ((8, 4, 4), [0], None),  # the majority has fewer: nobody is short
+        ((2, 2, 0), [], None),  # sold with and without
+        ((4, 3, 2), [], None),
+        ((8, 0), [1], "8"),
+        ((8,), [], None),
+    ],
+)
+def test_who_has_fewer_gpus_is_told_where_it_can_be_known(
+    twin: dict[str, Any], counts: tuple[int, ...], fewer: list[int], expected: str | None
+) -> None:
+    nodes = [node(str(at), with_gpus(twin, count)) for at, count in enumerate(counts)]
+    entries = [entry for entry in differences(nodes) if entry["code"] == "missing-gpus"]
+    if expected is None:
+        assert entries == []
+        return
+    (entry,) = entries
+    assert (entry["nodes"], entry["expected"]) == (list(map(str, fewer)), expected)
+
+
+def test_a_computer_with_other_gpus_lacks_none(twin: dict[str, Any]) -> None:
+    eight, other = with_gpus(twin, 8), with_gpus(twin, 8, "NVIDIA A100")
+    nodes = [node("a", eight), node("b", eight), node("c", other)]
+    assert "missing-gpus" not in codes(nodes)
+    unknown = changed(with_gpus(twin, 0), model=None)
+    both = [node("a", changed(eight, model=None)), node("b", changed(eight, model=None))]
+    assert "missing-gpus" not in codes([*both, node("c", unknown)])
+
+
 def block(report: dict[str, Any]) -> dict[str, Any]:
     other = copy.deepcopy(report)
     gpus(other)[0]["readiness"] = {

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from probe_core.commands import write_json_lines
 from probe_core.model.ids import driver_version
-from probe_export.capacity import accelerators, capacity, cause, memory_of, missing, stable_names
+from probe_export.capacity import (
+    accelerators,
+    capacity,
+    cause,
+    expected,
+    memory_of,
+    missing,
+    stable_names,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +30,7 @@ def facts(report: ReportDoc) -> dict[str, object]:
     """Return the node's facts that do not change while it runs; unknown ones are left out."""
     names = stable_names(report["devices"])
     devices, node = capacity(report), report["node"]
-    primary = report["primary"]
+    primary, wanted = report["primary"], expected(report)
     table = {
         "os": node["os"],
         "arch": node["arch"],
@@ -34,6 +42,8 @@ def facts(report: ReportDoc) -> dict[str, object]:
         "vm": node["vm"],
         "accelerators": len(devices),
         "missing": len(missing(report)),
+        "expected": wanted and wanted[0],
+        "absent": wanted and wanted[1],
         "primary": names.get(primary) if primary else None,
         "devices": [_device(device, names) for device in accelerators(report)],
     }

@@ -40,6 +40,17 @@ def missing(report: ReportDoc) -> list[DeviceDoc]:
     return _in_order(report, NodeVerdict(report).missing)
 
 
+def expected(report: ReportDoc) -> tuple[int, int] | None:
+    """Return how many accelerators should be here, and how many of them are absent.
+
+    None where nobody says. Absent is what no bus shows; `missing` is here and cannot be used.
+    """
+    document = report.get("expected")
+    if document is None:
+        return None
+    return document["count"], sum(entry["count"] for entry in document["absent"])
+
+
 def set_aside(report: ReportDoc) -> list[DeviceDoc]:
     """Return those that somebody keeps from jobs on purpose: for a guest, or without instances."""
     return _in_order(report, NodeVerdict(report).set_aside)

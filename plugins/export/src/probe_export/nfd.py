@@ -13,6 +13,7 @@ from probe_export.capacity import (
     by_model,
     capacity,
     cause,
+    expected,
     label_value,
     memory_of,
     missing,
@@ -61,6 +62,10 @@ def _labels(report: ReportDoc) -> Iterator[tuple[str, str]]:
             yield f"{name}.count", str(len(useless))
             for code, group in _by_cause(useless).items():
                 yield f"{name}.{label_value(code)}.count", str(len(group))
+    wanted = expected(report)
+    if wanted is not None:
+        yield "expected.count", str(wanted[0])
+        yield "absent.count", str(wanted[1])
     memory = report["node"]["memory"]["total"]
     if memory is not None:
         yield "memory", str(memory // _MIB)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_export.capacity import capacity, cause, missing
+from probe_export.capacity import capacity, cause, expected, missing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def attributes(report: ReportDoc) -> dict[str, str | int | list[str]]:
     `host.*` are its own names. What it names `hw.*` are attributes of metrics, so those are ours.
     """
     devices, node = capacity(report), report["node"]
-    absent = missing(report)
+    absent, wanted = missing(report), expected(report)
     table: dict[str, str | int | list[str] | None] = {
         "host.arch": {"x86_64": "amd64", "aarch64": "arm64"}.get(node["arch"], node["arch"]),
         "host.id": node["id"],
@@ -38,6 +38,8 @@ def attributes(report: ReportDoc) -> dict[str, str | int | list[str]]:
         "probe.accelerator.names": [device["name"] for device in devices if device["name"]],
         "probe.accelerator.vendors": sorted({d["vendor"] for d in devices if d["vendor"]}),
         "probe.accelerator.missing": len(absent) or None,
+        "probe.accelerator.expected": wanted and wanted[0],
+        "probe.accelerator.absent": wanted and wanted[1],
         "probe.accelerator.causes": sorted({cause(device) or "unknown" for device in absent}),
     }
     return {name: value for name, value in table.items() if value not in (None, [])}

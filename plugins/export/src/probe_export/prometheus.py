@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from probe_core.model.ids import driver_name, driver_version, is_prober_name
 from probe_core.model.verdict import grantable, state_of
-from probe_export.capacity import accelerators, capacity, cause, missing, stable_names
+from probe_export.capacity import accelerators, capacity, cause, expected, missing, stable_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -157,6 +157,9 @@ def _of_devices(report: ReportDoc) -> Iterator[Family]:
     yield "probe_devices", "Accelerators by kind and state.", _states(devices)
     usable: Sample = ({}, len(capacity(report)))
     yield "probe_devices_usable", "Accelerators that a job can be given.", [usable]
+    count, gone = expected(report) or (None, None)
+    yield "probe_devices_expected", "Accelerators that should be here.", [({}, count)]
+    yield "probe_devices_absent", "Those of them that nothing shows.", [({}, gone)]
 
 
 def _about(device: DeviceDoc, names: Mapping[str, str]) -> Labels:

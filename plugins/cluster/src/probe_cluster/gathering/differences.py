@@ -250,19 +250,54 @@ def _drivers(reported: Sequence[Reported]) -> Iterator[DifferenceDoc]:
 
 
 def _missing_gpus(reported: Sequence[Reported]) -> Iterator[DifferenceDoc]:
-    """Yield the nodes that have fewer GPUs of a model than most computers of their own model."""
-    counts: dict[tuple[str, str], dict[str, str | None]] = {}
+    """Yield the nodes that have fewer GPUs of a model than other computers of their own model."""
+    counts: dict[tuple[str, str], dict[str, int]] = {}
     for node, summary in reported:
         for name, count in Counter(gpu.name for gpu in summary.whole).items():
-            counts.setdefault((name, summary.model or ""), {})[node.id] = str(count)
-    for (name, _), by_node in sorted(counts.items()):
-        fix = "run `probe doctor` on those nodes"
-        for entry in _odd("missing-gpus", f"number of {name}", by_node, "warning", fix):
-            if entry["expected"] is not None:
-                expected = int(entry["expected"])
-                fewer = [id_ for id_ in entry["nodes"] if int(by_node[id_] or 0) < expected]
-                if fewer:
-                    yield {**entry, "nodes": fewer}
+            counts.setdefault((name, summary.model or ""), {})[node.id] = count
+    for (name, model), by_node in sorted(counts.items()):
+        own = by_node | dict.fromkeys(_without(model, by_node, reported), 0)
+        expected = _usual(own)
+        fewer = [id_ for id_, count in own.items() if expected and count < expected]
+        if fewer:
+            yield difference(
+                "missing-gpus",
+                "warning",
+                fewer,
+                f"number of {name}",
+                expected=str(expected),
+                values=_grouped({id_: str(count) for id_, count in own.items()}),
+                fix="run `probe doctor` on those nodes",
+            )
+
+
+_MANY = 4
+"""GPUs of a computer whose model is not also sold as one without any."""
+
+
+def _without(model: str, by_node: Mapping[str, int], reported: Sequence[Reported]) -> Iterator[str]:
+    """Yield the nodes of a model of computers for many GPUs that have no GPU at all."""
+    if not model or min(by_node.values()) < _MANY:
+        return
+    for node, summary in reported:
+        if summary.model == model and not summary.whole:
+            yield node.id
+
+
+def _usual(by_node: Mapping[str, int]) -> int | None:
+    """Return how many GPUs the nodes should have; None where nobody can tell.
+
+    What most have; without a majority the most that any has, where that is a power of two and the
+    others have an odd number of them, or none: 8 and 7 are a loss, 8 and 4 two ways to fill it.
+    """
+    counts = Counter(by_node.values())
+    (usual, common), *minor = counts.most_common()
+    if not minor or common > minor[0][1]:
+        return usual
+    most = max(counts)
+    others = [count for count in counts if count != most]
+    is_full = most >= _MANY and most & (most - 1) == 0
+    return most if is_full and all(count % 2 or not count for count in others) else None
 
 
 def _blocked(reported: Sequence[Reported]) -> Iterator[DifferenceDoc]:

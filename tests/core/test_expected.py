@@ -1,0 +1,315 @@
+"""What should be here against what is: settings, the saved baseline, the verdict."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reports import report_of_recording
+
+from probe_core.config import BASELINE, Config, load_config
+from probe_core.machine import Machine
+from probe_core.model.expected import read
+from probe_core.model.verdict import NodeVerdict
+from probe_core.pipeline.expected import compare, saved_devices
+
+DGX = "dgx-h100--8x-nvidia-h100-80gb-hbm3"
+DESKTOP = "desktop--nvidia-geforce-rtx-4090-and-intel-uhd-770"
+
+
+def parts(text: str) -> list[tuple[object, ...]]:
+    return [(w.count, w.name, w.memory, w.width, w.nvlinks, w.driver) for w in read(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("8xh100", [(8, "h100", None, None, None, None)]),
+        ("8 × NVIDIA  H100 ", [(8, "NVIDIA H100", None, None, None, None)]),
+        ("8 x h100", [(8, "h100", None, None, None, None)]),
+        ("7900xtx + 2x 7900 xtx", [(1, "7900xtx", *[None] * 4), (2, "7900 xtx", *[None] * 4)]),
+        ("rtx 4090", [(1, "rtx 4090", None, None, None, None)]),
+        ("4xl40s+1xa2", [(4, "l40s", *[None] * 4), (1, "a2", *[None] * 4)]),
+        ("4*l40s + a2", [(4, "l40s", *[None] * 4), (1, "a2", *[None] * 4)]),
+        ("1x Ryzen AI Max+ 395", [(1, "Ryzen AI Max+ 395", *[None] * 4)]),
+        ("8xh100:80GB", [(8, "h100", 80 << 30, None, None, None)]),
+        ("8xh100:memory=80GiB, lanes=x16", [(8, "h100", 80 << 30, 16, None, None)]),
+        ("8xh100:nvlink=18,driver=580", [(8, "h100", None, None, 18, "580")]),
+        ("none", []),
+        (" None ", []),
+    ],
+)
+def test_an_expectation_is_read(text: str, expected: list[tuple[object, ...]]) -> None:
+    assert parts(text) == expected
+
+
+def test_mig_instances_have_a_count_and_a_profile() -> None:
+    (wanted,) = read("1xa100:mig=7x1g.5gb")
+    assert (wanted.instances, wanted.profile) == (7, "1g.5gb")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "a name is missing; write [COUNTx]NAME"),
+        ("8xh100 + ", "a name is missing"),
+        ("0xh100", "0 of h100: write none for none at all"),
+        ("h100:speed=3", "'speed' is nothing that an accelerator has: known: driver"),
+        ("h100:lane=3", "did you mean 'lanes'?"),
+        ("h100:80", None),
+        ("h100:many", "is no amount of memory"),
+        ("h100:lanes=wide", "lanes=wide is no whole number"),
+        ("h" * 501, "longer than 500 characters"),
+    ],
+)
+def test_what_cannot_be_read_is_said(text: str, sentence: str | None) -> None:
+    if sentence is None:  # bytes
+        assert read(text)[0].memory == 80
+        return
+    with pytest.raises(ValueError, match=r".") as raised:
+        read(text)
+    assert sentence in str(raised.value)
+
+
+def settings(text: str, environ: dict[str, str] | None = None) -> Config:
+    arguments = {} if environ else {"expect": text}
+    return load_config(arguments, environ or {})[0]
+
+
+def chips() -> Any:
+    from probe_core.resolve import open_chipdb
+
+    return open_chipdb([], ())[0]
+
+
+def outcome(
+    name: str, text: str, *plugins: str
+) -> tuple[dict[str, Any], list[tuple[str, str, str | None]]]:
+    report = report_of_recording(name, *plugins)
+    document, findings = compare(
+        settings(text), Machine(), report["node"], report["devices"], chips, unread
+    )
+    return dict(document or {}), [(f["code"], f["severity"], f["device"]) for f in findings]
+
+
+def unread(path: str, limit: int) -> bytes:
+    raise AssertionError(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (DGX, "8xh100"),
+        (DGX, "8x H100 SXM"),
+        (DGX, "8x nvidia/h100-sxm5-80gb"),
+        (DGX, "8x nvidia"),
+        (DGX, "6xgpu + 2xh100"),
+        (DGX, "8xh100:80GB"),
+        (DESKTOP, "1x RTX 4090"),
+        (DESKTOP, "1x RTX 4090:24GB"),
+        ("desktop--amd-radeon-rx-7900-xtx", "7900 xtx"),
+        ("server--8x-amd-instinct-mi300x", "8x MI300X:192GB"),
+        ("server--8x-intel-gaudi-2", "8x gaudi2"),
+        ("tpu-vm--4x-google-tpu-v5e", "4x tpu v5e"),
+        ("dgx-spark--nvidia-gb10", "gb10"),
+        ("laptop--amd-radeon-780m-and-npu", "none"),
+        ("vm-without-accelerator--cpu", "none"),
+    ],
+)
+def test_what_is_here_is_what_should_be(name: str, text: str) -> None:
+    document, findings = outcome(name, text)
+    assert findings == []
+    assert (document["absent"], document["extra"], document["unlike"]) == ([], [], [])
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "absent", "found"),
+    [
+        (DGX, "9xh100", [("h100", 1)], ["fewer-than-expected"]),
+        (DGX, "8xh200", [("h200", 8)], ["fewer-than-expected", "more-than-expected"]),
+        (DGX, "4xh100", [], ["more-than-expected"]),
+        (DGX, "4xh100+8xnvidia", [("nvidia", 4)], ["fewer-than-expected"]),
+        (DESKTOP, "RTX 4090 D", [("RTX 4090 D", 1)], ["fewer-than-expected", "more-than-expected"]),
+        (DESKTOP, "1x RTX 4090 + 1x amd", [("amd", 1)], ["fewer-than-expected"]),
+        ("vm-without-accelerator--cpu", "1xt4", [("t4", 1)], ["fewer-than-expected"]),
+        (DGX, "8xh1000", [], ["expectation-unusable"]),
+        (DGX, "none", [], ["more-than-expected"]),
+    ],
+)
+def test_what_is_not_as_it_should_be_is_found(
+    name: str, text: str, absent: list[tuple[str, int]], found: list[str]
+) -> None:
+    document, findings = outcome(name, text)
+    assert [(entry["name"], entry["count"]) for entry in document["absent"]] == absent
+    assert [code for code, _, _ in findings] == found
+    severities = {"fewer-than-expected": "error"}
+    assert all(s == severities.get(code, "warning") for code, s, _ in findings)
+
+
+def test_less_memory_than_the_name_says_is_unlike() -> None:
+    document, findings = outcome(DGX, "8xh100:94GB")
+    assert len(document["unlike"]) == 8
+    assert document["unlike"][0] == {
+        "device": "pci:0000:1b:00.0",
+        "fact": "memory",
+        "expected": "94 GiB",
+        "found": "80 GiB",
+    }
+    assert {entry[:2] for entry in findings} == {("unlike-expected", "error")}
+
+
+def test_the_driver_is_compared_by_its_parts() -> None:
+    assert outcome(DGX, "8xh100:driver=580", "nvidia")[1] == []
+    assert outcome(DGX, "8xh100:driver=580.95", "nvidia")[1] == []
+    assert len(outcome(DGX, "8xh100:driver=58", "nvidia")[1]) == 8
+
+
+def test_a_variable_says_what_should_be_here() -> None:
+    report = report_of_recording(DGX)
+    config = settings("", {"PROBE_EXPECT": "9xh100"})
+    document, (found,) = compare(
+        config, Machine(), report["node"], report["devices"], chips, unread
+    )
+    assert document is not None
+    assert document["source"] == "PROBE_EXPECT"
+    assert (found["setting"], found["variable"]) == ("expect", "PROBE_EXPECT")
+    assert found["why"] == "expected: 9xh100 (PROBE_EXPECT)"
+
+
+def test_a_node_on_which_all_is_absent_is_bad() -> None:
+    report: Any = deepcopy(report_of_recording("vm-without-accelerator--cpu"))
+    assert NodeVerdict(report).state == "none"
+    document, findings = compare(
+        settings("2xt4"), Machine(), report["node"], report["devices"], chips, unread
+    )
+    report["expected"], report["findings"] = document, [*report["findings"], *findings]
+    verdict = NodeVerdict(report)
+    assert (verdict.state, verdict.absent, verdict.failed) == ("bad", 2, True)
+    assert verdict.cause == "fewer-than-expected"
+
+
+# The saved baseline.
+
+
+def against(
+    saved: list[dict[str, Any]],
+    devices: list[Any],
+    tmp_path: Path,
+    node: str | None = "a",
+    was: str | None = "a",
+) -> tuple[Any, list[tuple[str, str, str | None]]]:
+    content = {"schema": 1, "saved": "2026-10-01T00:00:00Z", "node": was, "accelerators": saved}
+    machine = Machine(environ={"XDG_STATE_HOME": str(tmp_path)})
+
+    def written(path: str, limit: int) -> bytes:
+        assert path == str(tmp_path / "probe-core" / BASELINE)
+        return json.dumps(content).encode()
+
+    document, findings = compare(Config(), machine, {"id": node}, devices, chips, written)  # type: ignore[arg-type, typeddict-item]
+    return document, [(f["code"], f["severity"], f["device"]) for f in findings]
+
+
+@pytest.fixture
+def cards() -> list[Any]:
+    return [d for d in deepcopy(report_of_recording(DGX))["devices"] if d["kind"] == "gpu"]
+
+
+def test_what_was_saved_is_here(cards: list[Any], tmp_path: Path) -> None:
+    document, findings = against(saved_devices(cards), cards, tmp_path)
+    assert findings == []
+    assert (document["source"], document["count"], document["absent"]) == ("baseline", 8, [])
+
+
+def test_a_card_that_is_gone_is_named_by_its_slot(cards: list[Any], tmp_path: Path) -> None:
+    saved = saved_devices(cards)
+    gone = cards.pop(3)
+    document, findings = against(saved, cards, tmp_path)
+    assert findings == [("off-the-bus", "error", gone["id"])]
+    assert document["absent"] == [
+        {
+            "name": "NVIDIA H100 80GB HBM3",
+            "count": 1,
+            "device": gone["id"],
+            "place": gone["id"].removeprefix("pci:"),
+        }
+    ]
+
+
+def test_a_card_in_another_slot_is_no_loss(cards: list[Any], tmp_path: Path) -> None:
+    saved = saved_devices(cards)
+    cards[0]["id"] = "pci:0000:99:00.0"
+    cards[0]["ids"][0] = "pci:0000:99:00.0"
+    assert against(saved, cards, tmp_path)[1] == []
+
+
+def test_cards_exchanged_for_equals_are_no_loss(cards: list[Any], tmp_path: Path) -> None:
+    saved = saved_devices(cards)
+    for number, card in enumerate(cards):
+        card["id"], card["ids"] = f"pci:0000:a{number}:00.0", [f"pci:0000:a{number}:00.0"]
+    assert against(saved, cards, tmp_path)[1] == []
+
+
+def test_another_product_in_the_slot_is_a_loss(cards: list[Any], tmp_path: Path) -> None:
+    saved = saved_devices(cards)
+    cards[0]["pci"]["id"], cards[0]["ids"] = "10de:26b9", [cards[0]["id"]]
+    assert against(saved, cards, tmp_path)[1] == [("off-the-bus", "error", cards[0]["id"])]
+
+
+def test_less_than_when_it_was_saved_is_a_warning(cards: list[Any], tmp_path: Path) -> None:
+    for card in cards:
+        card["memory"]["total"] = 80 << 30
+    saved = saved_devices(cards)
+    cards[2]["memory"]["total"] = 40 << 30
+    document, findings = against(saved, cards, tmp_path)
+    assert findings == [("unlike-expected", "warning", cards[2]["id"])]
+    assert document["unlike"][0]["found"] == "40 GiB"
+
+
+@pytest.mark.parametrize(("node", "was"), [("a", "b"), (None, "b"), ("a", None)])
+def test_another_computers_baseline_says_nothing(
+    node: str | None, was: str | None, cards: list[Any], tmp_path: Path
+) -> None:
+    assert against(saved_devices(cards), cards[1:], tmp_path, node, was) == (None, [])
+
+
+@pytest.mark.parametrize(
+    "saved",
+    [5, [5], [{}], [{"ids": 5}], [{"ids": [], "memory": True}], [{"ids": [None]}] * 2000],
+)
+def test_a_damaged_baseline_raises_nothing(saved: Any, cards: list[Any], tmp_path: Path) -> None:
+    against(saved, cards, tmp_path)
+
+
+def test_the_command_compares_with_the_users_baseline(tmp_path: Path) -> None:
+    environ = {**os.environ, "XDG_STATE_HOME": str(tmp_path), "PROBE_ONLY": "cpu,bus"}
+    command = [sys.executable, "-m", "probe_core", "--json", "--strict"]
+
+    def run() -> tuple[int, dict[str, Any]]:
+        done = subprocess.run(
+            command, env=environ, capture_output=True, text=True, timeout=60, check=False
+        )
+        return done.returncode, json.loads(done.stdout)
+
+    status, report = run()
+    assert "expected" not in report
+    lost = {
+        "id": "pci:fff0:01:00.0",
+        "ids": ["uuid:GPU-1"],
+        "name": "NVIDIA L4",
+        "model": "10de:27b8",
+    }
+    file = tmp_path / "probe-core" / BASELINE
+    file.parent.mkdir(mode=0o700)
+    content = {"schema": 1, "node": report["node"]["id"], "accelerators": [lost]}
+    file.write_text(json.dumps(content))
+    file.chmod(0o600)
+    status, report = run()
+    assert status == 1
+    assert report["expected"]["absent"][0]["place"] == "fff0:01:00.0"
+    assert report["findings"][0]["code"] == "off-the-bus"
