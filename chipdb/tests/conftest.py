@@ -25,6 +25,16 @@ title = "A datasheet"
 publisher = "Acme"
 ref = "acme.example: datasheet.pdf"
 status = "read"
+url = "https://acme.example/datasheet.pdf"
+date = "2026-11-02"
+"""
+
+SOURCES += """
+[guide]
+title = "A guide"
+publisher = "Beta"
+ref = "beta.example: guide.pdf"
+status = "cited"
 """
 
 ARCHS = """
@@ -37,7 +47,7 @@ cores_per_unit = 128
 match = { compute_capability = ["8.9"], product = "geforce", prefix = ["fast"] }
 sparse = { factor = 2, keys = ["fp16.matrix.fp32"] }
 source = ["book"]
-confidence = "vendor"
+confidence = "recalled"
 [one.rates]
 "fp32.vector.fp32" = 256
 "fp16.matrix.fp32" = 512
@@ -49,7 +59,7 @@ vendor = "acme"
 unit = "SM"
 match = { compute_capability = ["8.9"], product = "pro", exact = ["pro 9"], suffix = ["edition"] }
 source = ["book"]
-confidence = "vendor"
+confidence = "recalled"
 [two.rates]
 "fp32.vector.fp32" = 256
 "fp16.matrix.fp32" = 1024
@@ -73,7 +83,7 @@ unit = "core"
 derive = false
 match = { metal_family = ["apple1"], pci = ["beef:0001"] }
 source = ["book"]
-confidence = "vendor"
+confidence = "recalled"
 [vague.rates]
 "fp32.vector.fp32" = 64
 """
@@ -127,8 +137,8 @@ id = "acme/npu"
 name = "Acme NPU"
 kind = "npu"
 dt = ["acme,npu-v2"]
-published = [{ rate = "int8.matrix.int32", tflops = 6, source = "book" }]
-"""
+published = [{ rate = "int8.matrix.int32", tflops = 6, source = "book", READ }]
+""".replace("READ", 'read = { at = "page 2", quote = "6 TOPS" }')
 
 BETA = """
 [family]
@@ -154,7 +164,7 @@ units = 30
 clock = { boost = 1000, matrix = 800 }
 aliases = ["Beta Graphics"]
 override = [
-  { rate = "fp32.vector.fp32", tflops = 9, reason = "a slower path", source = "book" },
+  { rate = "fp32.vector.fp32", tflops = 9, reason = "a slower path", source = "guide" },
   { rate = "fp16.matrix.fp32", tflops = 20, reason = "extra unit", source = "book", CONFIDENCE },
 ]
 """.replace("CONFIDENCE", 'confidence = "measured"')

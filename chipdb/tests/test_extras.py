@@ -47,7 +47,7 @@ family = "gamma"
 vendor = "gamma"
 unit = "tile"
 source = ["gamma-book"]
-confidence = "vendor"
+confidence = "recalled"
 rates = { "int8.matrix.int32" = 1000 }
 [[chip]]
 id = "gamma/g1"

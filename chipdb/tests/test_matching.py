@@ -216,6 +216,8 @@ def test_lookups_by_id(db: Database) -> None:
         "publisher": "Acme",
         "ref": "acme.example: datasheet.pdf",
         "status": "read",
+        "url": "https://acme.example/datasheet.pdf",
+        "date": "2026-11-02",
     }
     assert [chip.id for chip in db.chips()] == [
         "acme/fast-1", "acme/fast-1-8gb", "acme/fast-1-laptop", "acme/fast-oem", "acme/npu",

@@ -58,14 +58,20 @@ def test_a_published_figure_confirms(db: Database) -> None:
     fast = chip(db, "acme/fast-1")
     peak = fast.peak("fp16")
     assert peak is not None
-    assert (peak.published, peak.confidence, peak.clock, peak.mhz) == (102, "vendor", "boost", 2000)
+    assert (peak.published, peak.confidence, peak.clock, peak.mhz) == (
+        102,
+        "derived",
+        "boost",
+        2000,
+    )
+    assert peak.confirmed_by == "recalled"
     assert peak.source == (
         "100 SM x 512 op/clk x 2000 MHz boost; rates [book], counts and clock [book]; "
-        "the vendor publishes 102 [book]"
+        "the vendor publishes, from memory, 102 [book]"
     )
     vector = fast.peak("fp32", path="vector")
     assert vector is not None
-    assert (vector.published, vector.confidence) == (None, "derived")
+    assert (vector.published, vector.confidence, vector.confirmed_by) == (None, "derived", None)
 
 
 def test_live_units(db: Database) -> None:
@@ -73,10 +79,10 @@ def test_live_units(db: Database) -> None:
     assert peak is not None
     assert peak.tflops == pytest.approx(51.2)
     assert "live count of 50 SM (100 nominal)" in peak.source
-    assert peak.confidence == "derived"
+    assert (peak.confidence, peak.confirmed_by) == ("derived", None)
     same = chip(db, "acme/fast-1").peak("fp16", units=100)
     assert same is not None
-    assert same.confidence == "vendor"
+    assert same.confirmed_by == "recalled"
 
 
 def test_given_clock(db: Database) -> None:
@@ -96,9 +102,9 @@ def test_laptop_range(db: Database) -> None:
 def test_override_replaces_and_adds(db: Database) -> None:
     peaks = {peak.rate: peak for peak in chip(db, "beta/b-30").peaks()}
     assert peaks["fp32.vector.fp32"].tflops == 9
-    assert peaks["fp32.vector.fp32"].source == "override: a slower path [book]"
+    assert peaks["fp32.vector.fp32"].source == "override: a slower path [guide]"
     assert peaks["fp32.vector.fp32"].basis == "override"
-    assert peaks["fp32.vector.fp32"].confidence == "vendor"
+    assert peaks["fp32.vector.fp32"].confidence == "recalled"
     assert peaks["fp16.matrix.fp32"].confidence == "measured"
 
 

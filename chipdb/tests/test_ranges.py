@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from probe_chipdb.chip import Chip
+from probe_chipdb.chip_peaks import RANGES
 from probe_chipdb.database import Database
 from probe_chipdb.peaks import Peak
 from probe_chipdb.tools.check import check
@@ -148,7 +149,7 @@ def test_a_socs_range_is_that_of_its_modules(real: Database, soc: str, modules: 
     ("clock", "note", "fault"),
     [
         ("{ boost = 1500, boost_low = 1000 }", "", "boost_low without set_by"),
-        ("{ boost = 1500 }", "", "a laptop part has one vendor clock, but laptops differ"),
+        ("{ boost = 1500 }", "", "a laptop part has one clock, but laptops differ"),
         ("{ boost = 1500 }", "the clock depends on the model", "a laptop part has one"),
     ],
 )
@@ -231,3 +232,57 @@ def test_bandwidth_of_a_range(real: Database) -> None:
     chip = real.chip("nvidia/jetson-orin-nano-8gb")
     assert chip is not None
     assert (chip.memory.gbs_low, chip.memory.gbs) == (68, 102)
+
+
+@pytest.mark.parametrize(
+    ("id_", "top"),
+    [("5090", 1824), ("5080", 1334), ("5070-ti", 992), ("5070", 798)],
+)
+def test_the_top_of_a_laptops_range_is_what_nvidia_publishes(
+    real: Database, id_: str, top: float
+) -> None:
+    chip = real.chip(f"nvidia/geforce-rtx-{id_}-laptop-gpu")
+    assert chip is not None
+    peak = chip.peak("fp4", sparsity="sparse")
+    assert peak is not None
+    assert peak.tflops == pytest.approx(top, rel=0.001)
+
+
+def test_the_model_of_a_processor_sets_the_clock_of_its_graphics(real: Database) -> None:
+    for id_ in ("uhd-graphics-710", "uhd-graphics-730", "uhd-graphics-770", "uhd-graphics-630"):
+        chip = real.chip(f"intel/{id_}")
+        assert chip is not None
+        assert {peak.condition for peak in chip.peaks()} == {RANGES["model"]}, id_
+
+
+@pytest.mark.parametrize(
+    ("pci", "id_", "gbs", "mhz"),
+    [
+        ("8086:4c8b", "intel/uhd-graphics-730-rocket-lake", 51.2, (1200, 1300)),
+        ("8086:4692", "intel/uhd-graphics-730", 76.8, (1400, 1550)),
+        ("10de:1fbc", "nvidia/t1200-laptop-gpu", 192, (1425, 1785)),
+    ],
+)
+def test_what_an_audit_found(
+    real: Database, pci: str, id_: str, gbs: float, mhz: tuple[float, float]
+) -> None:
+    chip = real.match(pci=pci).chip
+    assert chip is not None
+    assert (chip.id, chip.memory.gbs) == (id_, gbs)
+    assert (chip.clock.boost_low, chip.clock.boost) == mhz
+
+
+@pytest.mark.parametrize(
+    ("pci", "subsystem", "revision", "id_"),
+    [
+        ("10de:20b6", "10de:1491", None, "nvidia/pg506-230"),
+        ("10de:20b6", "10de:1492", None, "nvidia/pg506-232"),
+        ("1002:7590", None, "df", "amd/radeon-rx-9050-4gb"),
+    ],
+)
+def test_products_that_an_audit_missed(
+    real: Database, pci: str, subsystem: str | None, revision: str | None, id_: str
+) -> None:
+    chip = real.match(pci=pci, subsystem=subsystem, revision=revision).chip
+    assert chip is not None
+    assert chip.id == id_

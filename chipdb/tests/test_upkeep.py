@@ -172,8 +172,8 @@ def test_few_nvidia_entries_since_turing_lack_figures(real: Database) -> None:
         and chip.unknown != "vgpu"
         and (chip.arch or "").partition("-")[0] not in OLDER
     }
-    assert len(lacking) <= 39
-    assert sum(lacking.values()) <= 35
+    assert len(lacking) <= 40  # PG506-230 and -232 are two entries
+    assert sum(lacking.values()) <= 36
 
 
 MEASURED = [  # id, SM, fp32 TFLOPS as units and clock of the driver give it

@@ -58,7 +58,7 @@ def ask(
     if name_kind == "cpuinfo":
         return answer | _cpu(database, query)
     if kind is None and (chip := database.chip(query.casefold())) is not None:
-        return answer | {"by": "id", "confidence": "high", "match": _chip(chip, units)}
+        return answer | {"by": "id", "confidence": "high", "match": _chip(chip, units, database)}
     match = database.match(name=query, name_kind=name_kind, memory=memory, units=units)
     answer["by"], answer["confidence"] = match.by, match.confidence
     answer["candidates"] = [chip.id for chip in match.candidates]
@@ -68,7 +68,7 @@ def ask(
     answer["profile"] = getattr(match, "profile", None)
     answer["virtual"] = getattr(match, "virtual", False)
     if match.chip is not None:
-        return answer | {"match": _chip(match.chip, match.units)}
+        return answer | {"match": _chip(match.chip, match.units, database)}
     answer["reason"] = match.reason or "chipdb does not have it"
     if answer["parents"] or answer["profile"]:
         return answer
@@ -108,6 +108,7 @@ def _core(match: CpuMatch, arch: Arch) -> dict[str, Any]:
         "unit": arch.unit,
         "clock": {},
         "memory": {"bytes": None, "type": None},
+        "reads": [],
         "sources": list(arch.sources),
         "note": "operations per clock and core: " + _rates(match.rates),
         "peaks": [],
@@ -120,7 +121,26 @@ def _rates(rates: Mapping[str, float]) -> str:
     return ", ".join(f"{path} {rate:g}" for path, rate in paths) or "unknown"
 
 
-def _chip(chip: Chip, units: int | None) -> dict[str, Any]:
+def _reads(chip: Chip, database: Database) -> list[dict[str, str | None]]:
+    """Return what was read of each figure: the words, their place, the document and the date."""
+    rows = []
+    for rate, sparsity, source, place, quote in chip.reads:
+        document = database.source(source) or {}
+        rows.append(
+            {
+                "rate": rate or None,
+                "sparsity": sparsity or None,
+                "source": source,
+                "url": document.get("url"),
+                "at": place,
+                "quote": quote,
+                "date": document.get("date"),
+            }
+        )
+    return rows
+
+
+def _chip(chip: Chip, units: int | None, database: Database) -> dict[str, Any]:
     clock, memory = chip.clock, chip.memory
     return {
         "id": chip.id,
@@ -146,6 +166,7 @@ def _chip(chip: Chip, units: int | None) -> dict[str, Any]:
         "boards": chip.boards,
         "sources": list(chip.sources),
         "confidence": chip.confidence,
+        "reads": _reads(chip, database),
         "note": chip.note,
         "peaks": [peak.as_json() for peak in chip.peaks(units=units)],
     }
@@ -265,8 +286,16 @@ def _facts(match: Mapping[str, Any]) -> Iterator[list[object]]:
     yield [*counts]
     if match["sources"]:
         yield ["sources: " + ", ".join(match["sources"])]
+    for url, date in dict.fromkeys((read["url"], read["date"]) for read in match["reads"]):
+        yield [f"read on {date}: {url}"]
     if match["note"]:
         yield [f"note: {match['note']}"]
+
+
+def _confidence(peak: Mapping[str, Any]) -> str:
+    """Return ``derived (vendor)`` for a derived figure that the vendor's own, as read, confirms."""
+    by = peak.get("confirmed_by")
+    return f"{peak['confidence']} ({by})" if by else str(peak["confidence"])
 
 
 def _peaks(peaks: list[dict[str, Any]], context: Context) -> list[str]:
@@ -285,7 +314,7 @@ def _peaks(peaks: list[dict[str, Any]], context: Context) -> list[str]:
                 peak["sparsity"],
                 f"{low}{peak['tflops']:.4g}",
                 peak["clock"],
-                peak["confidence"],
+                _confidence(peak),
             )
         )
     conditions = dict.fromkeys(peak["condition"] for peak in peaks if peak.get("condition"))

@@ -174,7 +174,8 @@ class Peak:
     )
     confidence: str = field(
         Text(),
-        "vendor, derived, measured, community, or reported by a prober",
+        "vendor (its words were read), third-party (a quotation was), recalled, derived, measured, "
+        "community, or reported by a prober",
         always=True,
         nullable=False,
         empty="derived",
@@ -191,6 +192,11 @@ class Peak:
     )
     published: float | None = field(
         PEAK_RATE, "The vendor's own figure for the same key", unit="TFLOPS or TOPS"
+    )
+    confirmed_by: str | None = field(
+        Choice("vendor", "third-party", "recalled"),
+        "The confidence of the vendor's figure within 3 % of which a derived one lies",
+        added=True,
     )
     bound: str | None = field(
         Choice("lower"),

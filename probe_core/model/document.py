@@ -66,6 +66,7 @@ class PeakDoc(TypedDict, total=False):
     low: float | None
     condition: str | None
     published: float | None
+    confirmed_by: str | None
     bound: str | None
     high: float | None
 

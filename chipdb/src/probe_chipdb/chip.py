@@ -384,8 +384,17 @@ class Chip:
 
     @property
     def confidence(self) -> str:
-        """Of counts and clocks: "vendor", "derived", "measured" or "community"."""
-        return self._fields[_CHIP_AT["confidence"]] or "vendor"
+        """Of counts and clocks: one of `peaks.CONFIDENCES`."""
+        return self._fields[_CHIP_AT["confidence"]] or "recalled"
+
+    @property
+    def reads(self) -> tuple[tuple[str, ...], ...]:
+        """What was read: (rate key, sparsity, source key, place, words) of each figure.
+
+        The rate key is empty for counts, clocks and memory. `Database.source` has the document's
+        address and the date.
+        """
+        return tuple(tuple(row) for row in parts(self._fields[_CHIP_AT["reads"]]))
 
     @property
     def note(self) -> str | None:

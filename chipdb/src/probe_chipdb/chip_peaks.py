@@ -1,6 +1,6 @@
 """A chip's figures: what its counts give, what its vendor publishes, and how far a range goes."""
 
-from probe_chipdb.peaks import Peak, from_rates
+from probe_chipdb.peaks import STATED, Peak, from_rates
 from probe_chipdb.table import CHIP, parts
 
 TYPE_CHECKING = False
@@ -189,7 +189,7 @@ def _derived(chip: "Chip", arch: "Arch | None", live: Live) -> list[Peak]:
         return _of_socs(chip, arch, units)
     low = None if live.mhz else chip.clock.boost_low
     peaks = from_rates(arch, units, clocks, _origin(chip, arch, live), low)
-    if chip.confidence not in ("vendor", "derived"):
+    if chip.confidence not in (*STATED, "derived"):
         for peak in peaks:
             peak.confidence = chip.confidence
     return peaks
@@ -237,6 +237,7 @@ def _origin(chip: "Chip", arch: "Arch", live: Live) -> str:
 def _published(chip: "Chip", by_key: dict[_Key, Peak], live: Live) -> None:
     """Mark the derived peaks that the vendor confirms; add those that only the vendor gives."""
     for rate, sparsity, value, source, clock, *more in parts(chip.raw(_PUBLISHED)):
+        low, stated = (*more, "", "")[0], (*more, "", "")[1] or _UNMARKED
         figure = float(value)
         peak = by_key.get((rate, sparsity))
         if peak is None:
@@ -246,18 +247,28 @@ def _published(chip: "Chip", by_key: dict[_Key, Peak], live: Live) -> None:
                 figure,
                 clock=clock or "boost",
                 source=f"published [{source}]",
-                confidence="vendor",
+                confidence=stated,
                 published=figure,
                 basis="published",
-                low=float(more[0]) if more and more[0] else None,
+                low=float(low) if low else None,
             )
             by_key[rate, sparsity] = _scaled(chip, peak, live)
         elif clock not in ("base", "low"):
             peak.published = figure
             near = abs(peak.tflops - figure) <= TOLERANCE * figure
             if near and peak.confidence == "derived" and not (live.units or live.mhz):
-                peak.confidence = "vendor"
-                peak.source += f"; the vendor publishes {figure:g} [{source}]"
+                peak.confirmed_by = stated
+                peak.source += f"; {_PUBLISHES[stated]} {figure:g} [{source}]"
+
+
+_UNMARKED = "recalled"
+"""The confidence of a figure in a table that is older than the evidence."""
+
+_PUBLISHES = {
+    "vendor": "the vendor publishes",
+    "third-party": "the vendor publishes, as others quote it,",
+    "recalled": "the vendor publishes, from memory,",
+}
 
 
 def _override(chip: "Chip", by_key: dict[_Key, Peak], live: Live) -> None:
@@ -278,7 +289,7 @@ def _override(chip: "Chip", by_key: dict[_Key, Peak], live: Live) -> None:
             float(value),
             clock="boost",
             source=f"override: {reason} [{source}]",
-            confidence=confidence or "vendor",
+            confidence=confidence or _UNMARKED,
             published=old.published if old else None,
             basis="override",
             low=float(more[0]) if more and more[0] else None,

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         low: NotRequired[float | None]
         condition: NotRequired[str | None]
         published: NotRequired[float | None]
+        confirmed_by: NotRequired[str | None]
         bound: NotRequired[str | None]
         high: NotRequired[float | None]
 
@@ -36,7 +37,9 @@ PATHS = ("vector", "matrix")
 ACCUMULATORS = ("fp64", "fp32", "bf16", "fp16", "int32")
 VARIANTS = ("single", "packed")
 SPARSITIES = ("dense", "sparse")
-CONFIDENCES = ("vendor", "derived", "measured", "community")
+CONFIDENCES = ("vendor", "third-party", "recalled", "derived", "measured", "community")
+STATED = CONFIDENCES[:3]
+"""Of what a vendor states: its words were read, somebody's quotation of them, or neither."""
 
 
 class Peak:
@@ -54,8 +57,9 @@ class Peak:
         is; "override" where the data replaces the formula.
     per: what it is of: "device" as the operating system or a framework shows it, or "package".
     source: how the number came about, and from which documents, for people.
-    confidence: "vendor" (published, or confirmed by the published figure), "derived",
-        "measured" or "community".
+    confidence: of what the vendor states "vendor" where its own words were read (`Chip.reads`),
+        "third-party" where a quotation was, else "recalled"; "derived", "measured" or "community".
+    confirmed_by: of a derived figure that a stated one confirms, the confidence of that; else None.
     """
 
     __slots__ = (
@@ -64,6 +68,7 @@ class Peak:
         "clock",
         "condition",
         "confidence",
+        "confirmed_by",
         "dtype",
         "low",
         "mhz",
@@ -107,6 +112,7 @@ class Peak:
         self.basis = basis
         self.source = source
         self.confidence = confidence
+        self.confirmed_by: str | None = None
 
     @property
     def rate(self) -> str:
@@ -136,6 +142,8 @@ class Peak:
             out["condition"] = self.condition
         if self.published is not None:
             out["published"] = round(self.published, 4)
+        if self.confirmed_by is not None:
+            out["confirmed_by"] = self.confirmed_by
         return out
 
     def __repr__(self) -> str:
@@ -176,7 +184,7 @@ def from_rates(
     from; low_mhz is the bottom of a laptop's range.
     """
     # The vendor vouches for the rates, not for the product of three numbers.
-    confidence = "derived" if arch.confidence == "vendor" else arch.confidence
+    confidence = "derived" if arch.confidence in STATED else arch.confidence
     peaks = []
     for rate, ops in arch.rates.items():
         label, mhz = clocks["matrix" if ".matrix." in rate else "vector"]

@@ -43,6 +43,7 @@ CHIP = (
     "of_socs",
     "form_factor",
     "shown",
+    "reads",
 )
 
 ARCH = (
@@ -75,15 +76,17 @@ ARCH = (
     "source",
     "confidence",
     "note",
+    "reads",
 )
 
-SOURCE = ("key", "title", "publisher", "ref", "status")
+SOURCE = ("key", "title", "publisher", "ref", "status", "url", "date")
 
 CLOCK = ("base", "boost", "matrix", "boost_low", "game", "set_by")  # MHz; set_by: who sets it
 MEMORY = ("gib", "type", "bus", "gbs", "gbs_low")
 OF_SOCS = ("low", "high", "confidence", "source")  # MHz of the SoCs that hold a licensed design
-PUBLISHED = ("rate", "sparsity", "tflops", "source", "clock", "low")
+PUBLISHED = ("rate", "sparsity", "tflops", "source", "clock", "low", "confidence")
 OVERRIDE = ("rate", "sparsity", "tflops", "reason", "source", "confidence", "low")
+READS = ("rate", "sparsity", "source", "at", "quote")  # no rate: counts, clocks and memory
 CPUID = ("name", "vendor", "family", "models", "brand", "efficient", "steppings", "flag")
 MIDR = ("name", "implementer", "part", "efficient", "variant")
 BRAND = ("name", "prefix", "efficient", "pattern")

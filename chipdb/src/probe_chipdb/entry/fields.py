@@ -31,6 +31,19 @@ class MemoryEntry(TypedDict, total=False):
     gbs_low: float
 
 
+class WordsEntry(TypedDict):
+    """What was read of a figure's source: the place in it, and its words."""
+
+    at: str
+    quote: str
+
+
+class ReadEntry(WordsEntry):
+    """What was read of a document."""
+
+    source: str
+
+
 class PublishedEntry(TypedDict, total=False):
     """One figure of the vendor, in TFLOPS (TOPS for integers)."""
 
@@ -40,6 +53,7 @@ class PublishedEntry(TypedDict, total=False):
     source: Required[str]
     low: float
     clock: str
+    read: WordsEntry
 
 
 class OverrideEntry(TypedDict, total=False):
@@ -53,6 +67,7 @@ class OverrideEntry(TypedDict, total=False):
     source: Required[str]
     confidence: str
     low: float
+    read: WordsEntry
 
 
 class ChipEntry(TypedDict, total=False):
@@ -84,6 +99,7 @@ class ChipEntry(TypedDict, total=False):
     explain: dict[str, str]
     source: list[str]
     confidence: str
+    read: list[ReadEntry]
     unknown: str
     note: str
 
@@ -186,6 +202,7 @@ class ArchEntry(TypedDict, total=False):
     rates: dict[str, float]
     source: Required[list[str]]
     confidence: Required[str]
+    read: list[ReadEntry]
     note: str
 
 
@@ -196,13 +213,15 @@ class NameEntry(TypedDict):
     example: str
 
 
-class SourceEntry(TypedDict):
-    """One document."""
+class SourceEntry(TypedDict, total=False):
+    """One document; `url` and `date` say where and when it was read."""
 
-    title: str
-    publisher: str
-    ref: str
-    status: str
+    title: Required[str]
+    publisher: Required[str]
+    ref: Required[str]
+    status: Required[str]
+    url: str
+    date: str
 
 
 SLUG = r"[a-z0-9]+(?:[-.][a-z0-9]+)*"
@@ -244,6 +263,16 @@ gpu_id = Text(
     "write it in lower case, for instance arm:0xa867",
 )
 publisher = ListOf(vendor, "vendors whose namespaces a distribution may add to")
+_words: dict[str, Spec] = {
+    "at": Text("page, section or table of the source", most=200),
+    "quote": Text("its words that hold the figure", most=300),
+}
+words = Table(_words, tuple(_words), "what was read: only with it a figure is the vendor's")
+reads = ListOf(
+    Table({"source": source_key, **_words}, ("source", *_words)),
+    "what was read of counts, clocks, rates or memory",
+    most=8,
+)
 _tflops = Number("10^12 operations per second, FMA as two", 1e-4, 1e6, "T")
 
 CHIP: dict[str, Spec] = {
@@ -316,6 +345,7 @@ CHIP: dict[str, Spec] = {
                 "source": source_key,
                 "low": _tflops,
                 "clock": Choice("the clock behind the figure", "boost", "base", "low"),
+                "read": words,
             },
             need=("rate", "tflops", "source"),
         ),
@@ -332,6 +362,7 @@ CHIP: dict[str, Spec] = {
                 "source": source_key,
                 "confidence": confidence,
                 "low": _tflops,
+                "read": words,
             },
             need=("rate", "reason", "source"),
         ),
@@ -342,6 +373,7 @@ CHIP: dict[str, Spec] = {
     ),
     "source": sources,
     "confidence": confidence,
+    "read": reads,
     "unknown": why_unknown,
     "note": note,
 }
@@ -466,6 +498,7 @@ ARCH: dict[str, Spec] = {
     "rates": _rates,
     "source": sources,
     "confidence": confidence,
+    "read": reads,
     "note": note,
 }
 
@@ -482,6 +515,8 @@ SOURCE: dict[str, Spec] = {
     "publisher": Text("who published it", most=96),
     "ref": Text("where to find it", most=400),
     "status": Choice("was the text read for this", "read", "third-party-read", "cited"),
+    "url": Text("the address at which it was read", r"https?://\S+", "write its address", most=400),
+    "date": Text("when it was read", r"20\d\d-[01]\d-[0-3]\d", "write for instance 2026-11-23"),
 }
 
 chip = Table(CHIP, need=("id", "name"))

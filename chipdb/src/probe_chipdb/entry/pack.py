@@ -4,6 +4,7 @@ from typing import TypedDict
 
 from probe_chipdb.cloud import module_of
 from probe_chipdb.cpu import brand_key
+from probe_chipdb.entry.evidence import confidence, evidence, of_counts
 from probe_chipdb.entry.validate import Data
 from probe_chipdb.name_form import Form, without_series
 from probe_chipdb.peaks import CONFIDENCES
@@ -19,6 +20,7 @@ from probe_chipdb.table import (
     OF_SOCS,
     OVERRIDE,
     PUBLISHED,
+    READS,
     SOURCE,
     Table,
     escape,
@@ -29,7 +31,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from probe_chipdb.entry.fields import ArchEntry, ChipEntry, MatchEntry, OverrideEntry
+    from probe_chipdb.entry.fields import (
+        ArchEntry,
+        ChipEntry,
+        MatchEntry,
+        OverrideEntry,
+        SourceEntry,
+    )
 
     Ends = tuple[float, float]
     Rated = tuple[ChipEntry, dict[str, Ends]]
@@ -115,7 +123,7 @@ def _lowest(chip: "ChipEntry") -> float:
 def _origin(lowest: "ChipEntry", highest: "ChipEntry") -> tuple[list[str], str]:
     """The documents behind both ends, and the less sure of their confidences."""
     sources = sorted({*lowest.get("source", ()), *highest.get("source", ())})
-    sure = (chip.get("confidence", "vendor") for chip in (lowest, highest))
+    sure = (chip.get("confidence", "derived") for chip in (lowest, highest))
     return sources, max(*sure, "derived", key=CONFIDENCES.index)
 
 
@@ -165,7 +173,9 @@ def texts(data: Data) -> dict[str, str]:
     """The four files of a table."""
     of_socs = ranges(data)
     return {
-        "chips.txt": _lines(_chip_row(chip, of_socs.get(id_)) for id_, chip in data.chips.items()),
+        "chips.txt": _lines(
+            _chip_row(chip, of_socs.get(id_), data.sources) for id_, chip in data.chips.items()
+        ),
         "archs.txt": _lines(_arch_row(name, arch) for name, arch in data.archs.items()),
         "sources.txt": _lines(
             [key, *(scalar(source.get(column)) for column in SOURCE[1:])]
@@ -182,16 +192,31 @@ def _lines(rows: "Iterable[list[str]]") -> str:
     return "".join(line + "\n" for line in ordered)
 
 
-def _chip_row(chip: "ChipEntry", of_socs: "DesignRange | None") -> list[str]:
+def _chip_row(
+    chip: "ChipEntry", of_socs: "DesignRange | None", sources: "Mapping[str, SourceEntry]"
+) -> list[str]:
     explain = chip.get("explain", {})
-    override = [*chip.get("override", ()), *(of_socs["figures"] if of_socs else ())]
+    published = [
+        {**item, "confidence": evidence(item, sources)} for item in chip.get("published", ())
+    ]
+    own = [{**item, "confidence": confidence(item, sources)} for item in chip.get("override", ())]
     packed = {
         "clock": _parts(chip.get("clock"), CLOCK).rstrip(";"),
         "memory": _parts(chip.get("memory"), MEMORY).rstrip(";"),
         "explain": "|".join(f"{rate};{escape(text)}" for rate, text in explain.items()),
         "of_socs": _parts(of_socs["clock"] if of_socs else None, OF_SOCS),
+        "confidence": of_counts(chip, sources),
+        "reads": "|".join(_parts(row, READS) for row in (*chip.get("read", ()), *_words(chip))),
     }
-    return _row(CHIP, packed, {**chip, "override": override})
+    override = [*own, *(of_socs["figures"] if of_socs else ())]
+    return _row(CHIP, packed, {**chip, "published": published, "override": override})
+
+
+def _words(chip: "ChipEntry") -> "Iterator[Mapping[str, object]]":
+    """Yield what was read of each figure."""
+    for item in (*chip.get("published", ()), *chip.get("override", ())):
+        if "read" in item:
+            yield {"sparsity": "dense", **item, **item["read"]}
 
 
 def _arch_row(name: str, arch: "ArchEntry") -> list[str]:
@@ -210,6 +235,7 @@ def _arch_row(name: str, arch: "ArchEntry") -> list[str]:
         "pci": "|".join(match.get("pci", ())),
         "dt": "|".join(match.get("dt", ())),
         "gpu_id": "|".join(match.get("gpu_id", ())),
+        "reads": "|".join(_parts(row, READS) for row in arch.get("read", ())),
     }
     return _row(ARCH, packed, {**match, **arch})
 

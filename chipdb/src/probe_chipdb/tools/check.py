@@ -9,6 +9,7 @@ from probe_chipdb.entry.extras import Consent, foreign_keys, taken
 from probe_chipdb.entry.files import read_folder
 from probe_chipdb.entry.pack import to_table
 from probe_chipdb.entry.spec import Problem
+from probe_chipdb.peaks import STATED
 from probe_chipdb.tools import layout, rules
 
 TYPE_CHECKING = False
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 class Result:
     """The problems of a check, and how much it looked at."""
 
-    __slots__ = ("archs", "chips", "compared", "full", "problems", "within")
+    __slots__ = ("archs", "chips", "compared", "full", "problems", "recent", "stated", "within")
 
     def __init__(self, data: "Data", problems: list[Problem], db: Database) -> None:
         self.problems = problems
@@ -31,6 +32,8 @@ class Result:
         figures = [figure for id_ in data.chips for figure in rules.figures(db, id_)]
         self.compared = len(figures)
         self.within = sum(figure.near for figure in figures)
+        self.stated = shares(db, data)
+        self.recent = shares(db, data, since=RECENT)
         self.full = sum(1 for id_ in data.chips if (chip := db.chip(id_)) and chip.peaks())
 
     @property
@@ -45,9 +48,31 @@ class Result:
             f"{_counted(self.chips, 'chip')} ({self.full} with peaks), "
             f"{_counted(self.archs, 'architecture')}; "
             f"{self.within} of {self.compared} published figures within 3 % ({share}); "
+            f"vendors' figures: {_evidence(self.stated)}; "
+            f"since {RECENT}: {_evidence(self.recent)}; "
             f"{_counted(self.errors, 'error')}, "
             f"{_counted(len(self.problems) - self.errors, 'warning')}"
         )
+
+
+RECENT = 2022
+"""Products from this year on are the ones most used: their figures are read first."""
+
+
+def shares(db: Database, data: "Data", since: int = 0) -> dict[str, int]:
+    """Return how many dense figures that a vendor states were read, quoted, or are recalled."""
+    found = dict.fromkeys(STATED, 0)
+    chips = (chip for id_ in data.chips if (chip := db.chip(id_)) and (chip.year or 0) >= since)
+    for peak in (peak for chip in chips for peak in chip.peaks() if peak.sparsity == "dense"):
+        evidence = peak.confirmed_by or peak.confidence
+        if evidence in found:
+            found[evidence] += 1
+    return found
+
+
+def _evidence(stated: dict[str, int]) -> str:
+    read, quoted, recalled = (stated[confidence] for confidence in STATED)
+    return f"{read} read, {quoted} quoted by others, {recalled} recalled"
 
 
 def _counted(count: int, noun: str) -> str:
@@ -71,6 +96,7 @@ def check(path: str, alone: bool = False) -> Result:
     db._tables = (own, built) if built else (own,)
     problems = list(data.problems)
     problems += rules.reference_problems(data, db)
+    problems += rules.blanket_problems(data)
     problems += rules.plausibility_problems(data, db)
     problems += rules.figure_problems(data, db)
     problems += rules.name_problems(data, db)

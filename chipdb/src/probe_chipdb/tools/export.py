@@ -13,6 +13,7 @@ from probe_chipdb._version import __version__
 from probe_chipdb.chip import Chip, Clock, Memory
 from probe_chipdb.database import Database
 from probe_chipdb.peaks import Peak, find, natural_accumulator
+from probe_chipdb.table import CHIP, READS, parts
 
 FORMAT = 1
 LICENCE = "Apache-2.0"
@@ -80,7 +81,9 @@ def source_keys(chip: Chip) -> list[str]:
     """The documents behind a chip's figures: its own, its architecture's, the published ones."""
     arch = chip.architecture()
     published = [source for _, source in chip.published.values()]
-    return [*chip.sources, *(arch.sources if arch else ()), *published]
+    overrides = [row[4] for row in parts(chip.raw(CHIP.index("override")))]
+    listed = [key for keys in overrides for key in keys.split(", ")]
+    return [*chip.sources, *(arch.sources if arch else ()), *published, *listed]
 
 
 def entry(chip: Chip) -> Json:
@@ -107,6 +110,7 @@ def entry(chip: Chip) -> Json:
         "power_w": chip.power,
         "power_low_w": chip.power_low,
         "devices_per_board": chip.boards,
+        "power_per_device_w": _per_device(chip),
         "pci": chip.pci,
         "dt": chip.dt,
         "gpu_id": chip.gpu_id,
@@ -114,6 +118,7 @@ def entry(chip: Chip) -> Json:
         "no_peaks": chip.why_no_peaks(),
         "sources": chip.sources,
         "confidence": chip.confidence,
+        "reads": [dict(zip(READS, row, strict=True)) for row in chip.reads],
         "note": chip.note,
     }
     return {name: value for name, value in values.items() if value not in (None, (), {}, [])}
@@ -142,21 +147,30 @@ def table(db: Database, chips: Iterable[Chip]) -> str:
     writer.writerow(
         ("id", "name", "vendor", "kind", "arch", "year", "units", "unit", "boost_mhz",
          "boost_low_mhz", "range_set_by", "memory_gib", "memory_type", "bandwidth_gbs", "power_w",
-         *CSV_PEAKS, "no_peaks", "sources", "source_titles", "confidence", "licence")
+         "devices_per_board", "power_per_device_w", "pci", "aliases",
+         *CSV_PEAKS, *(f"{column}_confidence" for column in CSV_PEAKS),
+         "no_peaks", "sources", "source_titles", "confidence", "licence")
     )  # fmt: skip
     for chip in chips:
         peaks = chip.peaks()
-        figures = (find(peaks, rate) for rate in CSV_PEAKS.values())
+        figures = [find(peaks, rate) for rate in CSV_PEAKS.values()]
         memory = chip.memory
         writer.writerow(
             (chip.id, chip.name, chip.vendor, chip.kind, chip.arch, chip.year, chip.units,
              chip.unit, chip.clock.boost, chip.clock.boost_low, chip.clock.set_by, memory.gib,
-             memory.type, memory.gbs, chip.power,
-             *(f"{peak.tflops:.4g}" if peak else None for peak in figures), chip.why_no_peaks(),
+             memory.type, memory.gbs, chip.power, chip.boards, _per_device(chip),
+             " ".join(chip.pci), "; ".join(chip.aliases),
+             *(f"{peak.tflops:.4g}" if peak else None for peak in figures),
+             *(peak.confidence if peak else None for peak in figures), chip.why_no_peaks(),
              " ".join(chip.sources), "; ".join(titles(db, chip.sources).values()),
              chip.confidence, LICENCE)
         )  # fmt: skip
     return out.getvalue()
+
+
+def _per_device(chip: Chip) -> float | None:
+    """Watts of one device: a board's power is shared by its devices, whose peaks are their own."""
+    return None if chip.power is None else round(chip.power / chip.boards, 2)
 
 
 def half_precision(peaks: tuple[Peak, ...]) -> Peak | None:

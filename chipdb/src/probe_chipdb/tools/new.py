@@ -30,6 +30,7 @@ packages = ["src/{module}"]
 
 _CHIPS = """\
 # An example to begin with: change every value, and leave out what no document states.
+# What stands without `read` counts as recalled; the format's page says how words are quoted.
 # All fields: `python -m probe_chipdb schema DIR` writes the schema that editors read.
 
 [family]
@@ -52,7 +53,7 @@ vendor = "{vendor}"
 unit = "core"
 rates = {{ "fp16.matrix.fp32" = 4096, "int8.matrix.int32" = 8192 }}
 source = ["{vendor}-one-sheet"]
-confidence = "vendor"
+confidence = "recalled"
 
 [[chip]]
 id = "{vendor}/one"

@@ -4,6 +4,7 @@ import math
 import re
 
 from probe_chipdb.chip_peaks import RANGES, TOLERANCE
+from probe_chipdb.entry.evidence import entry_faults, evidence, figure_faults
 from probe_chipdb.entry.pack import chip_keys
 from probe_chipdb.entry.spec import Problem
 from probe_chipdb.exclusions import exclusion
@@ -112,10 +113,16 @@ def reference_problems(data: "Data", db: "Database") -> "Iterator[Problem]":
     for id_, chip in data.chips.items():
         figures = (*chip.get("published", ()), *chip.get("override", ()))
         sources = _sources(db, chip.get("source", []), [figure["source"] for figure in figures])
-        for fault in (*sources, *_architecture(db, chip), *_names(db, chip)):
+        for fault in (
+            *sources,
+            *_architecture(db, chip),
+            *_names(db, chip),
+            *_evidence(data, chip),
+        ):
             yield Problem(data.where[f"chip:{id_}"], f"chip {id_!r}", *fault)
     for name, arch in data.archs.items():
-        for fault in (*_sources(db, arch.get("source", []), []), *_sparse_rates(arch)):
+        own = entry_faults(arch["confidence"], arch.get("read", ()), data.sources.get)
+        for fault in (*_sources(db, arch.get("source", []), []), *_sparse_rates(arch), *own):
             yield Problem(data.where[f"arch:{name}"], f"[{name}]", *fault)
 
 
@@ -125,6 +132,28 @@ def _sources(db: "Database", own: list[str], of_figures: list[str]) -> "Iterator
             yield "source", f"{key!r} is unknown", "add it to data/sources"
     if not own:
         yield "source", "is missing", "name a source here or in [family]"
+
+
+def _evidence(data: "Data", chip: "ChipEntry") -> "Iterator[Fault]":
+    """What is called the vendor's without the words that were read, or with other words."""
+    yield from entry_faults(chip.get("confidence"), chip.get("read", ()), data.sources.get)
+    for figure in (*chip.get("published", ()), *chip.get("override", ())):
+        source = data.sources.get(figure["source"])
+        yield from figure_faults(figure, chip.get("boards", 1), source)
+
+
+def blanket_problems(data: "Data") -> "Iterator[Problem]":
+    """One source is one document: what several vendors state of themselves is in several."""
+    vendors: dict[str, dict[str, None]] = {}
+    for chip in data.chips.values():
+        for figure in (*chip.get("published", ()), *chip.get("override", ())):
+            if evidence(figure, data.sources) != "third-party" and "confidence" not in figure:
+                vendors.setdefault(figure["source"], {})[chip["vendor"]] = None
+    for key, named in vendors.items():
+        if len(named) > 1 and key in data.sources:
+            fault = f"stands behind the own figures of {', '.join(named)}"
+            fix = "make a source for each vendor's document"
+            yield Problem(data.where[f"source:{key}"], f"[{key}]", "", fault, fix)
 
 
 def _architecture(db: "Database", chip: "ChipEntry") -> "Iterator[Fault]":
@@ -222,12 +251,12 @@ def _range(entry: "ChipEntry") -> "Iterator[Fault]":
     if entry.get("power_low", 0) > entry.get("power", math.inf):
         yield "power", "power_low is above power", "swap them"
     ranged = clock.get("set_by") or clock.get("game")
-    if entry.get("confidence", "vendor") != "vendor" or ranged or not clock.get("boost"):
+    if ranged or not clock.get("boost"):
         return
     if _LAPTOP.search(entry["name"]):
-        fix = 'write boost_low and set_by = "laptop", or the confidence of the one clock'
-        yield "clock", "a laptop part has one vendor clock, but laptops differ", fix
-    elif _DIFFERS.search(entry.get("note", "")):
+        fix = 'write set_by = "laptop", and boost_low where the lowest clock is known'
+        yield "clock", "a laptop part has one clock, but laptops differ", fix
+    elif "confidence" not in entry and _DIFFERS.search(entry.get("note", "")):
         fix = "write boost_low and set_by, or the confidence of the one clock"
         yield "clock", "one vendor clock, but the note says that it differs", fix
 
