@@ -1,8 +1,11 @@
 """The peak in one call: the figure of MFU, from whatever a program holds; nothing raises."""
 
+from pathlib import Path
+
 import pytest
 
 import probe_chipdb
+from probe_chipdb import shortcuts
 from probe_chipdb.database import Database
 from probe_chipdb.shortcuts import dtype_of
 
@@ -177,3 +180,34 @@ def test_a_bad_option_is_no_figure(bad: object) -> None:
         figure = probe_chipdb.peak("NVIDIA L4", "bf16", **facts)  # type: ignore[arg-type]
         reason = probe_chipdb.why("NVIDIA L4", "bf16", **facts)  # type: ignore[arg-type]
         assert bool(figure) != bool(reason)
+
+
+def test_a_memory_that_is_another_is_no_memory_of_the_product() -> None:
+    assert probe_chipdb.memory("NVIDIA GeForce RTX 4090", memory=25_757_220_864) == 24 * GIB
+    assert probe_chipdb.memory("NVIDIA GeForce RTX 4090", memory=48 * GIB) is None
+
+
+def test_installed_packages_of_vendors_are_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`probe chip` knew their chips while the one call did not."""
+    package = tmp_path / "acme_chips"
+    package.mkdir()
+    (package / "chips.toml").write_text(
+        '[family]\ntitle = "Acme"\nvendor = "acme"\nsource = ["sheet"]\n'
+        '[source.sheet]\ntitle = "t"\npublisher = "Acme"\nref = "r"\nstatus = "cited"\n'
+        '[[chip]]\nid = "acme/sixteen"\nname = "Acme Sixteen"\nmemory = { gib = 16 }\n'
+        'override = [{ rate = "bf16.matrix.fp32", tflops = 16, reason = "r", source = "sheet" }]\n'
+    )
+    metadata = tmp_path / "acme_chips-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "entry_points.txt").write_text("[probe_core.chipdb.v1]\nacme = acme_chips\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(shortcuts, "_own", {})
+    assert probe_chipdb.canonical("Acme Sixteen") == ("acme/sixteen",)
+    assert probe_chipdb.memory("Acme Sixteen") == 16 * GIB
+    figure = probe_chipdb.peak("Acme Sixteen")
+    assert figure is not None
+    assert (figure.tflops, figure.confidence) == (16, "recalled")
+    assert probe_chipdb.canonical("Acme Sixteen", packages=False) == ()
+    assert probe_chipdb.why("Acme Sixteen", packages=False) == "no chip is named 'Acme Sixteen'"

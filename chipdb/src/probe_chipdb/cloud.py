@@ -38,11 +38,14 @@ def machine_keys(key: str) -> "Iterator[str]":
 
 
 def _oracle(text: str) -> "Iterator[str]":
-    """`BM.GPU.H100.8`, `VM.GPU.A10.1`, `BM.GPU4.8`."""
+    """`BM.GPU.H100.8`, `VM.GPU.A10.1`, `BM.GPU4.8`, some with a version: `BM.GPU.MI355X-v0.8`."""
     kind, _, shape = text.partition(".")
     family, _, count = shape.rpartition(".")
     if kind in ("bm", "vm") and _is_number(count):
         yield f"s:oracle/{family}"
+        plain, _, version = family.rpartition("-v")
+        if plain and _is_number(version):
+            yield f"s:oracle/{plain}"
 
 
 def _amazon(text: str) -> "Iterator[str]":

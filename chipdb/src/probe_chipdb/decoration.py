@@ -337,6 +337,7 @@ def name_in(text: str) -> str:
     """
     if text.startswith("|"):
         text = _first_cell(text)  # before the cut at " | " below
+    text = _unindexed(text)
     text = _assigned(text.removeprefix("* ").partition(" | ")[0])
     text = _unlabelled(_without_tail(text))
     return _unquoted(_uncounted(text))
@@ -420,8 +421,44 @@ def _assigned(text: str) -> str:
     return _of_tool(text) or _of_framework(text) or text
 
 
+def _unindexed(text: str) -> str:
+    """Slurm's `gpu:nvidia_h200:8(S:0-1)` and `(IDX:0-7)`: sockets and indices of a gres."""
+    for mark in ("(s:", "(idx:") if text.endswith(")") else ():
+        text = text.partition(mark)[0]
+    return text
+
+
+_LABEL_KEYS = frozenset((
+    "gpu.product", "gpu.product-name", "gke-accelerator", "gke-tpu-accelerator",
+    "instance-gpu-name", "instance-type",
+))  # fmt: skip
+"""Labels of Kubernetes nodes that name a product, behind the domain of who sets them."""
+
+
+def _of_label(text: str) -> str:
+    """`nvidia.com/gpu.product=NVIDIA-L4`, or with `: `; empty for another text."""
+    domain, _, rest = text.partition("/")
+    if "." not in domain or " " in domain:
+        return ""
+    key, _, value = rest.partition("=" if "=" in rest else ": ")
+    return value if key in _LABEL_KEYS else ""
+
+
+_BACKENDS = ("cann", "cuda", "hip", "metal", "mtl", "musa", "opencl", "rocm", "sycl", "vulkan")
+
+
+def _of_backend(text: str) -> str:
+    """llama.cpp's `CUDA0 (NVIDIA GeForce RTX 4090)`; empty for another text."""
+    device, _, name = text.partition(" (")
+    backend = device.rstrip("0123456789")
+    is_device = backend != device and backend in _BACKENDS and text.endswith(")")
+    return name[:-1] if is_device else ""
+
+
 def _of_tool(text: str) -> str:
     """The name in a line of ggml, BOINC, nvtop or sycl-ls; empty for another text."""
+    if name := _of_label(text) or _of_backend(text):
+        return name
     if text.startswith("ggml_") and " = " in text:
         return text[text.index(" = ") + 3 :]
     for start in ("default device: ", "gpu name: "):

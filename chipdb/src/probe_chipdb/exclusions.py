@@ -159,6 +159,9 @@ _FUNCTIONS = (
     "hdmi audio", "audio controller", "audio device", "usb controller", "usb 3.", "ucsi",
     "nvswitch", "pci bridge", "host bridge", "isa bridge", "serial bus controller",
 )  # fmt: skip
+_TRANSLATED = "compatibility mode"
+"""What D3DMetal, the translation layer of CrossOver and the Game Porting Toolkit, invents on a Mac:
+"AMD Compatibility Mode", with the PCI id of a Radeon VII, or of NVIDIA."""
 DISPLAY_VENDORS = {
     "1a03": "ASPEED (a server's BMC display)",
     "102b": "Matrox",
@@ -198,6 +201,8 @@ def _excluded_word(name: str, displays: tuple[str, ...]) -> str | None:
         return f"{renderer!r} is a renderer in software or a remote one, not a chip"
     if display := next(filter(holds, displays), None):
         return f"{display!r} is a plain or virtual display, not an accelerator"
+    if _TRANSLATED in name:
+        return "it is the invented adapter of a translation layer on a Mac, not a chip"
     if function := next(filter(holds, _FUNCTIONS), None):
         return f"{function!r} is another function of a card or board, not the chip"
     return None

@@ -268,13 +268,18 @@ def _ambiguous(candidates: Candidates, fitting: "list[Chip]", query: Query) -> M
     return Match(None, candidates.by, None, tuple(chips), tuple(candidates.conflicts), reason)
 
 
+def has_memory(nominal: int, live: int) -> bool:
+    """Whether a driver's count of bytes can be that of a product with `nominal` bytes."""
+    return MEMORY_LOW * nominal <= live <= MEMORY_HIGH * nominal
+
+
 def misfit(chip: "Chip", query: Query) -> str | None:
     """What the driver counts that this product does not have, or None."""
     if query.units and (counts := stated(chip)) and query.units not in counts:
         nominal = chip.units or counts_text(chip)
         return f"the driver counts {query.units} {chip.unit or 'units'}, the product has {nominal}"
     size = chip.memory.bytes if query.memory else None
-    if query.memory and size and not MEMORY_LOW * size <= query.memory <= MEMORY_HIGH * size:
+    if query.memory and size and not has_memory(size, query.memory):
         live = f"{query.memory / 2**30:.1f}"
         return f"the driver reports {live} GiB of memory, the product has {chip.memory.gib:g}"
     return None

@@ -13,6 +13,7 @@ Nothing here raises, whatever it is given: an unknown answer is None, and `why` 
 """
 
 from probe_chipdb import database
+from probe_chipdb.matching import has_memory
 from probe_chipdb.pci_text import ids_in
 from probe_chipdb.peaks import ACCUMULATORS, PATHS, Peak, find, natural_accumulator
 from probe_chipdb.spelling import claimed_vendor, normalise
@@ -160,7 +161,8 @@ def _capability(value: object) -> str:
     return text if plain and len(text) <= 5 else ""
 
 
-_own: "list[database.Database]" = []  # loaded at the first call, then kept
+_own: "dict[bool, database.Database]" = {}
+"""With and without the packages of vendors; loaded at the first call, then kept."""
 
 
 class _Answer:
@@ -190,7 +192,8 @@ def peak(
     units where the chip has them for this type. accumulate: fp32 where the path has it.
     per: "device" as a framework counts them (one die of an MI250X), or "package".
     facts: capability ("9.0", (9, 0)), gfx, memory (bytes), units, pci, subsystem, revision,
-    clock_mhz (only for a chip without a clock of its own), database. Others are ignored.
+    clock_mhz (only for a chip without a clock of its own). Others are ignored. Installed packages
+    of vendors are read; packages=False refuses them, database= asks another database.
 
     Where the facts leave several products with one figure, it is that figure; a laptop answers the
     top of its range, with `low`. Never another chip's figure, and never a default.
@@ -222,11 +225,16 @@ def bandwidth(name: object = None, *, per: str = "device", **facts: object) -> i
 
 
 def memory(name: object = None, *, per: str = "device", **facts: object) -> int | None:
-    """The nominal size of the memory in bytes, as sold; None for a share of the system's."""
-    figures = {
-        chip.memory.bytes and chip.memory.bytes * _share(chip, per)
-        for chip in _chips(name, facts)[1]
-    }
+    """The nominal size of the memory in bytes, as sold; None for a share of the system's.
+
+    None, too, where the memory that is given is another: a card whose memory was exchanged, or
+    another product.
+    """
+    chips = _chips(name, facts)[1]
+    live = Device(name, facts).memory
+    if live and any(size and not has_memory(size, live) for size in map(_nominal, chips)):
+        return None
+    figures = {chip.memory.bytes and chip.memory.bytes * _share(chip, per) for chip in chips}
     figure = figures.pop() if len(figures) == 1 else None
     return None if figure is None else round(figure)
 
@@ -238,6 +246,10 @@ def canonical(name: object = None, **facts: object) -> tuple[str, ...]:
     (('nvidia/h200-sxm5-141gb',), ('nvidia/a100-pcie-40gb',))
     """
     return tuple(chip.id for chip in _chips(name, facts)[1])
+
+
+def _nominal(chip: "Chip") -> int | None:
+    return chip.memory.bytes
 
 
 def _chips(name: object, facts: "dict[str, object]") -> "tuple[Match | None, tuple[Chip, ...]]":
@@ -255,9 +267,10 @@ def _database(facts: "dict[str, object]") -> database.Database:
     own = facts.get("database")
     if isinstance(own, database.Database):
         return own
-    if not _own:
-        _own.append(database.load(packages=False))
-    return _own[0]
+    packages = facts.get("packages") is not False
+    if packages not in _own:
+        _own[packages] = database.load(packages=packages)
+    return _own[packages]
 
 
 def _answer(
