@@ -22,8 +22,9 @@ RUNS = {
     "audit": ("audit TABLE --dtype fp16", 1, "Acme Fast 1"),
     "site": ("site OUT", 0, "files; open "),
     "notes": ("notes DATA DATA --version 2027.1.0", 0, "2027.1.0"),
-    "stale": ("stale LIST", 0, "list.txt: 1 entries, 1 not in the table"),
+    "stale": ("stale LIST", 1, "list.txt: 1 entries, 1 not in the table"),
     "missing": ("missing", 0, "# "),
+    "unread": ("unread", 0, "# "),
     "compare": ("compare OTHERS", 0, "# Other tables of peaks"),
     "pages": ("pages OUT", 0, " pages in OUT"),
 }

@@ -59,7 +59,18 @@ def test_every_kind_of_name_is_documented() -> None:
 
 def test_every_command_is_documented() -> None:
     text = (ROOT / "README.md").read_text()
-    commands = ("check", "build", "diff", "pages", "schema", "missing", "compare", "stale", "notes")
+    commands = (
+        "check",
+        "build",
+        "diff",
+        "pages",
+        "schema",
+        "missing",
+        "compare",
+        "stale",
+        "notes",
+        "unread",
+    )
     for command in commands:
         assert f"| `{command}" in text
 

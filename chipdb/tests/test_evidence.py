@@ -113,3 +113,47 @@ def test_no_figure_of_the_table_is_a_vendors_without_words() -> None:
         for peak in chip.peaks():
             if "vendor" in (peak.confidence, peak.confirmed_by):
                 assert peak.rate in read, (chip.id, peak)
+
+
+@pytest.mark.parametrize(
+    ("entry_point", "make", "expected"),
+    [
+        ("acme_chips", "acme_chips", []),
+        (
+            "acme_chip",
+            "acme_chips",
+            ["'acme_chip' is no package here; make the folder src/acme_chip"],
+        ),
+        ("acme_chips", "", ["'acme_chips' has no TOML file; put the files of chips into it"]),
+    ],
+)
+def test_a_package_is_checked_where_its_entry_point_leads(
+    entry_point: str, make: str, expected: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "pyproject.toml").write_text(
+        '[project]\nname = "acme-chips"\n[project.entry-points."probe_core.chipdb.v1"]\n'
+        f'acme = "{entry_point}"\n'
+    )
+    (tmp_path / "src" / "acme_chips").mkdir(parents=True)
+    other = tmp_path / "src" / (make or "other")
+    other.mkdir(exist_ok=True)
+    (other / "chips.toml").write_text(
+        '[family]\ntitle = "Acme"\nvendor = "acme"\nsource = ["sheet"]\n\n'
+        '[source.sheet]\ntitle = "t"\npublisher = "Acme"\nref = "r"\nstatus = "cited"\n\n'
+        '[[chip]]\nid = "acme/one"\nname = "Acme One Only"\n'
+    )
+    found = [str(problem) for problem in check(str(tmp_path)).problems]
+    assert len(found) == len(expected)
+    assert all(part in text for part, text in zip(expected, found, strict=True)), found
+
+
+def test_advice_names_what_a_package_has(tmp_path: Path) -> None:
+    (tmp_path / "chips.toml").write_text(
+        '[family]\ntitle = "Acme"\nvendor = "acme"\nsource = ["sheet"]\n\n'
+        '[[chip]]\nid = "acme/one"\nname = "Acme One Only"\narch = "ada-geforc"\n'
+    )
+    advice = "did you mean 'ada-geforce'? write [arch.ada-geforc] in this file"
+    assert [str(problem).partition(": ")[2] for problem in check(str(tmp_path)).problems] == [
+        "chip 'acme/one': source: 'sheet' is unknown; write [source.sheet] in this file",
+        "chip 'acme/one': arch: 'ada-geforc' is unknown; " + advice,
+    ]

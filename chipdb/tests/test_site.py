@@ -137,7 +137,7 @@ def test_search_by_name_and_id_is_in_the_address(seen: Seen) -> None:
 def test_filters_and_order_and_their_permanent_link(seen: Seen) -> None:
     assert seen["filtered"][0] in ("AMD Instinct MI355X", "AMD Instinct MI455X")  # type: ignore[index]
     assert "AMD Instinct MI300X" in seen["filtered"]  # type: ignore[operator]
-    assert seen["filtered_address"] == "#/?vendor=amd&memory=192&sort=tflops&dtype=fp8"
+    assert seen["filtered_address"] == "#/?vendor=amd&memory=192&dtype=fp8"
     assert seen["filtered_again"] == seen["filtered"]
 
 

@@ -139,7 +139,7 @@ def test_diff(data: Path, tmp_path: Path) -> None:
 def test_pages(db: Database, tmp_path: Path) -> None:
     written = pages.write(db, str(tmp_path))
     assert sorted(map(os.path.basename, written)) == [
-        "acme-fast.md", "beta-beta.md", "index.md", "missing.md",
+        "acme-fast.md", "beta-beta.md", "index.md", "missing.md", "unread.md",
     ]  # fmt: skip
     page = (tmp_path / "acme-fast.md").read_text()
     assert (

@@ -80,12 +80,54 @@ def test_another_text_is_no_list(text: str) -> None:
 def test_command_stale(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "list.json").write_text(SUPPORTED)
     (tmp_path / "other").write_text("hello")
-    assert main(["stale", str(tmp_path / "list.json"), str(tmp_path / "other")]) == 0
+    assert main(["stale", str(tmp_path / "list.json"), str(tmp_path / "other")]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "list.json: 4 entries, 2 not in the table"
     assert lines[3] == "other: no list of a known form; docs/format.md names the forms"
     assert lines[-1].startswith("2 entries are newer than chipdb ")
     assert main(["stale", str(tmp_path / "none")]) == 2
+
+
+PCI_IDS = """\
+# a list of ids
+10de  NVIDIA Corporation
+\t0045  NV40 [GeForce 6800 GTX]
+\t26fe  AD102 [GeForce RTX 4090 Ti]
+\t22ff  AD102 High Definition Audio Controller
+8086  Intel Corporation
+\tfff1  Future Lake NPU
+\tfff2  Future Lake [Intel Graphics]
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        ([], ["NV40 [GeForce 6800 GTX]", "AD102 [GeForce RTX 4090 Ti]", "NPU", "Graphics]"]),
+        (["--since", "2022"], ["AD102 [GeForce RTX 4090 Ti]", "NPU", "Graphics]"]),
+        (["--since", "2022", "--kind", "gpu"], ["AD102 [GeForce RTX 4090 Ti]", "Graphics]"]),
+        (["--kind", "npu"], ["NPU"]),
+        (["--since", "2035"], []),
+    ],
+)
+def test_stale_leaves_out_what_is_old_or_of_another_kind(
+    options: list[str], names: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "pci.ids").write_text(PCI_IDS)
+    assert main(["stale", str(tmp_path / "pci.ids"), *options]) == int(bool(names))
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
+    assert len(lines) == len(names), lines
+    assert all(line.endswith(name) for line, name in zip(lines, names, strict=True)), lines
+
+
+def test_the_worklist_names_each_document_with_its_figures(real: Database) -> None:
+    page = list(pages.unread_page(real))
+    assert page[0] == "# Figures that wait for a reader"
+    boxes = [line for line in page if line.startswith("- [ ] ")]
+    assert page[2].startswith(f"{len(boxes)} figures in ")
+    assert any("`nvidia/h100-sxm5-80gb`" in line or "`nvidia/" in line for line in boxes)
+    # What was read waits for nobody.
+    assert not any("(`amd/instinct-mi300x`, 2023): dense fp16.matrix.fp32" in box for box in boxes)
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,11 @@ def _parser() -> argparse.ArgumentParser:
     notes.set_defaults(run=_notes)
     stale = commands.add_parser("stale", help="list what driver and id lists have beyond the table")
     stale.add_argument("files", nargs="+", metavar="FILE")
+    stale.add_argument("--since", type=int, default=0, metavar="YEAR", help="leave out older ones")
+    stale.add_argument("--kind", choices=("gpu", "npu"), help="only these")
     stale.set_defaults(run=_stale)
+    unread = commands.add_parser("unread", help="list figures that nobody read, by document")
+    unread.set_defaults(run=_unread)
     missing = commands.add_parser("missing", help="list the chips without figures, and why")
     missing.set_defaults(run=_missing)
     compare = commands.add_parser("compare", help="hold other projects' tables against the data")
@@ -217,9 +221,18 @@ def _notes(options: argparse.Namespace) -> int:
 
 
 def _stale(options: argparse.Namespace) -> int:
+    """Exit 1 where a list has something that the table lacks."""
     from probe_chipdb.tools import stale
 
-    return _print(stale.report(_open(), options.files))
+    found = stale.Stale(_open(), options.since, options.kind)
+    _print(found.report(options.files))
+    return int(bool(found.missing))
+
+
+def _unread(options: argparse.Namespace) -> int:
+    from probe_chipdb.tools import pages
+
+    return _print(pages.unread_page(_open()))
 
 
 def _missing(options: argparse.Namespace) -> int:

@@ -6,9 +6,10 @@ import tomllib
 from probe_chipdb import table
 from probe_chipdb.database import Database
 from probe_chipdb.entry.extras import Consent, foreign_keys, taken
-from probe_chipdb.entry.files import read_folder
+from probe_chipdb.entry.files import read_folder, toml_files
 from probe_chipdb.entry.pack import to_table
 from probe_chipdb.entry.spec import Problem
+from probe_chipdb.packages import GROUP
 from probe_chipdb.peaks import STATED
 from probe_chipdb.tools import layout, rules
 
@@ -95,14 +96,16 @@ def check(path: str, alone: bool = False) -> Result:
     db = Database(built or own)
     db._tables = (own, built) if built else (own,)
     problems = list(data.problems)
-    problems += rules.reference_problems(data, db)
+    problems += rules.reference_problems(data, db, alone=not root)
     problems += rules.blanket_problems(data)
     problems += rules.plausibility_problems(data, db)
     problems += rules.figure_problems(data, db)
     problems += rules.name_problems(data, db)
     problems += layout.problems(path)
     if built:
-        vendors = Consent(built).vendors(_distribution(path))
+        project = _project(path)
+        vendors = Consent(built).vendors(project.name)
+        problems += _entry_points(project)
         problems += _foreign_keys(data, built, vendors)
         problems += _foreign_archs(data, built, vendors)
     if root:
@@ -133,19 +136,46 @@ def _built() -> table.Table | None:
 _NEAR = 4  # folders above the data in which a package's pyproject.toml is looked for
 
 
-def _distribution(path: str) -> str:
-    """The name of the distribution that a folder of data belongs to, or the empty text."""
+class _Project:
+    """The distribution that a folder of data belongs to: its folder, name and entry points."""
+
+    __slots__ = ("folder", "name", "packages")
+
+    def __init__(self, folder: str = "", table: object = None) -> None:
+        project = table if isinstance(table, dict) else {}
+        name = project.get("name")
+        groups = project.get("entry-points")
+        named = groups.get(GROUP) if isinstance(groups, dict) else None
+        self.folder = folder
+        self.name = name if isinstance(name, str) else ""
+        self.packages = named if isinstance(named, dict) else {}
+
+
+def _project(path: str) -> _Project:
+    """The nearest project above a folder of data; one without a name where there is none."""
     folder = os.path.abspath(path)
     for _ in range(_NEAR):
         try:
             with open(os.path.join(folder, "pyproject.toml"), "rb") as file:
-                project = tomllib.load(file).get("project")
+                return _Project(folder, tomllib.load(file).get("project"))
         except (OSError, ValueError):
             folder = os.path.dirname(folder)
-            continue
-        name = project.get("name") if isinstance(project, dict) else None
-        return name if isinstance(name, str) else ""
-    return ""
+    return _Project()
+
+
+def _entry_points(project: _Project) -> "Iterator[Problem]":
+    """Entry points to a package without TOML files: an installed one would add no chip."""
+    for name, value in project.packages.items():
+        parts = str(value).partition(":")[0].split(".")
+        folders = [os.path.join(project.folder, *root, *parts) for root in (("src",), ())]
+        found = next(filter(os.path.isdir, folders), None)
+        field = f"{GROUP}: {name}"
+        if found is None:
+            fix = f"make the folder src/{'/'.join(parts)}, or name the one that there is"
+            yield Problem("pyproject.toml", "", field, f"{value!r} is no package here", fix)
+        elif next(toml_files(found), None) is None:
+            fix = "put the files of chips into it"
+            yield Problem("pyproject.toml", "", field, f"{value!r} has no TOML file", fix)
 
 
 def _foreign_archs(

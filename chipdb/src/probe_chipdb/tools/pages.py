@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from probe_chipdb.chip import Chip
 from probe_chipdb.chip_peaks import reason
 from probe_chipdb.database import Database
+from probe_chipdb.table import CHIP, parts
 from probe_chipdb.tools import compare
 
 TYPE_CHECKING = False
@@ -91,6 +92,54 @@ def _fact(chip: Chip) -> str:
     return ", ".join(filter(None, facts)) or "the vendor's limit"
 
 
+# `unread`: the documents that wait for a reader, each with the figures that rest on a memory of it.
+
+
+def unread_page(db: Database) -> Iterator[str]:
+    """Markdown: recalled figures by document, the documents of the newest products first."""
+    waiting: dict[str, list[tuple[int, str]]] = {}
+    for chip in db.chips():
+        for key, figure in _recalled(chip):
+            line = f"{chip.name} (`{chip.id}`, {chip.year or 'year unknown'}): {figure}"
+            waiting.setdefault(key, []).append((chip.year or 0, line))
+    yield "# Figures that wait for a reader"
+    yield ""
+    figures = sum(map(len, waiting.values()))
+    yield (
+        f"{figures} figures in {len(waiting)} documents are recalled: nobody has read them there. "
+        "Who opens a document enters address, date and words; docs/format.md says how."
+    )
+    for key in sorted(waiting, key=lambda key: (-max(waiting[key])[0], -len(waiting[key]), key)):
+        source = db.source(key) or {}
+        yield ""
+        yield f"## {source.get('publisher', key)}: {source.get('title', key)}"
+        yield ""
+        yield f"`{key}`, {source.get('ref', '')}"
+        yield ""
+        ordered = sorted(waiting[key], key=lambda item: (-item[0], item[1]))
+        yield from (f"- [ ] {line}" for _, line in ordered)
+
+
+def _recalled(chip: Chip) -> Iterator[tuple[str, str]]:
+    """The source and the wording of each figure that the vendor states and nobody read."""
+    read = {(rate, sparsity) for rate, sparsity, *_ in chip.reads}
+    published = {
+        (rate, sparsity, tflops, source)
+        for (rate, sparsity), (tflops, source) in chip.published.items()
+    }
+    for rate, sparsity, tflops, source in sorted(published):
+        if (rate, sparsity) not in read and not _is_quoted(chip, source):
+            yield source, f"{sparsity} {rate} {tflops:g}"
+    for row in parts(chip.raw(CHIP.index("override"))):
+        rate, sparsity, value, _, source, confidence, *_ = row
+        if value and confidence == "recalled":
+            yield source, f"{sparsity} {rate} {float(value):g}"
+
+
+def _is_quoted(chip: Chip, source: str) -> bool:
+    return (chip._db.source(source) or {}).get("status") == "third-party-read"
+
+
 _COLUMNS = (  # heading, rate key
     ("fp32", "fp32.vector.fp32"),
     ("bf16 matrix", "bf16.matrix.fp32"),
@@ -114,6 +163,7 @@ def write(db: Database, into: str, others: str | None = None) -> list[str]:
         families.setdefault((chip.vendor, chip.series or chip.vendor), []).append(chip)
     pages = {slug(*key): page(db, key[1], chips) for key, chips in sorted(families.items())}
     pages["index"] = index(db, families)
+    pages["unread"] = "\n".join(unread_page(db)) + "\n"
     pages["missing"] = "\n".join(missing_page(db)) + "\n"
     if others and os.path.isdir(others):
         pages["comparison"] = "\n".join(compare.compare_page(db, others)) + "\n"

@@ -2,6 +2,7 @@
 
 import math
 import re
+from difflib import get_close_matches
 
 from probe_chipdb.chip_peaks import RANGES, TOLERANCE
 from probe_chipdb.entry.evidence import entry_faults, evidence, figure_faults
@@ -78,6 +79,12 @@ def _differences(entry: "ChipEntry", compared: "Iterator[Figure]") -> "Iterator[
             yield f'published "{figure.rate}" {figure.sparsity}', *_difference(figure)
 
 
+_TWICE = (
+    'twice as much is the sparse figure (write sparsity = "sparse", or halve it), or the rates '
+    "count a fused multiply-add once (double them)"
+)
+
+
 def _difference(figure: Figure) -> tuple[str, str]:
     """The difference, and the slip that would make one of this size."""
     fault = (
@@ -86,7 +93,7 @@ def _difference(figure: Figure) -> tuple[str, str]:
     )
     ratio = figure.published / figure.derived
     if figure.sparsity == "dense" and 1.94 <= ratio <= 2.06:
-        return fault, 'twice as much is the sparse figure: write sparsity = "sparse", or halve it'
+        return fault, _TWICE
     for factor in (1000, 0.001):
         if 0.97 <= ratio / factor <= 1.03:
             return fault, f"a slip of x{factor:g}: write TFLOPS (TOPS), not G or P"
@@ -94,10 +101,20 @@ def _difference(figure: Figure) -> tuple[str, str]:
 
 
 def _absent(entry: "ChipEntry", peaks: tuple[Peak, ...]) -> "Iterator[Fault]":
-    """A published figure for a path that the architecture does not have."""
-    derived = {peak.rate for peak in peaks if peak.basis != "published"}
+    """A published figure with which nothing is compared: a path or sparsity that is not there."""
+    derived = {(peak.rate, peak.sparsity) for peak in peaks if peak.basis != "published"}
+    rates = {rate for rate, _ in derived}
     for figure in entry.get("published", ()) if derived else ():
-        if figure["rate"] not in derived and figure["rate"] not in entry.get("explain", {}):
+        sparsity = figure.get("sparsity", "dense")
+        if (figure["rate"], sparsity) in derived or figure["rate"] in entry.get("explain", {}):
+            continue
+        if figure["rate"] in rates:
+            yield (
+                f'published "{figure["rate"]}" {sparsity}',
+                "nothing is compared with it: the architecture has no sparse rate there",
+                "enter the dense figure, add sparse to the architecture, or explain it",
+            )
+        else:
             yield (
                 f'published "{figure["rate"]}"',
                 "the architecture has no such rate",
@@ -108,28 +125,37 @@ def _absent(entry: "ChipEntry", peaks: tuple[Peak, ...]) -> "Iterator[Fault]":
 # Checks what entries say of each other: sources, architectures, shared names and ids.
 
 
-def reference_problems(data: "Data", db: "Database") -> "Iterator[Problem]":
-    """Unknown sources and architectures, and names that would mislead."""
+def reference_problems(data: "Data", db: "Database", alone: bool) -> "Iterator[Problem]":
+    """Unknown sources and architectures, and names that would mislead.
+
+    alone: a file or package without the folders of this project's data, which advice must not name.
+    """
     for id_, chip in data.chips.items():
         figures = (*chip.get("published", ()), *chip.get("override", ()))
-        sources = _sources(db, chip.get("source", []), [figure["source"] for figure in figures])
+        sources = _sources(
+            db, chip.get("source", []), [figure["source"] for figure in figures], alone
+        )
         for fault in (
             *sources,
-            *_architecture(db, chip),
+            *_architecture(db, chip, alone),
             *_names(db, chip),
             *_evidence(data, chip),
         ):
             yield Problem(data.where[f"chip:{id_}"], f"chip {id_!r}", *fault)
     for name, arch in data.archs.items():
         own = entry_faults(arch["confidence"], arch.get("read", ()), data.sources.get)
-        for fault in (*_sources(db, arch.get("source", []), []), *_sparse_rates(arch), *own):
+        sources = _sources(db, arch.get("source", []), [], alone)
+        for fault in (*sources, *_sparse_rates(arch), *own):
             yield Problem(data.where[f"arch:{name}"], f"[{name}]", *fault)
 
 
-def _sources(db: "Database", own: list[str], of_figures: list[str]) -> "Iterator[Fault]":
+def _sources(
+    db: "Database", own: list[str], of_figures: list[str], alone: bool
+) -> "Iterator[Fault]":
     for key in dict.fromkeys([*own, *of_figures]):
         if db.source(key) is None:
-            yield "source", f"{key!r} is unknown", "add it to data/sources"
+            fix = f"write [source.{key}] in this file" if alone else "add it to data/sources"
+            yield "source", f"{key!r} is unknown", fix
     if not own:
         yield "source", "is missing", "name a source here or in [family]"
 
@@ -156,10 +182,13 @@ def blanket_problems(data: "Data") -> "Iterator[Problem]":
             yield Problem(data.where[f"source:{key}"], f"[{key}]", "", fault, fix)
 
 
-def _architecture(db: "Database", chip: "ChipEntry") -> "Iterator[Fault]":
+def _architecture(db: "Database", chip: "ChipEntry", alone: bool) -> "Iterator[Fault]":
     arch = chip.get("arch")
     if arch and db.arch(arch) is None:
-        yield "arch", f"{arch!r} is unknown", "name one of data/arch"
+        near = get_close_matches(arch, [known.id for known in db.archs()], n=1, cutoff=0.8)
+        meant = f"did you mean {near[0]!r}? " if near else ""
+        where = f"write [arch.{arch}] in this file" if alone else "name one of data/arch"
+        yield "arch", f"{arch!r} is unknown", meant + where
 
 
 def _sparse_rates(arch: "ArchEntry") -> "Iterator[Fault]":

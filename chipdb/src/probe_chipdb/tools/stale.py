@@ -158,24 +158,73 @@ def _pci(vendor: str, device: str, chip: dict[str, str]) -> str:
 _MOST = 32 * 2**20  # bytes; pci.ids has 1.6 MB, the longest list
 
 
-def report(db: Database, paths: list[str]) -> Iterator[str]:
-    """Lines of what is newer than the table; a last line with the counts. Raises OSError."""
-    missing = 0
-    for path in paths:
-        name = os.path.basename(path)
-        try:
-            listed = read_list(read_text(path, _MOST))
-        except Refused as refusal:
-            yield str(refusal)
-            continue
-        if listed is None:
-            yield f"{name}: no list of a known form; docs/format.md names the forms"
-            continue
-        lines = list(dict.fromkeys(_newer(db, listed)))
-        missing += len(lines)
-        yield f"{name}: {len(listed)} entries, {len(lines)} not in the table"
-        yield from (f"  {line}" for line in lines)
-    yield f"{missing} entries are newer than chipdb {db.version or 'unreleased'}"
+_NPU = re.compile(r"\bNPU\b|\bVPU\b|\bAccelerat|\bGaudi\b")
+
+
+class Stale:
+    """What lists have beyond the table. missing: how many entries, after a `report`.
+
+    since: entries near older products are left out, and counted. Lists of ids have no dates: an id
+    is as old as the product of the table whose PCI id is the nearest of its vendor.
+    kind: "gpu" or "npu", by the words of the name; None for both.
+    """
+
+    __slots__ = ("_db", "_kind", "_since", "_years", "missing")
+
+    def __init__(self, db: Database, since: int = 0, kind: str | None = None) -> None:
+        self._db = db
+        self._since = since
+        self._kind = kind
+        self._years = _years(db) if since else {}
+        self.missing = 0
+
+    def report(self, paths: list[str]) -> Iterator[str]:
+        """Lines of what is newer than the table; a last line with the counts. Raises OSError."""
+        for path in paths:
+            name = os.path.basename(path)
+            try:
+                listed = read_list(read_text(path, _MOST))
+            except Refused as refusal:
+                yield str(refusal)
+                continue
+            if listed is None:
+                yield f"{name}: no list of a known form; docs/format.md names the forms"
+                continue
+            lines, older = self._lines(listed)
+            self.missing += len(lines)
+            left_out = f", {older} near products before {self._since}" if older else ""
+            yield f"{name}: {len(listed)} entries, {len(lines)} not in the table{left_out}"
+            yield from (f"  {line}" for line in lines)
+        yield f"{self.missing} entries are newer than chipdb {self._db.version or 'unreleased'}"
+
+    def _lines(self, listed: list[Listed]) -> tuple[list[str], int]:
+        wanted = [entry for entry in listed if self._kind in (None, _kind(entry[2]))]
+        newer = dict.fromkeys(entry for entry in wanted if not _known(self._db, *entry))
+        recent = [entry for entry in newer if self._year(entry[1]) >= self._since]
+        return [f"{kind} {key}: {name}" for kind, key, name in recent], len(newer) - len(recent)
+
+    def _year(self, key: str) -> int:
+        """The year of the nearest product; `since` for a vendor of whom the table has none."""
+        vendor, _, device = key.partition("/")[0].partition("@")[0].partition(":")
+        years = self._years.get(vendor)
+        if not years or not re.fullmatch(r"[0-9a-f]{4}", device):
+            return self._since
+        at = int(device, 16)
+        return years[min(years, key=lambda known: abs(known - at))]
+
+
+def _kind(name: str) -> str:
+    return "npu" if _NPU.search(name) else "gpu"
+
+
+def _years(db: Database) -> dict[str, dict[int, int]]:
+    """Per PCI vendor: device id to the year of its product."""
+    years: dict[str, dict[int, int]] = {}
+    for chip in db.chips():
+        for pci in chip.pci if chip.year else ():
+            vendor, _, device = pci.partition("/")[0].partition("@")[0].partition(":")
+            years.setdefault(vendor, {})[int(device, 16)] = chip.year or 0
+    return years
 
 
 def newer(db: Database, text: str) -> list[str]:

@@ -58,7 +58,7 @@ function chosen(state) {
     (!state.memory || chip[at.memory] >= Number(state.memory)) &&
     words.every((word) => chip[at.search].includes(word));
   const rows = chips.filter(fits);
-  const by = { tflops: value, memory: (chip) => chip[at.memory], year: (chip) => chip[at.year] }[state.sort];
+  const by = { "": value, memory: (chip) => chip[at.memory], year: (chip) => chip[at.year] }[state.sort];
   if (by) rows.sort((left, right) => (by(right) ?? -1) - (by(left) ?? -1));
   return { rows, value };
 }
