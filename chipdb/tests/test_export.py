@@ -86,9 +86,54 @@ def test_typescript_is_a_table_of_specifications(real: Database, folder: Path) -
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["export", str(tmp_path / "out")]) == 0
-    assert capsys.readouterr().out.count("\n") == 3
+    assert capsys.readouterr().out.count("\n") == 4
 
 
 def test_the_same_data_gives_the_same_bytes(real: Database, folder: Path, tmp_path: Path) -> None:
     for path in export.write(real, str(tmp_path)):
         assert Path(path).read_bytes() == (folder / Path(path).name).read_bytes()
+
+
+def test_the_schema_describes_the_json(folder: Path) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    data, schema = (
+        json.loads((folder / name).read_text()) for name in ("chips.json", "chips.schema.json")
+    )
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(data, schema)
+    data["chips"][0]["peaks"] = [{"dtype": "fp16"}]
+    with pytest.raises(jsonschema.ValidationError, match="'path' is a required property"):
+        jsonschema.validate(data, schema)
+
+
+def test_performance_per_watt_comes_out_right_from_each_export(folder: Path) -> None:
+    """A board's watts beside a device's peak gave an MI250X half, and an A16 a quarter."""
+    expected = {"amd/instinct-mi250x": 191.5 / 250, "nvidia/a16": 18.43 / 62.5}
+    chips = json.loads((folder / "chips.json").read_text())["chips"]
+    of_json = {
+        chip["id"]: _bf16(chip["peaks"]) / chip["power_per_device_w"]
+        for chip in chips
+        if chip["id"] in expected
+    }
+    with open(folder / "chips.csv", newline="") as file:
+        of_csv = {
+            line["id"]: float(line["bf16_matrix"]) / float(line["power_per_device_w"])
+            for line in csv.DictReader(file)
+            if line["id"] in expected
+        }
+    text = (folder / "hardware.ts").read_text()
+    skus = json.loads(text[text.index("> = {", text.index("SKUS")) + 4 :].rstrip().rstrip(";"))
+    of_ts = {
+        spec["ids"][0]: spec["tflops"] / (spec["power"] / spec.get("devicesPerBoard", 1))
+        for specs in skus.values()
+        for spec in specs.values()
+        if spec["ids"][0] in expected
+    }
+    for figures in (of_json, of_csv, of_ts):
+        assert figures == pytest.approx(expected, rel=0.03)
+
+
+def _bf16(peaks: list[dict[str, object]]) -> float:
+    keys = ("dtype", "path", "sparsity")
+    (peak,) = [peak for peak in peaks if tuple(map(peak.get, keys)) == ("bf16", "matrix", "dense")]
+    return float(str(peak["tflops"]))

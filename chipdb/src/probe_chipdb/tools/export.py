@@ -12,7 +12,18 @@ from collections.abc import Iterable
 from probe_chipdb._version import __version__
 from probe_chipdb.chip import Chip, Clock, Memory
 from probe_chipdb.database import Database
-from probe_chipdb.peaks import Peak, find, natural_accumulator
+from probe_chipdb.peaks import (
+    ACCUMULATORS,
+    CONFIDENCES,
+    DTYPES,
+    PATHS,
+    SPARSITIES,
+    STATED,
+    VARIANTS,
+    Peak,
+    find,
+    natural_accumulator,
+)
 from probe_chipdb.table import CHIP, READS, parts
 
 FORMAT = 1
@@ -32,12 +43,13 @@ Json = dict[str, object]
 
 
 def write(db: Database, into: str) -> list[str]:
-    """Write the three files into a folder; their paths."""
+    """Write the files into a folder; their paths."""
     os.makedirs(into, exist_ok=True)
     chips = db.chips()
     files = {
         "chips.json": json.dumps(document(db, chips), ensure_ascii=False, indent=1) + "\n",
         "chips.csv": table(db, chips),
+        "chips.schema.json": json.dumps(schema(), indent=1) + "\n",
         "hardware.ts": typescript(db, chips),
     }
     for name, text in files.items():
@@ -74,6 +86,75 @@ def document(db: Database, chips: Iterable[Chip]) -> Json:
             for arch in archs.values()
         ],
         "sources": {key: db.source(key) for key in sorted(keys)},
+    }
+
+
+_PEAK_SCHEMA: Json = {
+    "type": "object",
+    "required": [
+        "dtype",
+        "path",
+        "accumulate",
+        "sparsity",
+        "clock",
+        "tflops",
+        "source",
+        "confidence",
+    ],
+    "properties": {
+        "dtype": {"enum": list(DTYPES)},
+        "path": {"enum": list(PATHS)},
+        "accumulate": {"enum": list(ACCUMULATORS)},
+        "sparsity": {"enum": list(SPARSITIES)},
+        "variant": {"enum": list(VARIANTS)},
+        "tflops": {"type": "number", "description": "of one device; TOPS for integers"},
+        "low": {"type": "number", "description": "the bottom of a range, whose top is tflops"},
+        "condition": {"type": "string", "description": "what decides within the range"},
+        "published": {"type": "number", "description": "the vendor's own figure"},
+        "confirmed_by": {"enum": list(STATED)},
+        "confidence": {"enum": list(CONFIDENCES)},
+        "basis": {"enum": ["derived", "published", "override"]},
+        "source": {"type": "string"},
+    },
+}
+
+
+def schema() -> Json:
+    """The JSON Schema of chips.json: what a reader may rely on; more members may come."""
+    text, number = {"type": "string"}, {"type": "number", "exclusiveMinimum": 0}
+    texts = {"type": "array", "items": text}
+    chip = {
+        "type": "object",
+        "required": ["id", "name", "kind", "vendor", "devices_per_board", "confidence", "sources"],
+        "properties": {
+            **dict.fromkeys(("id", "name", "vendor", "series", "arch", "codename", "unit"), text),
+            **dict.fromkeys(("no_peaks", "note"), text),
+            **dict.fromkeys(("aliases", "pci", "dt", "gpu_id", "sources"), texts),
+            "kind": {"enum": ["gpu", "npu", "accelerator"]},
+            "year": {"type": "integer"},
+            "power_w": {**number, "description": "of the board"},
+            "power_per_device_w": {**number, "description": "power_w / devices_per_board"},
+            "devices_per_board": {"type": "integer", "minimum": 1},
+            "bandwidth": {**number, "description": "bytes per second"},
+            "confidence": {"enum": list(CONFIDENCES), "description": "of counts and clocks"},
+            "peaks": {"type": "array", "items": _PEAK_SCHEMA},
+            "reads": {
+                "type": "array",
+                "items": {"type": "object", "required": list(READS), "additionalProperties": text},
+            },
+        },
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "chips.json of probe-chipdb",
+        "type": "object",
+        "required": ["format", "version", "licence", "notice", "chips", "architectures", "sources"],
+        "properties": {
+            "format": {"const": FORMAT},
+            "chips": {"type": "array", "items": chip},
+            "architectures": {"type": "array", "items": {"type": "object", "required": ["id"]}},
+            "sources": {"type": "object", "additionalProperties": {"type": "object"}},
+        },
     }
 
 
@@ -148,7 +229,8 @@ def table(db: Database, chips: Iterable[Chip]) -> str:
         ("id", "name", "vendor", "kind", "arch", "year", "units", "unit", "boost_mhz",
          "boost_low_mhz", "range_set_by", "memory_gib", "memory_type", "bandwidth_gbs", "power_w",
          "devices_per_board", "power_per_device_w", "pci", "aliases",
-         *CSV_PEAKS, *(f"{column}_confidence" for column in CSV_PEAKS),
+         *CSV_PEAKS, *(f"{column}_low" for column in CSV_PEAKS),
+         *(f"{column}_confidence" for column in CSV_PEAKS),
          "no_peaks", "sources", "source_titles", "confidence", "licence")
     )  # fmt: skip
     for chip in chips:
@@ -161,6 +243,7 @@ def table(db: Database, chips: Iterable[Chip]) -> str:
              memory.type, memory.gbs, chip.power, chip.boards, _per_device(chip),
              " ".join(chip.pci), "; ".join(chip.aliases),
              *(f"{peak.tflops:.4g}" if peak else None for peak in figures),
+             *(f"{peak.low:.4g}" if peak and peak.low else None for peak in figures),
              *(peak.confidence if peak else None for peak in figures), chip.why_no_peaks(),
              " ".join(chip.sources), "; ".join(titles(db, chip.sources).values()),
              chip.confidence, LICENCE)
@@ -201,8 +284,16 @@ export interface HardwareSpec {{
 	bandwidth?: number;
 	/** CUDA compute capability. */
 	computeCapability?: number;
-	/** Board power in watts. */
+	/** Power of the board in watts: divide by `devicesPerBoard` for that of one device. */
 	power?: number;
+	/** Devices that share the board and its power; `tflops` is one device's. */
+	devicesPerBoard?: number;
+	/** PCI ids: vvvv:dddd, with /subsystem or @revision. */
+	pci?: string[];
+	/** Other names that tools print. */
+	aliases?: string[];
+	/** Of `tflops`: vendor, third-party, recalled, derived, measured or community. */
+	confidence: string;
 	releaseYear?: number;
 	/** Ids of the products. */
 	ids: string[];
@@ -270,6 +361,10 @@ def _spec(chip: Chip, peak: Peak) -> Json:
         "bandwidth": memory.gbs,
         "computeCapability": capability,
         "power": chip.power,
+        "devicesPerBoard": chip.boards if chip.boards > 1 else None,
+        "pci": list(chip.pci) or None,
+        "aliases": list(chip.aliases) or None,
+        "confidence": peak.confidence,
         "releaseYear": chip.year,
         "ids": [chip.id],
         "source": peak.source,
