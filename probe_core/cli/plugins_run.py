@@ -263,10 +263,11 @@ def _decision(
 ) -> Decision:
     """Return whether a report would run it; raises `CommandError` where it must not run at all."""
     from probe_core.commands import CommandError
+    from probe_core.model.ids import pci_vendor
     from probe_core.registry.select import select
 
-    ids = [(sighting.get("pci") or {}).get("id", "") for sighting in bus]
-    (decision,) = select([prober], config, machine, {ident[:4] for ident in ids if ident})
+    vendors = {vendor for sighting in bus if (vendor := pci_vendor(sighting))}
+    (decision,) = select([prober], config, machine, vendors)
     if decision.cause in _REFUSALS:
         raise CommandError(f"{prober.target} is not run: {decision.reason}")
     return decision

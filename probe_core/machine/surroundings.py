@@ -222,18 +222,29 @@ class Hierarchy:
 
 def hierarchies(machine: Machine, controller: str) -> Iterator[Hierarchy]:
     """Yield the trees that may limit this process through `controller` (memory, cpu, cpuset)."""
-    text = machine.read("/proc/self/cgroup", 16 << 10)
-    if text:
-        for line in text.splitlines():
-            number, _, hierarchy = line.partition(":")
-            controllers, _, path = hierarchy.partition(":")
-            if number == "0" and not controllers:
-                yield Hierarchy(2, upward(ROOT, path))
-            elif controller in controllers.split(","):
-                # systemd makes a link for each controller: cpu -> cpu,cpuacct.
-                yield Hierarchy(1, upward(f"{ROOT}/{controller}", path))
-    if controller == "cpuset" and not (text and machine.exists(ROOT)):
+    groups = memberships(machine)
+    for _, controllers, path in groups:
+        if not controllers:
+            yield Hierarchy(2, upward(ROOT, path))
+        elif controller in controllers:
+            # systemd makes a link for each controller: cpu -> cpu,cpuacct.
+            yield Hierarchy(1, upward(f"{ROOT}/{controller}", path))
+    if controller == "cpuset" and not (groups and machine.exists(ROOT)):
         yield from _mounted(machine)
+
+
+def memberships(machine: Machine) -> list[tuple[str, list[str], str]]:
+    """Return number, controllers and group of each line of /proc/self/cgroup (cgroups(7)).
+
+    The one of version 2 has no controllers; on a hybrid system it has none of their files.
+    """
+    groups = []
+    for line in cgroup_text(machine).splitlines():
+        number, _, hierarchy = line.partition(":")
+        controllers, _, path = hierarchy.partition(":")
+        if controllers or number == "0":
+            groups.append((number, controllers.split(",") if controllers else [], path))
+    return groups
 
 
 def cpu_quota(machine: Machine) -> tuple[float | None, str]:

@@ -10,8 +10,8 @@ from probe_core.wording import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-    from typing import Literal
+    from collections.abc import Collection, Iterable, Mapping
+    from typing import Any, Literal
 
     from probe_core.model.document import DeviceDoc
 
@@ -346,7 +346,8 @@ def _allowed(device: DeviceDoc) -> list[str]:
     return notes
 
 
-# Where a device's document says that it is, and what drives it: None where no prober told.
+# Where a device says that it is, and what drives it: None where no prober told. A device is a
+# report's, or a sighting as a request's bus has it; nobody else takes these two tables apart.
 
 
 def pci_address(device: DeviceDoc) -> str | None:
@@ -374,34 +375,54 @@ NO_PLACE = (1 << 40, 0, 0, 0)
 """Sorts behind every PCI address: domains go beyond 16 bits (Intel VMD's begin at 0x10000)."""
 
 
-def pci_model(device: DeviceDoc) -> str | None:
+def pci_model(device: Mapping[str, object]) -> str | None:
     """Return the PCI ids of vendor and model, as ``10de:2684``."""
-    return (device["pci"] or {}).get("id") or None
+    return _fact(device, "pci", "id")
 
 
-def pci_vendor(device: DeviceDoc) -> str | None:
+def pci_vendor(device: Mapping[str, object]) -> str | None:
     """Return the four hexadecimal digits of the PCI vendor."""
     return (pci_model(device) or "").partition(":")[0] or None
 
 
-def pci_product(device: DeviceDoc) -> str | None:
+def pci_product(device: Mapping[str, object]) -> str | None:
     """Return the four hexadecimal digits that the vendor gave the model."""
     return (pci_model(device) or "").partition(":")[2] or None
 
 
-def pci_class(device: DeviceDoc) -> str | None:
+def pci_subsystem(device: Mapping[str, object]) -> str | None:
+    """Return the PCI ids of the board's maker and of the board, as ``1043:88b2``."""
+    return _fact(device, "pci", "subsystem")
+
+
+def pci_revision(device: Mapping[str, object]) -> str | None:
+    """Return the PCI revision, two hexadecimal digits."""
+    return _fact(device, "pci", "revision")
+
+
+def pci_class(device: Mapping[str, object]) -> str | None:
     """Return the PCI class, six hexadecimal digits."""
-    return (device["pci"] or {}).get("class") or None
+    return _fact(device, "pci", "class")
 
 
-def driver_name(device: DeviceDoc) -> str | None:
+def driver_name(device: Mapping[str, object]) -> str | None:
     """Return the name of the kernel driver that a prober reported."""
-    return (device["driver"] or {}).get("name") or None
+    return _fact(device, "driver", "name")
 
 
-def driver_version(device: DeviceDoc) -> str | None:
+def driver_version(device: Mapping[str, object]) -> str | None:
     """Return the version of that driver, as the driver writes it."""
-    return (device["driver"] or {}).get("version") or None
+    return _fact(device, "driver", "version")
+
+
+def driver_fact(device: Mapping[str, object], name: str) -> str | None:
+    """Return what only drivers of one vendor tell: ``cuda``, the newest CUDA that it serves."""
+    return _fact(device, "driver", name)
+
+
+def _fact(device: Mapping[str, object], table: str, name: str) -> str | None:
+    facts: Any = device.get(table)
+    return facts.get(name) or None if facts else None
 
 
 def driver_text(device: DeviceDoc) -> str | None:

@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from probe_core.machine import decimal
 from probe_core.machine.access import MISSING, UNKNOWN, access
-from probe_core.machine.surroundings import ENGINES, MAX_GROUPS, MOUNTS, ROOT, mount_signs
+from probe_core.machine.surroundings import (
+    ENGINES,
+    MAX_GROUPS,
+    MOUNTS,
+    ROOT,
+    memberships,
+    mount_signs,
+)
 from probe_core.readiness.distributions import OSTREE
 from probe_core.recording.paths import MAX_ACCESS
 
@@ -279,14 +286,11 @@ def _renamed(group: str, depth: int) -> str:
 def _memberships(machine: Machine, names: Sequence[str]) -> Iterator[tuple[str, str, str]]:
     """Yield the hierarchies of /proc/self/cgroup that have such files: number, controller, path."""
     controllers_read = dict.fromkeys(name.partition(".")[0] for name in names)
-    for line in (machine.read("/proc/self/cgroup", 16 << 10) or "").splitlines():
-        number, _, remainder = line.partition(":")
-        controllers, _, path = remainder.partition(":")
-        # Hierarchy 0 is that of version 2; on a hybrid system it has no controllers' files.
-        if number == "0" and not controllers:
+    for number, controllers, path in memberships(machine):
+        if not controllers:
             yield number, "", path
         for controller in controllers_read:
-            if controller in controllers.split(","):
+            if controller in controllers:
                 yield number, controller, path
 
 

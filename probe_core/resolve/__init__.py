@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from probe_core.model.ids import pci_model, pci_subsystem
 from probe_core.model.parts import finding
 from probe_core.wording import clean_text
 
@@ -119,7 +120,7 @@ def load_chips(sightings: Iterable[Sighting], database: Database | None) -> None
         return
     from probe_core.resolve import processors  # noqa: F401
 
-    ids = {(pci.get("id"), pci.get("subsystem")) for s in sightings if (pci := s.get("pci"))}
+    ids = {(pci_model(s), pci_subsystem(s)) for s in sightings if s.get("pci")}
     if ids:
         from probe_core.resolve import accelerators  # noqa: F401
     for number, subsystem in ids:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.model.ids import pci_model
+from probe_core.model.ids import pci_model, pci_revision, pci_subsystem
 from probe_core.model.parts import NO_FIX, finding
 from probe_core.resolve import SHORTHANDS, fill_count, fill_text, from_chipdb, shorthand
 from probe_core.wording import joined
@@ -108,14 +108,13 @@ def _host_match(
 
 
 def _match(device: DeviceDoc, database: Database) -> Match:
-    pci = device.get("pci") or {}
     memory = device.get("memory") or {}
     # The size of shared memory is the system's, and does not identify the product.
     dedicated = memory.get("total") if memory.get("kind") == "dedicated" else None
     return database.match(
-        pci=pci.get("id"),
-        subsystem=pci.get("subsystem"),
-        revision=pci.get("revision"),
+        pci=pci_model(device),
+        subsystem=pci_subsystem(device),
+        revision=pci_revision(device),
         gpu_id=device.get("gpu_id"),
         dt=_compatibles(device),
         compute_capability=device.get("compute_capability"),
@@ -439,12 +438,11 @@ def chip_finding(device: DeviceDoc, match: Match | HostMatch) -> FindingDoc:
 
 def _keys(device: DeviceDoc) -> str | None:
     """Return what was looked up, as ``pci=10de:2684, name=NVIDIA GeForce RTX 4090``."""
-    pci = device.get("pci") or {}
     memory = device.get("memory") or {}
     keys = {
-        "pci": pci.get("id"),
-        "subsystem": pci.get("subsystem"),
-        "revision": pci.get("revision"),
+        "pci": pci_model(device),
+        "subsystem": pci_subsystem(device),
+        "revision": pci_revision(device),
         "gpu_id": device.get("gpu_id"),
         "dt": " ".join(device.get("dt", ())),
         "compute_capability": device.get("compute_capability"),

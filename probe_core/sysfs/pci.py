@@ -5,7 +5,7 @@ Every file read here is kept in memory by the kernel's PCI core: none wakes a de
 
 from __future__ import annotations
 
-from probe_core.model.ids import pci_id
+from probe_core.model.ids import driver_name, pci_class, pci_id, pci_vendor
 from probe_core.sysfs import drivers, power
 
 TYPE_CHECKING = False
@@ -63,8 +63,7 @@ class Function:
         self.address = address
         self.folder = f"{DEVICES}/{address}"
         self.pci: PciDoc = sighting.get("pci") or identity(machine, self.folder)
-        reported = sighting.get("driver") or {}
-        self.driver = drivers.bound(machine, self.folder) or str(reported.get("name") or "")
+        self.driver = drivers.bound(machine, self.folder) or driver_name(sighting) or ""
         self.status = power.status(machine, self.folder)
         self.owner = physical_function(machine, self.folder) or ""
 
@@ -77,6 +76,16 @@ class Function:
     def vendor(self) -> str:
         """The vendor's four hexadecimal digits; "" when they are not known."""
         return self.pci.get("id", "")[:4]
+
+    @property
+    def product(self) -> str:
+        """The four hexadecimal digits that the vendor gave the model; "" when they are unknown."""
+        return self.pci.get("id", "")[5:]
+
+    @property
+    def base_class(self) -> str:
+        """The first two digits of the class ("03" displays); "" when they are not known."""
+        return self.pci.get("class", "")[:2]
 
     @property
     def power_state(self) -> str:
@@ -118,8 +127,7 @@ def functions(
 
 def _fits(sighting: Mapping[str, Any], vendors: frozenset[str], bases: frozenset[str]) -> bool:
     """Return whether a sighting may be of a vendor and class; what it does not tell may."""
-    ids = sighting.get("pci") or {}
-    vendor, base = str(ids.get("id", ""))[:4], str(ids.get("class", ""))[:2]
+    vendor, base = pci_vendor(sighting) or "", (pci_class(sighting) or "")[:2]
     return vendor in ("", *vendors) and (not bases or base in ("", *bases))
 
 

@@ -1,12 +1,11 @@
-"""Says whose a process is: the owner of its folder in /proc, by name where /etc/passwd has it.
+"""Says whose a process is: its real user, by name where /etc/passwd has it.
 
 The name services are not asked: a directory server that is gone would hang the caller.
 """
 
 from __future__ import annotations
 
-import os
-
+from probe_core import proc
 from probe_core.machine import decimal
 
 TYPE_CHECKING = False
@@ -31,9 +30,8 @@ class Users:
 
     def of(self, pid: int) -> str | None:
         """Return who runs a process: a name, else the number; None when the process is gone."""
-        try:
-            uid = os.stat(self._machine.path(f"/proc/{pid}")).st_uid
-        except (OSError, ValueError):
+        uid = proc.user(pid, self._machine.root.rstrip("/"))
+        if uid is None:
             return None
         if self._names is None:
             self._names = _read(self._machine)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from probe_core.isolation.run import Run
+from probe_core.model.ids import pci_vendor
 from probe_core.pipeline.validate import check_sighting
 from probe_core.registry.select import unmet
 from probe_core.testing.case import Case, run_case, watch_case
@@ -50,9 +51,7 @@ class Hardware(WithHardware):
     def test_its_preconditions_let_it_run(self, tmp_path: Path) -> None:
         """Preconditions are necessary: wrong ones hide hardware without a trace."""
         case = self.hardware(tmp_path)
-        vendors = {
-            sighting["pci"]["id"][:4] for sighting in case.bus if "id" in sighting.get("pci", {})
-        }
+        vendors = {vendor for sighting in case.bus if (vendor := pci_vendor(sighting))}
         with case.surroundings():
             condition = unmet(self.prober().when, case.machine, vendors)
         assert condition is None, (

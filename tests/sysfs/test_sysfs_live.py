@@ -68,7 +68,7 @@ def test_users_by_passwd_and_never_by_a_server(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     own = os.getuid()
     tree.file("/etc/passwd", f"ada:x:{own}:{own}:Ada:/home:/bin/sh\nbroken\n")
-    tree.file("/proc/7/comm", "x\n")
+    tree.file("/proc/7/status", f"Name:\tx\nUid:\t{own}\t0\t0\t0\n")
     users = Users(tree.machine())
     assert users.of(7) == "ada"
     assert users.of(8) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from probe_core import proc
 from probe_core.doctor.causes import concerned, of_cause
 from probe_core.doctor.check import REPORT, check, failed, not_applicable, passed, unknown
 from probe_core.doctor.checks.root import as_root
@@ -94,18 +95,13 @@ def fabric(request: Request) -> ResultDoc:
         return passed()  # NVML answered, and readiness has its answer
     if not request.machine.live or request.scene.container is not None:
         return unknown("whether nvidia-fabricmanager runs is not visible here")
-    if _is_running(request, "nv-fabricmanage"):  # 15 characters: TASK_COMM_LEN
+    root = request.machine.root.rstrip("/")
+    if "nv-fabricmanage" in (proc.program(pid, root) for pid in proc.processes(root)):
         return passed()
-    if request.machine.read("/proc/1/comm", 32) is None:  # proc(5), hidepid
+    if proc.program(1, root) is None:  # proc(5), hidepid
         return unknown("/proc hides the processes of other users", as_root("doctor"))
     evidence = f"{bridges[0]} is an NVSwitch; no process nv-fabricmanager"
     return failed(of_cause(request, "fabric-not-ready", evidence, devices))
-
-
-def _is_running(request: Request, name: str) -> bool:
-    machine = request.machine
-    numbers = filter(str.isdecimal, machine.listdir("/proc"))
-    return any(machine.read(f"/proc/{number}/comm", 32) == name for number in numbers)
 
 
 CHECKS = [uvm, initialisation, licence, fabric]

@@ -36,8 +36,8 @@ class Grants:
     ) -> None:
         driven = [card for card in cards if card.driver == "amdgpu"]
         missing = [card for card in driven if not own[card.address]]
-        models = {card.pci.get("id") for card in driven if own[card.address]}
-        alike = [card for card in missing if card.pci.get("id") in models]
+        models = {card.product for card in driven if own[card.address]}
+        alike = [card for card in missing if card.product in models]
         count = len(topology.closed)
         if not live and (topology.gaps or not count):
             # A recording has no file that could not be read: there the models must do.

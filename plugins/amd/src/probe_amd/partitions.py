@@ -95,7 +95,7 @@ def _layout(
     split = len(nodes) > 1 or part or mode not in ("", "SPX")
     if not split:
         return Layout(modes, nodes, 1, split)
-    model = card.pci.get("id", "")[5:]
+    model = card.product
     if mode in _COUNTS:
         count = _COUNTS[mode]
     elif mode == "CPX" and model in _XCDS:
@@ -118,7 +118,7 @@ def _nodes_of_each(
     Processors' nodes are never closed: a closed one is a GPU or a part of one.
     """
     driven = [card for card in cards if card.driver == "amdgpu"]
-    kinds = {(card.pci.get("id"), modes[card.address].get("compute_partition")) for card in driven}
+    kinds = {(card.product, modes[card.address].get("compute_partition")) for card in driven}
     total = sum(len(own) for own in nodes.values()) + len(topology.closed)
     if len(kinds) != 1 or total % len(driven) or topology.gaps:
         return None

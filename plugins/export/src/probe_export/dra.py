@@ -7,7 +7,7 @@ webhook can take. A value has exactly one type; identifiers have at most 32 char
 from __future__ import annotations
 
 from probe_core.commands import write_json_lines
-from probe_core.model.ids import driver_name, driver_version, pci_address, pci_product
+from probe_core.model.ids import driver_fact, driver_name, driver_version, pci_address, pci_product
 from probe_export.capacity import capacity, memory_of, partition_profile, stable_names
 
 TYPE_CHECKING = False
@@ -71,7 +71,7 @@ def _nvidia(device: DeviceDoc, card: DeviceDoc) -> dict[str, Value | None]:
         "architecture": _text((device["arch"] or "").capitalize() or None),
         "cudaComputeCapability": _version(device.get("compute_capability")),
         "driverVersion": _version(driver_version(device)),
-        "cudaDriverVersion": _version((device["driver"] or {}).get("cuda")),
+        "cudaDriverVersion": _version(driver_fact(device, "cuda")),
         "profile": _text(partition_profile(device)),
     }
 

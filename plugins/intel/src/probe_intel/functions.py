@@ -28,12 +28,8 @@ def by_kind(machine: Machine, bus: Iterable[Mapping[str, Any]]) -> dict[str, lis
     """
     kinds: dict[str, list[Function]] = {"gpu": [], "npu": [], "accelerator": []}
     for function in pci.functions(machine, bus, vendors=(INTEL,), classes=_KINDS):
-        if kind := _KINDS.get(_base(function)):
+        if kind := _KINDS.get(function.base_class):
             kinds[kind].append(function)
     habana = pci.functions(machine, bus, vendors=(HABANA,))
-    kinds["accelerator"] = [card for card in habana if _base(card) not in _COMPANIONS]
+    kinds["accelerator"] = [card for card in habana if card.base_class not in _COMPANIONS]
     return kinds
-
-
-def _base(function: Function) -> str:
-    return function.pci.get("class", "")[:2]

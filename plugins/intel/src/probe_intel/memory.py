@@ -35,7 +35,7 @@ def is_discrete(function: Function, vram: int | None) -> bool | None:
 
     An integrated GPU is always device 2 of bus 0, but in a guest anything can be there.
     """
-    device = function.pci.get("id", "")[5:]
+    device = function.product
     if vram or device.startswith(tuple(DISCRETE)):
         return True
     return False if function.address.partition(":")[2].startswith("00:02.") else None
