@@ -86,7 +86,8 @@ def __getattr__(name: str) -> object:
 
 def _gate() -> Any:
     """Return the module through which all others come, see there."""
-    _whole("fastpath")  # which the gate imports
+    _whole("fastpath")  # what the gate imports, and in this order
+    _whole("background")
     return _whole("gate")
 
 

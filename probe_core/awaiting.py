@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import threading
 from contextlib import suppress
+
+from probe_core.background import Call, notified
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["in_thread", "loop_event", "within"]
 
-PATIENCE_S = 2.0
-"""Seconds that a cancelled call has to end: four times what ending its children takes."""
-
 
 async def in_thread(function: Callable[[int], Result]) -> Result:
     """Run `function(wake_fd)` in a thread that ends with it; a byte on the fd has it give up.
@@ -27,11 +24,12 @@ async def in_thread(function: Callable[[int], Result]) -> Result:
     anyio can run on, trio's own events are used.
     """
     done, notify = loop_event()
-    call = _Call(function, notify)
+    call = _Awaited(function, notify)
     try:
+        call.begin()
         await done.wait()
     finally:
-        call.stop()
+        call.give_up(call)
     result: Result = call.result()
     return result
 
@@ -43,9 +41,10 @@ async def within(function: Callable[[], Result], seconds: float) -> Result:
     the loop's executor, whose threads a stuck driver would fill and whose exit waits for them.
     """
     done, notify = loop_event()
-    call = _Call(lambda _: function(), notify)
+    call = _Awaited(lambda _: function(), notify)
+    call.begin()
     await _wait(done, seconds)
-    if not call.ended:
+    if not call.over:
         raise TimeoutError
     result: Result = call.result()
     return result
@@ -87,78 +86,20 @@ def _under_trio() -> bool:
     return True
 
 
-class _Call:
-    """A blocking call in a thread of its own, and the pipe that has it give up.
+class _Awaited(Call):
+    """A call that an event loop waits for.
 
-    The thread makes and closes the pipe: a signal handler that raises in the caller's thread, at
-    any moment, leaves no descriptor. Where the system has no room for a thread the call is made at
-    once, and the event loop waits for it: a late report is better than none.
+    Where the system has no room for a thread the loop waits for the call itself: a late report is
+    better than none.
     """
 
-    def __init__(self, function: Callable[[int], Any], notify: Callable[[], object]) -> None:
+    def __init__(self, function: Callable[[int], object], notify: Callable[[], object]) -> None:
+        super().__init__()
         self._function = function
         self._notify = notify
-        self._result: Any = None
-        self._error: BaseException | None = None
-        self.ended = False
-        self._write_fd = -1
-        self._stopping = False
-        self._lock = threading.Lock()
-        self._thread = threading.Thread(target=self._run, name="probe-core", daemon=True)
-        try:
-            self._thread.start()
-        except RuntimeError:
-            self._stopping = True
-            self._call(-1)
-        except BaseException:  # a signal handler's; the thread may have been started just before
-            self.stop()
-            raise
 
-    def _run(self) -> None:
-        read_fd = -1
-        try:
-            with self._lock:
-                read_fd, self._write_fd = os.pipe()
-            if not self._stopping:
-                self._call(read_fd)
-        except OSError as error:  # no descriptor is free: the caller's call would fail, too
-            self._error = error
-            self._report_end()
-        finally:
-            self._close(read_fd)
+    def _do(self, wake_fd: int) -> object:
+        return self._function(wake_fd)
 
-    def _close(self, read_fd: int) -> None:
-        with self._lock:  # `stop` would write to another file's descriptor
-            for fd in (read_fd, self._write_fd):
-                if fd >= 0:
-                    os.close(fd)
-            self._write_fd = -1
-
-    def _call(self, wake_fd: int) -> None:
-        try:
-            self._result = self._function(wake_fd)
-        except BaseException as error:
-            self._error = error
-        self._report_end()
-
-    def _report_end(self) -> None:
-        self.ended = True
-        try:
-            self._notify()
-        except RuntimeError:  # the loop was closed meanwhile: nobody waits
-            pass
-
-    def stop(self) -> None:
-        """Have the call give up if it still runs, and wait: ending the children is bounded."""
-        self._stopping = True
-        with self._lock:
-            if self._write_fd >= 0:
-                os.write(self._write_fd, b"x")
-        if self._thread.is_alive():
-            self._thread.join(PATIENCE_S)
-
-    def result(self) -> Any:
-        """Return what the call returned, or raise what it raised."""
-        if self._error is not None:
-            raise self._error
-        return self._result
+    def _tell(self) -> None:
+        notified(self._notify)

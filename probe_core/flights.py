@@ -13,15 +13,9 @@ from __future__ import annotations
 import os
 from time import monotonic
 
-from probe_core.fastpath import native_id, new_lock, start_thread
-from probe_core.isolation.worker import (
-    INTERRUPTIONS,
-    PATIENCE_S,
-    TICK_S,
-    outlast,
-    uninterrupted,
-)
-from probe_core.machine.files import await_exit
+from probe_core.background import TICK_S, Call, notified
+from probe_core.fastpath import native_id, new_lock
+from probe_core.isolation.worker import INTERRUPTIONS, outlast, uninterrupted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -117,36 +111,25 @@ class _Seat:
     def report(self) -> Report:
         """Return what the flight brought, or raise what it met."""
         assert self._flight is not None
-        if self._flight.error is not None:
-            raise self._flight.error
-        assert self._flight.report is not None
-        return self._flight.report
+        report: Report = self._flight.result()
+        return report
 
 
-class Flight:
+class Flight(Call):
     """One probe, and the seats that are taken in it.
 
-    `over` is whether it has ended. `gave_up` is whether it ended without an answer, because nobody
-    seemed to wait, or because this process is a copy of the one in which it ran.
+    `gave_up` is whether it ended without an answer, because nobody seemed to wait, or because this
+    process is a copy of the one in which it ran.
     """
 
     def __init__(self, key: Hashable, probe: Probe, before: Flight | None = None) -> None:
-        self.over = self.gave_up = False
-        self.report: Report | None = None
-        self.error: BaseException | None = None
+        super().__init__()
         self._key = key
         self._probe = probe
         self._before = before
         self._next: dict[str, Flight] = {}
         self._seats: dict[_Seat, None] = {}
-        self._closed = self._begun = self._fresh = False
-        self._first: dict[str, object] = {}
-        self._thread = self._caller = 0
-        self._give_up = 0.0
-        self._pipe = -1, -1
-        self._pipe_lock = new_lock()
-        self._ended = new_lock()
-        self._ended.acquire()
+        self._begun = self._fresh = False
 
     def admit(self, seat: _Seat) -> bool:
         """Give a caller a seat, unless this flight cannot answer him any more.
@@ -164,72 +147,41 @@ class Flight:
     def _is_below(self) -> bool:
         """Return whether this thread does the probe, in which a handler or a finalizer asks."""
         own = native_id()
-        return own == self._caller or (own == self._thread and own in uninterrupted)
+        return own == self.caller or (own == self.thread and own in uninterrupted)
 
     def next(self, probe: Probe) -> Flight:
         """Return the flight that begins when this one has ended, or soon: one for all who ask."""
         return self._next.setdefault("next", Flight(self._key, probe, self))
 
-    def begin(self) -> None:
-        """Start the thread, unless somebody has; without room for one the caller's does it all."""
-        if not self._first:  # several may start a thread: the first that begins does the work
-            try:
-                start_thread(self._run, False)
-            except RuntimeError:  # no room, or an interpreter that is ending
-                self._run(True)
-
-    def wait(self, until: float = float("inf")) -> None:
-        """Return when it has ended, or at a time on the monotonic clock."""
-        while not self.over and monotonic() < until:
-            if self._ended.acquire(True, TICK_S):
-                self._ended.release()
-
     def dismiss(self, seat: _Seat) -> None:
         """Take a seat back; where it was the last, end the children and wait for that."""
         self._seats.pop(seat, None)
-        if not self._seats and not self.over:
-            self._closed = True
-            # So that a thread that begins later does nothing.
-            if self._first.setdefault("by", seat) is seat:
-                self.gave_up = True
-                self._end()
-            self._wake()
-            self._give_up = self._give_up or monotonic() + PATIENCE_S
-            self.wait(self._give_up)
-        if self.over and self._thread:
-            await_exit(self._thread)
+        if self._seats:
+            self.join()
+        else:
+            self.give_up(seat)
 
     def drop(self) -> None:
         """End it in a copy of the process, in which its thread is missing."""
         self.gave_up = self.over = True
-        self._thread, self._pipe_lock = 0, new_lock()
+        self.thread, self._pipe_lock = 0, new_lock()
         self._close()
 
-    def _run(self, in_place: bool) -> None:
-        mine = object()
-        if self._first.setdefault("by", mine) is not mine:
-            return
-        self._thread, self._caller = (0, native_id()) if in_place else (native_id(), 0)
+    def _work(self) -> None:
         _running[self] = None
-        if self._thread != os.getpid():  # the number of the main thread, which gevent has do it all
-            uninterrupted.add(self._thread)
+        if self.thread != os.getpid():  # the number of the main thread, which gevent has do it all
+            uninterrupted.add(self.thread)
         try:
             self._await_turn()
             self._begun = True
-            self._open()
-            if self._closed:
-                self.gave_up = True
-            else:
-                self.report = self._probe(self._pipe[0], self._fresh)
-        except BaseException as error:
-            self.gave_up = self._closed or not isinstance(error, Exception)
-            self.error = None if self.gave_up else error
-            if in_place:
-                raise
+            super()._work()
         finally:
-            uninterrupted.discard(self._thread)
-            self._end()
-            self._close()
+            if self._result is None and (self._closed or not isinstance(self._error, Exception)):
+                self.gave_up, self._error = True, None
+            uninterrupted.discard(self.thread)
+
+    def _do(self, wake_fd: int) -> object:
+        return self._probe(wake_fd, self._fresh)
 
     def _await_turn(self) -> None:
         before, until = self._before, monotonic() + NEXT_S
@@ -244,46 +196,11 @@ class Flight:
         _running.pop(self, None)
         if _flights.get(self._key) is self:
             _flights.pop(self._key, None)
-        self.over = True
-        self._ended.release()
+        super()._end()
+
+    def _tell(self) -> None:
         for seat in list(self._seats):
-            try:
-                seat.notify()
-            except RuntimeError:  # the loop was closed meanwhile: nobody waits
-                pass
-
-    def _open(self) -> None:
-        """Make the pipe; without it the children are ended by their deadline only."""
-        is_mine = self._pipe_lock.acquire(True, PATIENCE_S)  # as in `_close`
-        try:
-            self._pipe = os.pipe()
-        except OSError:  # no descriptor is free
-            pass
-        finally:
-            if is_mine:
-                self._pipe_lock.release()
-
-    def _wake(self) -> None:
-        """Have the probe give up. Not for ever: the thread below a handler may hold the lock."""
-        if self._pipe_lock.acquire(True, TICK_S):
-            try:
-                if self._pipe[1] >= 0:
-                    os.write(self._pipe[1], b"x")
-            finally:
-                self._pipe_lock.release()
-
-    def _close(self) -> None:
-        # Without the lock `_wake` would write to another file's descriptor. Not for ever: a signal
-        # handler that raises as `_wake` gets the lock leaves it locked for good.
-        is_mine = self._pipe_lock.acquire(True, PATIENCE_S)
-        try:
-            pipe, self._pipe = self._pipe, (-1, -1)
-            for fd in pipe:
-                if fd >= 0:
-                    os.close(fd)
-        finally:
-            if is_mine:
-                self._pipe_lock.release()
+            notified(seat.notify)
 
 
 def _drop_all() -> None:

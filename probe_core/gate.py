@@ -15,7 +15,8 @@ import os
 import sys
 from time import monotonic
 
-from probe_core.fastpath import native_id, new_lock, start_thread
+from probe_core.background import TICK_S, OwnThread
+from probe_core.fastpath import native_id, new_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,9 +29,6 @@ PATIENCE_S = 5.0
 is inside an import; and for which a fork waits. A judgement: a module of a slow network drive takes
 less. Others wait as long as an import takes, as they would for their own.
 """
-
-TICK_S = 0.1
-"""Seconds after which a waiting thread looks for itself, see `isolation.worker`."""
 
 _PARTS: dict[str, tuple[str, ...]] = {
     "probe": (
@@ -195,56 +193,35 @@ def _import(names: tuple[str, ...]) -> BaseException | None:
     return failed
 
 
-class _Step:
+class _Step(OwnThread):
     """Some modules, the thread that imports them, and those who wait for it.
 
-    `over` is whether it has ended, `complete` whether it tried all, `lost` whether this process is
-    a copy of the one in which it ran. `thread` is its own thread, `caller` the one that it had to
-    do with instead; 0 stands for none.
+    `complete` is whether it tried all, `lost` whether this process is a copy of the one in which it
+    ran.
     """
 
     def __init__(self, names: tuple[str, ...]) -> None:
-        self.over = self.complete = self.lost = False
+        super().__init__()
+        self.complete = self.lost = False
         self.error: BaseException | None = None
-        self.thread = self.caller = 0
-        self._names = (*names, "probe_core.machine.files")
-        self._first: dict[str, object] = {}
-        self._ended = new_lock()
-        self._ended.acquire()
+        self._names = (*names, "probe_core.machine.files")  # for `join`
 
     def take(self) -> None:
         """Start it, unless somebody has; return when it has ended, or this process is a copy."""
-        if not self._first:  # several may start a thread: the first that begins does the work
-            try:
-                start_thread(self._run, False)
-            except RuntimeError:  # no room for a thread, or an interpreter that is ending
-                self._run(True)
+        self.begin()
         self._wait()
-        if self.thread and not self.lost:
-            from probe_core.machine.files import await_exit  # the step has imported it
+        if not self.lost:
+            self.join()
 
-            await_exit(self.thread)
-
-    def _run(self, in_place: bool) -> None:
-        mine = object()
-        if self._first.setdefault("by", mine) is not mine:
-            return
-        if in_place:
-            self.caller = native_id()
-        else:
-            self.thread = native_id()
-        try:
-            with _forks.lock:
-                _forks.working = self
-                try:
-                    self.error = _import(self._names)
-                    self.complete = True
-                finally:
-                    # While forks still wait: a copy that sees a step at work counts as damaged.
-                    _forks.working, self.over = None, True
-        finally:
-            self.over = True  # also where it was interrupted before its turn
-            self._ended.release()
+    def _work(self) -> None:
+        with _forks.lock:
+            _forks.working = self
+            try:
+                self.error = _import(self._names)
+                self.complete = True
+            finally:
+                # While forks still wait: a copy that sees a step at work counts as damaged.
+                _forks.working, self.over = None, True
 
     def _wait(self) -> None:
         count, until = -1, 0.0
@@ -253,8 +230,7 @@ class _Step:
                 count, until = len(sys.modules), monotonic() + PATIENCE_S
             if self.caller == native_id() or (monotonic() > until and _is_importing()):
                 raise NotPreparedError(_UNPREPARED)
-            if self._ended.acquire(True, TICK_S):
-                self._ended.release()
+            self.wait(monotonic() + TICK_S)
 
 
 def _is_importing() -> bool:

@@ -13,8 +13,8 @@ from probe_core.wording import clean_text
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from threading import Lock
 
+    from probe_core.background import OwnThread
     from probe_core.machine import Machine
     from probe_core.model.document import NetworkDoc
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     Question = Callable[[], tuple[Rate, str | None]]
     """Asks a driver: the rate, and the state where the driver alone knows it."""
 
-_waits: tuple[int, Lock] | None = None
-"""Process and lock of a thread that a driver keeps: only one, however often a host asks."""
+_waits: tuple[int, OwnThread] | None = None
+"""Process and work of a thread that a driver keeps: only one, however often a host asks."""
 
 __all__ = ["MAX_LINKS", "network"]
 
@@ -227,33 +227,23 @@ def _in_thread(questions: list[Question]) -> dict[int, tuple[Rate, str | None]]:
     from os import getpid
     from time import monotonic
 
-    from probe_core.fastpath import native_id, new_lock, start_thread
-    from probe_core.machine.files import await_exit
+    from probe_core.background import OwnThread
 
-    end = monotonic() + LIMIT_S
-    answers: dict[int, tuple[Rate, str | None]] = {}
-    if _waits is not None and _waits[0] == getpid() and _waits[1].locked():
-        return answers
-    done = new_lock()
-    done.acquire()
-    threads: list[int] = []
-
-    def ask() -> None:
-        threads.append(native_id())
-        try:
+    class Asking(OwnThread):
+        def _work(self) -> None:
             for number, question in enumerate(questions):
                 answers[number] = question()
-        finally:
-            done.release()
 
-    try:
-        start_thread(ask)
-    except RuntimeError:  # no room for a thread
-        done.release()
-    if not done.acquire(timeout=max(0.0, end - monotonic())):
-        _waits = getpid(), done
-    elif threads:
-        await_exit(threads[0])
+    answers: dict[int, tuple[Rate, str | None]] = {}
+    if _waits is not None and _waits[0] == getpid() and not _waits[1].over:
+        return answers
+    asking = Asking()
+    asking.begin(in_place=False)  # without a thread nobody is asked
+    asking.wait(monotonic() + LIMIT_S)
+    if asking.over:
+        asking.join()
+    else:
+        _waits = getpid(), asking
     return dict(answers)
 
 

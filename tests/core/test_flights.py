@@ -16,7 +16,7 @@ import pytest
 from fake_probers import Probers, gpu
 
 import probe_core
-from probe_core import flights, probing
+from probe_core import background, flights, probing
 from probe_core.flights import share, share_awaited
 from probe_core.pipeline.run import Cancelled
 
@@ -317,7 +317,7 @@ def test_without_room_for_a_thread_the_caller_probes(
             inner.append(share("key", False, probe))
         return counted(wake_fd, is_fresh)
 
-    monkeypatch.setattr(flights, "start_thread", full)
+    monkeypatch.setattr(background, "start_thread", full)
     counted.go.set()
     assert (share("key", False, probe), inner) == (2, [None, 1])
 

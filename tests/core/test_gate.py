@@ -19,7 +19,7 @@ import recorded
 from fake_probers import gpu
 
 import probe_core
-from probe_core import NotPreparedError, gate
+from probe_core import NotPreparedError, background, gate
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="forks, and reads /proc")
 
@@ -291,7 +291,7 @@ def test_without_threads_the_caller_imports_and_who_is_above_is_told(
     reached: list[bool] = []
     sys.modules["slow_events"].begun = Above()  # type: ignore[attr-defined]
     slow[1].set()
-    monkeypatch.setattr(gate, "start_thread", full)
+    monkeypatch.setattr(background, "start_thread", full)
     gate.load("slow")
     assert (reached, "slow_part" in sys.modules) == ([True], True)
 

@@ -1,0 +1,194 @@
+"""Work that is done once, in a thread of its own, and waited for no longer than one wants to.
+
+Not the pools of `concurrent.futures`: their threads would stay in the host, and its exit waits for
+one that a driver keeps. Signal handlers run in the middle of whatever the caller's thread does, and
+may raise or ask for the same work. So no step here takes a lock that another thread needs to go on:
+who does the work is decided by one that Python does not divide (`setdefault`).
+"""
+
+from __future__ import annotations
+
+import os
+from time import monotonic
+
+from probe_core.fastpath import native_id, new_lock, start_thread
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+__all__ = ["PATIENCE_S", "TICK_S", "Call", "OwnThread", "notified"]
+
+TICK_S = 0.1
+"""Seconds after which a waiting thread looks for itself, see `isolation.worker`."""
+
+PATIENCE_S = 2.0
+"""Seconds that a call has to end once nobody wants its answer: four times what ending children
+takes."""
+
+
+class OwnThread:
+    """Work that a subclass does in `_work`: in a thread, or in the caller's where none can start.
+
+    `over` is whether it has ended. `thread` is its own thread, by the kernel's number, `caller` the
+    one that it had to do with instead; 0 stands for none.
+    """
+
+    def __init__(self) -> None:
+        self.over = False
+        self.thread = self.caller = 0
+        self._first: dict[str, object] = {}
+        self._ended = new_lock()
+        self._ended.acquire()
+
+    def begin(self, in_place: bool = True) -> None:
+        """Start the thread, unless somebody has.
+
+        Where there is no room for one the caller's thread does it all; without `in_place` it is
+        over then, and nothing was done.
+        """
+        if not self._first:  # several may start a thread: the first that begins does the work
+            try:
+                start_thread(self._run, False)
+            except RuntimeError:  # no room, or an interpreter that is ending
+                if in_place:
+                    self._run(True)
+                elif self._claim(self):
+                    self._end()
+
+    def wait(self, until: float = float("inf")) -> None:
+        """Return when it has ended, or at a time on the monotonic clock."""
+        while not self.over and (left_s := until - monotonic()) > 0:
+            if self._ended.acquire(True, min(TICK_S, left_s)):
+                self._ended.release()
+
+    def join(self) -> None:
+        """Return when the kernel, too, is done with a thread that is over."""
+        if self.over and self.thread:
+            from probe_core.machine.files import await_exit
+
+            await_exit(self.thread)
+
+    def _claim(self, by: object) -> bool:
+        """Return whether nobody else began it: who comes later does nothing. May be repeated."""
+        return self._first.setdefault("by", by) is by
+
+    def _run(self, in_place: bool) -> None:
+        if not self._claim(object()):
+            return
+        if in_place:
+            self.caller = native_id()
+        else:
+            self.thread = native_id()
+        try:
+            self._work()
+        finally:
+            self._end()
+
+    def _work(self) -> None:
+        raise NotImplementedError
+
+    def _end(self) -> None:
+        self.over = True
+        self._ended.release()
+
+
+class Call(OwnThread):
+    """A blocking call that can be told to give up: a subclass does it in `_do`.
+
+    Told so, the descriptor that `_do` is given becomes readable. `gave_up` is whether there is no
+    answer because nobody waited for one.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gave_up = False
+        self._result: Any = None
+        self._error: BaseException | None = None
+        self._closed = False
+        self._give_up_by = 0.0
+        # The thread makes and closes the pipe: a signal handler that raises in the caller's thread,
+        # at any moment, leaves no descriptor.
+        self._pipe = -1, -1
+        self._pipe_lock = new_lock()
+
+    def give_up(self, by: object) -> None:
+        """Have it end, and wait for that, but not for ever. May be repeated, with the same `by`."""
+        if not self.over:
+            self._closed = True
+            if self._claim(by):  # a thread that begins later does nothing
+                self.gave_up = True
+                self._end()
+            self._wake()
+            self._give_up_by = self._give_up_by or monotonic() + PATIENCE_S
+            self.wait(self._give_up_by)
+        self.join()
+
+    def result(self) -> Any:
+        """Return what the call returned, or raise what it raised."""
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+    def _work(self) -> None:
+        try:
+            self._open()
+            if not self._closed:
+                self._result = self._do(self._pipe[0])
+        except BaseException as error:
+            self._error = error
+            if self.caller:
+                raise
+
+    def _do(self, wake_fd: int) -> object:
+        raise NotImplementedError
+
+    def _end(self) -> None:
+        super()._end()
+        self._tell()
+        self._close()
+
+    def _tell(self) -> None:
+        """Tell event loops that it is over."""
+
+    def _open(self) -> None:
+        """Make the pipe; without it the call ends by itself alone."""
+        is_mine = self._pipe_lock.acquire(True, PATIENCE_S)  # as in `_close`
+        try:
+            self._pipe = os.pipe()
+        except OSError:  # no descriptor is free
+            pass
+        finally:
+            if is_mine:
+                self._pipe_lock.release()
+
+    def _wake(self) -> None:
+        """Make the descriptor readable, unless a thread below a handler holds the lock."""
+        if self._pipe_lock.acquire(True, TICK_S):
+            try:
+                if self._pipe[1] >= 0:
+                    os.write(self._pipe[1], b"x")
+            finally:
+                self._pipe_lock.release()
+
+    def _close(self) -> None:
+        # Without the lock `_wake` would write to another file's descriptor. Not for ever: a signal
+        # handler that raises as `_wake` gets the lock leaves it locked for good.
+        is_mine = self._pipe_lock.acquire(True, PATIENCE_S)
+        try:
+            pipe, self._pipe = self._pipe, (-1, -1)
+            for fd in pipe:
+                if fd >= 0:
+                    os.close(fd)
+        finally:
+            if is_mine:
+                self._pipe_lock.release()
+
+
+def notified(notify: Callable[[], object]) -> None:
+    """Wake an event loop, unless it was closed meanwhile: nobody waits then."""
+    try:
+        notify()
+    except RuntimeError:
+        pass
