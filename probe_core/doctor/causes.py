@@ -210,7 +210,7 @@ def document_of(action: Action) -> ActionDoc:
 
 _LOADER = (
     *("/etc/ld.so.conf", "/usr/lib", "/usr/local", "/lib", "/etc/ld.so.cache", "/etc/NIXOS"),
-    "/run/opengl-driver",
+    *("/run/opengl-driver", "/etc/ld.so.conf.d", "/usr/lib64", "/lib64"),
 )
 _PROCESS = ("/proc/self/status", "/proc/self/uid_map", "/proc/self/attr/current")
 _MOUNTS = "/proc/self/mounts"

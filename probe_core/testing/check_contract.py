@@ -6,7 +6,8 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,14 @@ from typing import Any
 from probe_core.doctor.check import ENVIRONMENT, Request
 from probe_core.doctor.remote import checked_answer, checked_result
 from probe_core.machine import Machine
+from probe_core.machine.surroundings import SIGNS
+from probe_core.testing.reading import JUDGED
+from probe_core.testing.stage import Watched
 
-__all__ = ["CheckContract", "CheckPair"]
+__all__ = ["CheckContract", "CheckPair", "covers"]
+
+SHARED = (*SIGNS, "/proc/self/cgroup", "/run/systemd/container", "/proc/sys/kernel")
+"""What shows a container or WSL: each check may look at it, by way of `request.scene`."""
 
 
 class CheckPair:
@@ -128,6 +135,18 @@ class CheckContract:
             assert not isinstance(result, str), f"{check.code} {result}"
             assert result["status"] != "failed", f"{check.code} finds something in nothing"
 
+    def test_each_declares_what_it_reads(self, tmp_path: Path) -> None:
+        """`probe doctor --list` shows `needs`, and a recording is judged by it."""
+        pairs = self.pairs(tmp_path)
+        for check in self.checks():
+            pair = pairs[check.code]
+            for at, machine in enumerate((pair.broken, pair.healthy)):
+                watched = Watched(machine)
+                self.answer(check, watched, pair, at)
+                missing = [path for path in watched.noted if not _is_declared(path, check.needs)]
+                needs = f"the `needs` of check {check.code!r}"
+                assert not missing, f"add what it reads to {needs}: {', '.join(missing)}"
+
     def test_no_check_reads_past_the_machine(self, tmp_path: Path) -> None:
         """The same machine twice gives the same answer, whatever this computer is."""
         pairs = self.pairs(tmp_path)
@@ -135,6 +154,20 @@ class CheckContract:
             pair = pairs[check.code]
             answers = [self.answer(check, pair.broken, pair, 0) for _ in range(2)]
             assert answers[0] == answers[1], f"{check.code} answers differently the second time"
+
+
+def covers(word: str, path: str) -> bool:
+    """Return whether a word of `needs` names a path, a folder above or below it, or its name."""
+    if not word.startswith("/"):
+        return path.rpartition("/")[2] == word
+    patterns = word.replace("#", "*").rstrip("/").split("/")
+    # One of the two may end first: a folder stands for what is in it.
+    return all(map(fnmatchcase, path.rstrip("/").split("/"), patterns))
+
+
+def _is_declared(path: str, needs: Sequence[str]) -> bool:
+    is_judged = path.startswith(JUDGED) and not path.startswith(SHARED)
+    return not is_judged or any(covers(word, path) for word in needs)
 
 
 def _tables(module: str) -> list[dict[str, Any]]:

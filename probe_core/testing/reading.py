@@ -12,9 +12,9 @@ from probe_core.recording.paths import check_absolute
 from probe_core.registry.prober import Prober
 from probe_core.testing.case import Case, watch_case
 
-__all__ = ["undeclared"]
+__all__ = ["JUDGED", "undeclared"]
 
-_JUDGED = ("/sys/", "/proc/", "/dev/", "/etc/", "/opt/", "/run/", "/usr/lib/", "/usr/share/")
+JUDGED = ("/sys/", "/proc/", "/dev/", "/etc/", "/opt/", "/run/", "/usr/lib/", "/usr/share/")
 """Where the files of hardware and drivers lie; a tool in /usr/bin is run, and not recorded."""
 
 _OF_PROCESS = "/proc/self/"
@@ -27,7 +27,7 @@ def undeclared(prober: Prober, case: Case) -> list[str]:
     declared, _ = declared_by(prober)
     coverage = Coverage(case.machine, [*own_declarations(), declared])
     missing = [
-        path for path in noted["read"] if path.startswith(_JUDGED) and not coverage.holds(path)
+        path for path in noted["read"] if path.startswith(JUDGED) and not coverage.holds(path)
     ]
     if declared.answers:  # the recording has its answer, which libraries and tools gave as well
         missing = [path for path in missing if _can_be_declared(path)]

@@ -77,6 +77,16 @@ def says(result: ResultDoc, code: str = "acme-old", summary: str = "Whether it i
     return check(code, summary=summary)(lambda request: result)
 
 
+def test_a_file_that_a_check_does_not_declare_is_named(
+    kit: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad = check("acme-old", needs=("/sys/class/acme/*/serial",), summary="Whether.")(old.run)
+    monkeypatch.setattr(MODULE, "CHECKS", [bad])
+    with pytest.raises(AssertionError) as caught:
+        kit.test_each_declares_what_it_reads(tmp_path)
+    assert str(caught.value) == f"add what it reads to the `needs` of check 'acme-old': {FIRMWARE}"
+
+
 @pytest.mark.parametrize(
     ("name", "bad"),
     [

@@ -17,19 +17,20 @@ from probe_core.doctor.check import REPORT, Request
 from probe_core.doctor.checks import further_checks
 from probe_core.doctor.log import kernel_log
 from probe_core.machine import Machine
-from probe_core.machine.surroundings import SIGNS
 from probe_core.model.ids import ACCELERATORS
 from probe_core.probers.records import LEFT_OUT, RECORDS
 from probe_core.readiness import _JUDGES, Scene
 from probe_core.recording.coverage import Coverage
 from probe_core.recording.declared import own_declarations
+from probe_core.testing import check_contract
+from probe_core.testing.check_contract import covers
 from probe_core.testing.stage import Watched
 
 CHECKS = {check.code: check for check in further_checks()}
 NO_PATHS = {"the event log", "kern.hv_vmm_present", "iogpu.wired_limit_mb", "hw.memsize"}
 """What is read of other systems, which have no such files."""
 
-SHARED = (*SIGNS, "/proc/self/cgroup", "/run/systemd/container", "/proc/sys/kernel", "/recorded/")
+SHARED = (*check_contract.SHARED, "/recorded/")
 """What shows a container or WSL, and the tools' output of a recorded Mac or Windows."""
 
 ELSEWHERE = {
@@ -69,14 +70,6 @@ def examined(case: Case, root: Path) -> tuple[Machine, dict[str, Any]]:
     if case.patch is not None:
         case.patch(report)
     return machine, report
-
-
-def covers(word: str, path: str) -> bool:
-    """Return whether a word of `needs` names a path, a folder above or below it, or its name."""
-    stem = word.partition("*")[0].rstrip("/")
-    if not word.startswith("/"):
-        return path.rpartition("/")[2] == word
-    return path.startswith(stem) or stem.startswith(f"{path}/")
 
 
 @pytest.mark.heavy
