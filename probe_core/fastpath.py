@@ -145,7 +145,9 @@ def start_thread(function: Callable[..., object], *arguments: object) -> None:
 def call_c(name: str, *arguments: int | bytes) -> int:
     """Call a function of the C library with integers and bytes; -1 where there is none such."""
     try:
-        import _ctypes  # a quarter of the time that ctypes takes
+        # 1.4 million instructions instead of 16.2 with ctypes (callgrind, CPython 3.11), in each
+        # prober's supervisor, of the 28 that a bare interpreter takes.
+        import _ctypes
 
         loaded = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # None: this process itself
         return int(_ctypes.call_cdeclfunction(_ctypes.dlsym(loaded, name), arguments))
