@@ -1,8 +1,11 @@
 """Precedence, disambiguation by live facts, conflicts, and answers that stay unknown."""
 
+from inspect import signature
+
 import pytest
 
 from probe_chipdb.database import Database
+from probe_chipdb.facts import Facts
 
 GIB = 2**30
 
@@ -337,3 +340,10 @@ def test_a_hardware_id_that_architecture_and_memory_refute_is_no_chip(real: Data
     kept = real.match(**facts, memory=80 << 30)  # type: ignore[arg-type]
     assert kept.chip is not None
     assert (kept.chip.id, kept.confidence) == ("nvidia/h100-sxm5-80gb", "medium")
+
+
+def test_what_match_takes_is_what_it_looks_up() -> None:
+    """Its signature and the class are the two places of a fact."""
+    parameters = {name: p.default for name, p in signature(Database.match).parameters.items()}
+    del parameters["self"]
+    assert parameters == {name: getattr(Facts, name) for name in Facts.__annotations__}

@@ -227,32 +227,16 @@ class Database:
 
         Raises ValueError for an unknown name_kind, and nothing else.
         """
-        key = (
-            pci, subsystem, revision, gpu_id, tuple(dt), arch, compute_capability, gfx, vendor,
-            units, memory, name, name_kind,
-        )  # fmt: skip
+        given = {**locals(), "dt": tuple(dt)}
+        del given["self"]
+        key = tuple(given.values())
         answer = self._memo.get(key)
         if answer is not None:
             return answer
         from probe_chipdb.facts import Facts
         from probe_chipdb.matching import match
 
-        facts = Facts(
-            pci=pci,
-            subsystem=subsystem,
-            revision=revision,
-            gpu_id=gpu_id,
-            dt=tuple(dt),
-            arch=arch,
-            compute_capability=compute_capability,
-            gfx=gfx,
-            vendor=vendor,
-            units=units,
-            memory=memory,
-            name=name,
-            name_kind=name_kind,
-        )
-        return self._remember(key, match(self, facts))
+        return self._remember(key, match(self, Facts(**given)))
 
     def _remember(self, key: object, answer: "Match") -> "Match":
         if len(self._memo) >= _MEMO:

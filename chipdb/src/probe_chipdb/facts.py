@@ -1,9 +1,5 @@
 """One device's facts: as a program has them, and each brought to one spelling for the look-up."""
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 _MOST_TEXT = 4096
 """Letters of a name or id that are read: lines of logs are shorter."""
 _MOST_UNITS, _MOST_BYTES = 10**6, 2**60
@@ -16,46 +12,27 @@ class Facts:
     Not one of dataclasses': importing that module takes longer than a look-up.
     """
 
-    __slots__ = (
-        "arch", "compute_capability", "dt", "gfx", "gpu_id", "memory", "name", "name_kind", "pci",
-        "revision", "subsystem", "units", "vendor",
-    )  # fmt: skip
+    pci: "str | None" = None
+    subsystem: "str | None" = None
+    revision: "str | None" = None
+    gpu_id: "str | None" = None
+    dt: tuple[str, ...] = ()
+    arch: "str | None" = None
+    compute_capability: "str | None" = None
+    gfx: "str | None" = None
+    vendor: "str | None" = None
+    units: "int | None" = None
+    memory: "int | None" = None
+    name: "str | None" = None
+    name_kind: str = "name"
 
-    def __init__(
-        self,
-        *,
-        pci: str | None = None,
-        subsystem: str | None = None,
-        revision: str | None = None,
-        gpu_id: str | None = None,
-        dt: tuple[str, ...] = (),
-        arch: str | None = None,
-        compute_capability: str | None = None,
-        gfx: str | None = None,
-        vendor: str | None = None,
-        units: int | None = None,
-        memory: int | None = None,
-        name: str | None = None,
-        name_kind: str = "name",
-    ) -> None:
-        self.pci = pci
-        self.subsystem = subsystem
-        self.revision = revision
-        self.gpu_id = gpu_id
-        self.dt = dt
-        self.arch = arch
-        self.compute_capability = compute_capability
-        self.gfx = gfx
-        self.vendor = vendor
-        self.units = units
-        self.memory = memory
-        self.name = name
-        self.name_kind = name_kind
+    def __init__(self, **given: object) -> None:
+        vars(self).update(given)
 
 
-def replace(facts: Facts, **changes: "Any") -> Facts:
+def replace(facts: Facts, **changes: object) -> Facts:
     """The same facts but for those that are given."""
-    return Facts(**{name: getattr(facts, name) for name in Facts.__slots__} | changes)
+    return Facts(**vars(facts) | changes)
 
 
 class Query:
