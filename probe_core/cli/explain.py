@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from probe_core.cli.table import finding_lines
 from probe_core.commands import text
-from probe_core.commands.measured_text import measured_amount, measured_name, measured_part
+from probe_core.commands.measured import measured_amount, measured_name, measured_part
 from probe_core.commands.options import JSON, SHARED_OPTIONS, Argument, Option
 from probe_core.commands.tables import grid_rows
 from probe_core.model.device import FIELDS

@@ -10,15 +10,16 @@ if TYPE_CHECKING:
     from probe_core.awaiting import within as within
     from probe_core.commands.context import CommandError as CommandError
     from probe_core.commands.context import Context as Context
+    from probe_core.commands.measured import measured_amount as measured_amount
+    from probe_core.commands.measured import measured_name as measured_name
+    from probe_core.commands.measured import measured_part as measured_part
     from probe_core.commands.measured import save_measured as save_measured
-    from probe_core.commands.measured_text import measured_amount as measured_amount
-    from probe_core.commands.measured_text import measured_name as measured_name
-    from probe_core.commands.measured_text import measured_part as measured_part
     from probe_core.commands.options import Argument as Argument
     from probe_core.commands.options import Option as Option
     from probe_core.commands.options import add_options as add_options
     from probe_core.commands.options import add_probe_options as add_probe_options
     from probe_core.commands.options import probe_options as probe_options
+    from probe_core.commands.options import seconds_of as seconds_of
     from probe_core.commands.reports import node_network as node_network
     from probe_core.commands.reports import parse_json as parse_json
     from probe_core.commands.reports import parse_report as parse_report
@@ -67,9 +68,9 @@ _MODULES = {
     "grid": "commands.tables",
     "grid_rows": "commands.tables",
     "listed": "commands.text",
-    "measured_amount": "commands.measured_text",
-    "measured_name": "commands.measured_text",
-    "measured_part": "commands.measured_text",
+    "measured_amount": "commands.measured",
+    "measured_name": "commands.measured",
+    "measured_part": "commands.measured",
     "paint": "commands.text",
     "node_network": "commands.reports",
     "parse_json": "commands.reports",
@@ -82,6 +83,7 @@ _MODULES = {
     "read_report": "commands.reports",
     "read_report_text": "commands.reports",
     "save_measured": "commands.measured",
+    "seconds_of": "commands.options",
     "shorthand": "resolve",
     "size": "commands.text",
     "system_memory": "commands.reports",

@@ -1,11 +1,8 @@
-"""Keep what a command measured: read by every probe of this user on this node from then on."""
+"""What was measured: how people are told of it, and how a command keeps it for later probes."""
 
 from __future__ import annotations
 
-import os
-
-from probe_core.config import MEASURED, state_base, state_file
-from probe_core.measured.store import FILE_LIMIT, empty, parsed, text, with_figures
+from probe_core.commands import text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +11,38 @@ if TYPE_CHECKING:
     from probe_core.measured.store import Stored
     from probe_core.model.document import MeasuredDoc, ReportDoc
 
-__all__ = ["save_measured"]
+__all__ = ["measured_amount", "measured_name", "measured_part", "save_measured"]
+
+_GIGA_BELOW = 0.1
+"""TFLOPS: one core, in a type that it emulates, achieves a thousandth of one."""
+
+
+def measured_name(figure: MeasuredDoc) -> str:
+    """Return what a figure is of: ``fp32 alu``, ``memory read``."""
+    dtype = figure["dtype"]
+    return f"{dtype} {figure['kind']}" if dtype else f"memory {figure['figure']}"
+
+
+def measured_amount(figure: MeasuredDoc, value: float | None) -> str:
+    """Return one of a figure's amounts: ``0.46 TFLOPS``, ``19.1 GOPS``, ``34 GB/s``."""
+    if value is None:
+        return "–"
+    unit = figure["unit"] or ""
+    if unit == "B/s":
+        return text.bandwidth(value)
+    if value < _GIGA_BELOW:
+        return f"{value * 1000:.3g} {unit.replace('T', 'G', 1)}"
+    return f"{text.rate(value)} {unit}"
+
+
+def measured_part(figure: MeasuredDoc) -> str:
+    """Return the part of the derived figure, at both clocks: ``145%, 100% at 3625 MHz``."""
+    fraction, at_clock = figure.get("fraction"), figure.get("fraction_at_clock")
+    if fraction is None:
+        return "–"
+    if at_clock is None:
+        return f"{fraction:.0%}"
+    return f"{fraction:.0%}, {at_clock:.0%} at {figure.get('clock_mhz') or 0:.0f} MHz"
 
 
 def save_measured(
@@ -25,6 +53,12 @@ def save_measured(
     Each replaces the older one of its kind. Raises `OSError`, and `ValueError` with the reason for
     a file of another version, or without a place; then what was there stays.
     """
+    import os
+
+    from probe_core.config import MEASURED, state_base, state_file
+    from probe_core.machine.files import make_own_folder, replace_file
+    from probe_core.measured import store
+
     path = state_file(environ, MEASURED)
     if path is None:
         raise ValueError("neither XDG_STATE_HOME nor HOME names a folder")
@@ -32,11 +66,9 @@ def save_measured(
     for device in report["devices"]:
         if figures.get(device["id"]):
             own = map(_without_fractions, figures[device["id"]])
-            content = with_figures(content, node, device, own)
-    from probe_core.machine.files import make_own_folder, replace_file
-
+            content = store.with_figures(content, node, device, own)
     make_own_folder(os.path.dirname(path), state_base(environ)[0])
-    replace_file(path, text(content), mode=0o600)
+    replace_file(path, store.text(content), mode=0o600)
     return path
 
 
@@ -49,6 +81,7 @@ def _without_fractions(figure: MeasuredDoc) -> MeasuredDoc:
 
 
 def _before(path: str) -> Stored:
+    from probe_core.measured.store import FILE_LIMIT, empty, parsed
     from probe_core.pipeline.settings import is_file, read_named
 
     if not is_file(path):

@@ -238,6 +238,20 @@ def settings_of(args: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name in SETTINGS if (value := getattr(args, name, None)) is not None}
 
 
+def seconds_of(option: str, text: str, least: float, most: float) -> float:
+    """Return the seconds that an option gives; raises `CommandError` beyond the bounds."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not least <= seconds <= most:
+        from probe_core.commands.context import CommandError
+
+        sentence = f"--{option} {text[:40]}: expected seconds, {least:g} to {most:g}"
+        raise CommandError(sentence)
+    return seconds
+
+
 # Read a sound command line from a command's table; anything else is argparse's to name.
 
 

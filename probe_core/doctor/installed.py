@@ -8,11 +8,9 @@ nothing is used that somebody other than root could have written.
 from __future__ import annotations
 
 from probe_core.doctor.check import GROUP
-from probe_core.jsontext import parse
-from probe_core.machine.files import read_regular, text_of
 from probe_core.machine.trust import Trust, allowed
 from probe_core.registry.entrypoints import find_module, is_module_name, scan
-from probe_core.registry.extensions import FILE_LIMIT, manifest_path
+from probe_core.registry.extensions import manifest_path, manifest_table
 from probe_core.registry.prober import Prober
 from probe_core.wording import clean_text
 
@@ -120,16 +118,9 @@ def _located(check_set: CheckSet, entry: EntryPoint, trust: Trust) -> str | None
 
 def _take_manifest(check_set: CheckSet, path: str) -> None:
     """Take what ``{"schema": 1, "checks": {NAME: {…}}}`` says of the set."""
-    try:
-        document = parse(text_of(read_regular(path, FILE_LIMIT)))
-    except OSError as error:
-        raise ValueError(error.strerror or "it cannot be read") from None
-    except RecursionError:
-        raise ValueError("it is nested too deep") from None
-    tables = document.get("checks") if isinstance(document, dict) else None
-    table = tables.get(check_set.prober.name) if isinstance(tables, dict) else None
-    if not isinstance(table, dict) or document.get("schema") != 1:
-        raise ValueError(f'expected {{"schema": 1, "checks": {{"{check_set.prober.name}": …}}}}')
+    table = manifest_table(path, "checks").get(check_set.prober.name)
+    if not isinstance(table, dict):
+        raise ValueError(f"it has no entry {check_set.prober.name!r}")
     needs, codes = _words(table, "needs"), _words(table, "codes")
     variables = _words(table, "variables") if table.get("variables") is not None else None
     deadline = table.get("deadline_s", DEADLINE_S)

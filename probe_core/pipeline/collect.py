@@ -112,7 +112,7 @@ class Collected:
         outcome.update(run.details)  # type: ignore[typeddict-item]
         self._note_unresponsive(run, outcome)
         if run.stuck:
-            self.findings.append(_unkillable(run.prober))
+            self.findings.append(unkillable(run.prober))
         elif outcome.get("phase") == "cleanup":
             self.findings.append(_cleanup(run.prober, outcome))
         elif outcome["status"] in FAILURES:
@@ -295,7 +295,8 @@ def _unavailable(prober: Prober, outcome: OutcomeDoc) -> FindingDoc:
     )
 
 
-def _unkillable(prober: Prober) -> FindingDoc:
+def unkillable(prober: Prober) -> FindingDoc:
+    """Return the finding about a prober or sampler whose process was abandoned."""
     return finding(
         "prober-unkillable",
         f"{prober.owner}: the process of prober {prober.name!r} cannot be killed",

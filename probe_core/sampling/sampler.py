@@ -86,17 +86,9 @@ def findings(prober: Prober, run: Resident, ended: bool) -> list[FindingDoc]:
     reason, device = run.reason or str(run.status), run.patience.device
     facts = [_failure(prober, run, device, reason, ended)]
     if run.stuck:
-        facts.append(
-            finding(
-                "prober-unkillable",
-                f"{prober.owner}: the process of prober {prober.name!r} cannot be killed",
-                "it is stuck in the kernel, usually in a hung driver; it was abandoned",
-                "look into the kernel's log, reset the device or reboot the node",
-                severity="error",
-                prober=prober.name,
-                step="responding",
-            )
-        )
+        from probe_core.pipeline.collect import unkillable
+
+        facts.append(unkillable(prober))
     return facts
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.commands import CommandError, add_probe_options
+from probe_core.commands import CommandError, add_probe_options, seconds_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,8 +28,7 @@ EXAMPLES = (
     ("probe bench --device 01:00.0 --json", "one device, for a script"),
 )
 
-_LEAST_SECONDS, _MOST_SECONDS = 0.1, 25.0
-_DEFAULT_SECONDS = 10.0
+_SECONDS, _LEAST_SECONDS, _MOST_SECONDS = "10", 0.1, 25.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,7 +64,8 @@ class _Plan:
 
         self.dtypes = _selected("dtype", args.dtype, DTYPES)
         self.kinds = _selected("kind", args.kind, KINDS) or KINDS
-        self.seconds = _seconds(args.seconds)
+        text = _SECONDS if args.seconds is None else args.seconds
+        self.seconds = seconds_of("seconds", text, _LEAST_SECONDS, _MOST_SECONDS)
         self.device: str | None = args.device
 
     def devices(self, report: ReportDoc) -> list[DeviceDoc]:
@@ -93,18 +93,6 @@ def _selected(option: str, text: str | None, choices: Sequence[str]) -> tuple[st
         if name not in choices:
             raise CommandError(f"--{option} {name[:40]}: expected {', '.join(choices)}")
     return tuple(dict.fromkeys(names))
-
-
-def _seconds(text: str | None) -> float:
-    if text is None:
-        return _DEFAULT_SECONDS
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not _LEAST_SECONDS <= seconds <= _MOST_SECONDS:
-        raise CommandError(f"--seconds {text[:40]}: expected seconds, 0.1 to 25")
-    return seconds
 
 
 def _bench(

@@ -9,6 +9,7 @@ from probe_core.commands import (
     add_probe_options,
     probe_options,
     replace_file,
+    seconds_of,
 )
 from probe_export import ExportError
 
@@ -70,7 +71,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
     """Write the text once, or until a signal ends it."""
     if args.list:
         return _list(args, context)
-    seconds = _seconds(args.watch)
+    seconds = None
+    if args.watch is not None:
+        seconds = seconds_of("watch", args.watch, _LEAST_SECONDS, _MOST_SECONDS)
     if args.format is None:
         raise CommandError("name a format; `probe export --list` prints them")
     from probe_export.installed import installed_formats, load
@@ -113,18 +116,6 @@ def _rules(args: argparse.Namespace, context: Context) -> Rules:
         return plugin_rules(options, context.environ, args.config)
     except ValueError as error:
         raise CommandError(str(error)) from None
-
-
-def _seconds(text: str | None) -> float | None:
-    if text is None:
-        return None
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not _LEAST_SECONDS <= seconds <= _MOST_SECONDS:
-        raise CommandError(f"--watch {text}: expected seconds, 1 to 86400")
-    return seconds
 
 
 def _lapsing(

@@ -11,6 +11,7 @@ from probe_core.commands import (
     add_probe_options,
     command_settings,
     probe_options,
+    seconds_of,
 )
 from probe_watch.figures import NODE
 
@@ -72,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, context: Context) -> int:
     """Watch until a count, a key or a signal; returns the exit status."""
     _refuse_recordings(args)
-    interval = _seconds(args.interval)
+    interval = seconds_of("interval", args.interval, LEAST_S, MOST_S)
     count = None if args.count is None else _whole(args.count)
     if args.all and not args.json:
         raise CommandError("--all adds fields to --json; give both")
@@ -140,16 +141,6 @@ def _refuse_recordings(args: argparse.Namespace) -> None:
         if getattr(args, option, None) is not None:
             sentence = "a recording has no live figures; `probe watch` samples this computer"
             raise CommandError(f"--{option}: {sentence}, so leave the option out")
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not LEAST_S <= seconds <= MOST_S:
-        raise CommandError(f"--interval {text}: expected seconds, {LEAST_S:g} to {MOST_S:g}")
-    return seconds
 
 
 def _whole(text: str) -> int:
