@@ -2,13 +2,15 @@
 
     python tests/mutate.py --count 60 --seed 1
     python tests/mutate.py --only probe_core/isolation --count 10
+    python tests/mutate.py --count 60 --near --limit 150    # a first look: the room's tests alone
 
 It works in copies of the checkout. For each fault the fast tests of the room and of its neighbours
 run: files that name the module first, then the room's folder, then files that name the room. A test
 that fails is run again alone, with the fault and without, so that only what the fault did counts.
 
 Not run by CI: a fault takes between a second and the time limit. Some faults change nothing that
-anybody could notice (a smaller bound of a cache); those are for a person to judge.
+anybody could notice (a smaller bound of a cache); those are for a person to judge. On a busy
+machine a test may fail without the fault, too: what it alone notices then counts as not noticed.
 """
 
 from __future__ import annotations
@@ -150,8 +152,11 @@ def all_faults(only: str) -> list[Fault]:
     ]
 
 
-def tests_of(source: str) -> list[list[str]]:
-    """Return the test files of a module's room and of its neighbours, from near to far."""
+def tests_of(source: str, near: bool) -> list[list[str]]:
+    """Return the test files of a module's room and of its neighbours, from near to far.
+
+    With `near` those that name the module, and the room's own.
+    """
     parts = list(Path(source).with_suffix("").parts)
     if "src" in parts:
         parts = parts[parts.index("src") + 1 :]
@@ -162,7 +167,7 @@ def tests_of(source: str) -> list[list[str]]:
     for path in (path for pattern in TESTS for path in ROOT.glob(f"{pattern}/**/test_*.py")):
         text = path.read_text("utf-8")
         rank = 0 if module in text else 1 if path in own else 2 if room in text else 3
-        if rank < 3:
+        if rank < (2 if near else 3):
             mentions = text.count(module) + 10 * (parts[-1] in path.stem)
             ranked.append((rank, -mentions, path.relative_to(ROOT).as_posix()))
     paths = [path for _, _, path in sorted(ranked)]
@@ -184,8 +189,10 @@ class OutOfTime(Exception):
 class Checkout:
     """A copy of the checkout, of which one file may have a fault."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, near: bool) -> None:
         self.root = folder / "checkout"
+        self._near = near
+        self._faults = 0
         shutil.copytree(ROOT, self.root, symlinks=True, ignore=NOT_COPIED)
         # The packages are installed from the checkout itself: the copy's come first.
         paths = [str(path) for pattern in SOURCES for path in self.root.glob(pattern)]
@@ -198,7 +205,7 @@ class Checkout:
         skipped: list[str] = []
         while True:
             with self._put_in(fault):
-                groups = tests_of(fault.path)
+                groups = tests_of(fault.path, self._near)
                 failures = (self._first_failure(group, skipped, end) for group in groups)
                 failed = next(filter(None, failures), None)
                 # Alone it fails again, or it was the load of the machine.
@@ -213,8 +220,10 @@ class Checkout:
         text, status = path.read_bytes(), path.stat()
         try:
             path.write_bytes(text[: fault.start] + fault.after.encode() + text[fault.end :])
-            # Bytecode is told from its source's by whole seconds.
-            os.utime(path, (status.st_atime, status.st_mtime + 1000))
+            # Bytecode is told from its source's by whole seconds and by size, and two faults of one
+            # file may have the same size.
+            self._faults += 1
+            os.utime(path, (status.st_atime, status.st_mtime + 1000 + self._faults))
             yield
         finally:
             path.write_bytes(text)
@@ -251,6 +260,7 @@ def main() -> int:
     parser.add_argument("--only", default="", metavar="PATH", help="what the files begin with")
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for each fault")
     parser.add_argument("--jobs", type=int, default=1, help="faults at once, each in its own copy")
+    parser.add_argument("--near", action="store_true", help="the tests of the module's room alone")
     parser.add_argument("--list", action="store_true", help="show the faults and put none in")
     options = parser.parse_args()
     faults = all_faults(options.only)
@@ -258,15 +268,15 @@ def main() -> int:
     if options.list:
         print(*chosen, sep="\n")
         return 0
-    return _run(chosen, options.limit, options.jobs)
+    return _run(chosen, options.limit, options.jobs, options.near)
 
 
-def _run(faults: list[Fault], limit_s: float, jobs: int) -> int:
+def _run(faults: list[Fault], limit_s: float, jobs: int, near: bool) -> int:
     marks: list[str] = []
     with tempfile.TemporaryDirectory(prefix="faults-") as folder:
         free: SimpleQueue[Checkout] = SimpleQueue()
         for number in range(jobs):
-            free.put(Checkout(Path(folder, str(number))))
+            free.put(Checkout(Path(folder, str(number)), near))
 
         def judge(fault: Fault) -> tuple[str, Fault, str]:
             checkout = free.get()

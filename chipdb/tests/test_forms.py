@@ -108,3 +108,10 @@ def test_series_that_people_leave_out() -> None:
 )
 def test_cloud_types(key: str, product: str, real: Database) -> None:
     assert chips_of_machine(real, key) == (real.ids(f"n:{product}") if product else ())
+
+
+def test_a_size_that_is_sold_fits_a_chip_of_no_known_size(real: Database) -> None:
+    sizes = {size: real.match(name=f"Alibaba Hanguang 800 {size}GB").chip for size in range(1, 40)}
+    assert [size for size, chip in sizes.items() if chip] == [
+        *(1, 2, 3, 4, 5, 6, 8, 10, 11, 12, 16, 18, 20, 24, 32, 36),
+    ]

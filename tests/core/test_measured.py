@@ -285,8 +285,9 @@ def test_file_of_another_version_is_refused(raw: bytes, reason: str) -> None:
         figure(best=1.1e6),
         figure(median=0.5),
         figure(figure="read", kind="memory", unit="TOPS"),
+        figure(fraction=1.5e9),
     ],
-    ids=range(13),
+    ids=range(14),
 )
 def test_figure_that_cannot_be_true_is_left_out(entry: object) -> None:
     stored: Any = {"ids": ["cpu:0"], "name": "AMD EPYC", "measured": [entry, figure()]}

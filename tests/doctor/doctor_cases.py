@@ -618,7 +618,7 @@ CASES |= {
     "fabric-not-ready": of_prober(
         "runtime", "fabric-not-ready", "nvmlDeviceGetGpuFabricInfo: state 2, in progress"
     ),
-    "shm-small": (Case(shared_memory(65536)), Case(shared_memory(8 << 20))),
+    "shm-small": (Case(shared_memory(65536)), Case(shared_memory(65540))),
     "compute-runtime-too-old": (Case(compute_runtime(27642)), Case(compute_runtime(35563))),
     "gfx-not-supported": (
         Case(rocblas("gfx90a"), ok("responding", "asked"), fields=GFX),

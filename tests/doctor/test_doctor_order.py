@@ -13,7 +13,7 @@ from reports import report_of
 
 from probe_core.doctor.causes import of_cause, shown
 from probe_core.doctor.check import Request, failed, finding
-from probe_core.doctor.examine import examine, ordered
+from probe_core.doctor.examine import _rank, examine, ordered
 from probe_core.doctor.remote import RemoteCheck
 
 
@@ -44,6 +44,15 @@ def test_a_plugin_that_cannot_query_follows_from_the_break(
     assert errors[0]["why"] == "NVML and driver differ"
     assert [entry["code"] for entry in errors[0]["follows"]] == ["prober-unavailable"]
     assert "prober-unavailable" not in [f["code"] for f in data["findings"]]
+
+
+def test_what_a_plugin_says_of_its_end_comes_last_of_what_is_as_grave() -> None:
+    facts = {"what": "a", "why": "b", "fix": "c", "severity": "error", "step": "runtime"}
+    codes = ("prober-failed", "acme-fault", "driver-hangs", "query-fails", "prober-refused")
+    found = sorted((shown(finding(code, **facts)) for code in codes), key=_rank)  # type: ignore[arg-type]
+    assert [f["code"] for f in found] == [
+        *("prober-refused", "query-fails", "driver-hangs", "acme-fault", "prober-failed"),
+    ]
 
 
 def test_a_break_takes_over_the_fix_of_its_plugin_and_what_that_does(tmp_path: Path) -> None:

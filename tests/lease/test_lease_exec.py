@@ -131,6 +131,21 @@ def test_waiting_ends_in_time(node: Node) -> None:
     assert 0.2 <= time.monotonic() - begun < 10
 
 
+def test_a_refusal_says_what_was_asked_and_what_would_work(node: Node) -> None:
+    one = node.start("exec", "--device", "0", "--share", *SLEEP)
+    try:
+        first_line(one)
+        counted = node.run("exec", "--gpus", "2", "--", "true").stderr
+        listed = node.run("exec", "--device", "0,1", "--", "true").stderr
+    finally:
+        ended(one)
+    assert "asked for 2 devices: not free" in counted
+    what = "what would work: --wait to queue"
+    assert counted.endswith(f"{what}, or ask for 1, or --share: their owners do\n")
+    assert "asked for '0,1': not free" in listed
+    assert listed.endswith(f"{what}, or --share: their owners do\n")
+
+
 @pytest.mark.heavy
 def test_sharers_share_and_exclude_others(node: Node) -> None:
     one = node.start("exec", "--device", "0", "--share", *SLEEP)

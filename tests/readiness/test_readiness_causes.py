@@ -783,7 +783,7 @@ def version_1(root: Path, rules: str) -> Node:
 
 @breaks("cgroup-denied")
 def rules_of_version_1(root: Path) -> Node:
-    return version_1(root, "c 1:3 rwm\nc 195:255 rwm\nc 507:0 rwm\n")
+    return version_1(root, "c 1:3 rwm\nc 136:* rwm\nc 195:255 rwm\nc 507:0 rwm\n")
 
 
 @healthy

@@ -419,6 +419,11 @@ def test_an_override_is_of_rocm_alone(tmp_path: Path) -> None:
     own, other = node.report()["devices"][:2]
     assert [verdict(device)[2] for device in (own, other)] == ["hsa-override-bad"] * 2
     assert [d["visibility"]["hip"]["visible"] for d in (own, other)] == [False, False]
+    for value, about in (("9" * 41, ""), (f"{11:020}.{0:020}.0", "; the GPU is")):
+        node.environ["HSA_OVERRIDE_GFX_VERSION"] = value
+        steps = node.report()["devices"][1]["readiness"]["steps"]
+        (evidence,) = [step["evidence"] for step in steps if step["status"] == "broken"]
+        assert evidence.startswith(f"HSA_OVERRIDE_GFX_VERSION={value[:40]}{about}")
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ AVX512 = ["avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16"]
         ("int8", "x86_64", AVX512, "AVX-512 VNNI", 16 * 16 * 4 * 2, "int32"),
         ("int8", "x86_64", ["avx_vnni"], "AVX-VNNI", 12 * 8 * 4 * 2, "int32"),
         ("fp32", "x86_64", ["avx2", "fma", "avx"], "AVX2 and FMA", 12 * 8 * 2, "fp32"),
+        ("fp32", "x86_64", ["avx2", "avx"], "AVX", 12 * 8 * 2, "fp32"),  # a guest without FMA
         ("fp32", "x86_64", ["avx"], "AVX", 12 * 8 * 2, "fp32"),
         ("fp64", "x86_64", [], "SSE2", 12 * 2 * 2, "fp64"),
         ("fp32", "arm64", [], "NEON", 16 * 4 * 2, "fp32"),

@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from probe_core.machine import Machine
+from probe_nvidia.live import _memory
+
 Ask = Callable[..., dict[str, Any]]
 
 BASE = "/sys/firmware/devicetree/base"
@@ -134,3 +137,10 @@ def test_sleeping_jetson_is_not_woken(ask: Ask, trees: ModuleType, tmp_path: Pat
     said = ask("orin", tmp_path)
     assert said["modules"] == []
     assert said["devices"][0]["name"] == MODEL
+
+
+def test_memory_that_is_free_beyond_all_there_is_counts_as_unused(tmp_path: Path) -> None:
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/meminfo").write_text("MemTotal: 8 kB\nMemAvailable: 9 kB\n")
+    memory = _memory(None, Machine(str(tmp_path)), integrated=True)  # type: ignore[arg-type]
+    assert memory == {"total": 8192, "used": 0}
