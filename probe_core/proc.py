@@ -10,28 +10,38 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
 __all__ = [
     "HeldLock",
     "Status",
+    "ancestors",
     "arguments",
+    "descendants",
     "descriptors",
     "environment",
     "held_locks",
+    "open_files",
     "openers",
+    "parents",
+    "pid_namespace",
     "processes",
     "program",
     "proportional_bytes",
     "resident_pages",
+    "started",
     "status",
     "uptime",
     "user",
 ]
 
 _STATUS_BYTES = 4096
+_MOST_DESCRIPTORS = 1 << 16
+"""Descriptors that are told one by one where nothing lists them: closing them takes 10 ms."""
 _FDINFO_BYTES = 1 << 16
 """Bytes read of what is known of a descriptor: 700 locks."""
+_DEEPEST = 1000
+"""Generations of ancestors at most: beyond every chain of shells (a judgement)."""
 _ENVIRON_BYTES = 1 << 20
 """Bytes read of an environment, which can be as large as the stack limit allows (execve(2))."""
 
@@ -68,6 +78,54 @@ def status(pid: int, root: str = "") -> Status | None:
         return None
 
 
+def started(pid: int) -> int | None:
+    """Return when a process began, in clock ticks since boot; None for one that has ended."""
+    process = status(pid)
+    return None if process is None or process.ended else process.started
+
+
+def pid_namespace() -> int | None:
+    """Return the inode of this process's PID namespace."""
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino
+    except Exception:
+        return None
+
+
+def ancestors() -> Iterator[int]:
+    """Yield this process and its ancestors, the nearest first."""
+    pid = os.getpid()
+    for _ in range(_DEEPEST):
+        yield pid
+        process = status(pid)
+        if process is None or process.parent <= 0:
+            return
+        pid = process.parent
+
+
+def parents() -> dict[int, int]:
+    """Return the parent of each process that runs, all from one look."""
+    found = ((pid, status(pid)) for pid in processes())
+    return {pid: one.parent for pid, one in found if one is not None and not one.ended}
+
+
+def descendants(roots: Collection[int], family: Mapping[int, int] | None = None) -> set[int]:
+    """Return the processes that descend from any of `roots`, without those.
+
+    `family` maps processes to their parents; unless given it is looked at now.
+    """
+    children: dict[int, list[int]] = {}
+    for pid, parent in (parents() if family is None else family).items():
+        children.setdefault(parent, []).append(pid)
+    members, remaining = set(roots), list(roots)
+    while remaining:
+        for pid in children.get(remaining.pop(), ()):
+            if pid not in members:
+                members.add(pid)
+                remaining.append(pid)
+    return members.difference(roots)
+
+
 def environment(pid: int) -> list[bytes] | None:
     """Return the entries of the environment that a process started with, ``NAME=value`` each.
 
@@ -93,6 +151,16 @@ def descriptors(pid: int, root: str = "") -> Iterator[tuple[str, str]]:
         except Exception:  # just closed
             continue
         yield path, target
+
+
+def open_files() -> Collection[int]:
+    """Return the numbers of the descriptors that this process may have open."""
+    for folder in ("/proc/self/fd", "/dev/fd"):
+        try:
+            return [int(name) for name in os.listdir(folder)]
+        except Exception:  # a container without it
+            continue
+    return range(min(os.sysconf("SC_OPEN_MAX"), _MOST_DESCRIPTORS))
 
 
 def arguments(pid: int) -> list[bytes]:

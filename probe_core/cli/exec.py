@@ -156,9 +156,8 @@ def _check(args: argparse.Namespace, command: list[str]) -> None:
 
 def _prepare() -> None:
     """Import what leasing takes: done while a library answers, it takes no time of its own."""
-    import probe_core.leasing.front
-    import probe_core.leasing.handout
     import probe_core.leasing.keeper
+    import probe_core.leasing.obtain
     import probe_core.selection.interpreter  # noqa: F401
 
 
@@ -177,10 +176,10 @@ def _leased(args: argparse.Namespace, context: Context, command: list[str]) -> L
     from probe_core.cli.refusals import refusal
     from probe_core.commands.context import CommandError
     from probe_core.leasing import LeaseError
-    from probe_core.leasing.handout import hand_out
-    from probe_core.leasing.plan import Request
+    from probe_core.leasing.obtain import hand_out
     from probe_core.selection import SelectionError
     from probe_core.selection.interpreter import versions
+    from probe_core.selection.request import Request
 
     request = Request(
         args.gpus,
@@ -235,8 +234,8 @@ def _show(findings: Iterable[FindingDoc], devices: Iterable[str], context: Conte
 def _require_working(args: argparse.Namespace, lease: Lease, path: str, command: list[str]) -> None:
     if not args.require_working:
         return
+    from probe_core.cli.trial import try_devices
     from probe_core.commands.context import CommandError
-    from probe_core.leasing.trial import try_devices
 
     problem = try_devices(lease, path, command)
     if problem is not None:
@@ -260,7 +259,7 @@ def _environments(args: argparse.Namespace, lease: Lease) -> list[Mapping[str, s
 def _dry_run(args: argparse.Namespace, context: Context, command: list[str]) -> int:
     """Print the environment that the command would get; the lease is released at once."""
     with _leased(args, context, command) as lease:
-        from probe_core.leasing.keys import OUTER_LEASE
+        from probe_core.leasing.ranges import OUTER_LEASE
         from probe_core.leasing.records import MARK
         from probe_core.selection.environment import lines
 

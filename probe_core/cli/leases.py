@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from probe_core.commands import Context
-    from probe_core.leasing.proof import Proof
+    from probe_core.leasing.holders import Proof
+    from probe_core.leasing.listing import Holding
     from probe_core.model.document import LeaseDoc
 
 HELP = (
@@ -97,31 +98,31 @@ def _kill(which: str, context: Context, *, confirmed: bool) -> int:
     """End leases; 3 where some are left, or where there is none such."""
     from probe_core.leasing.ending import end, of
     from probe_core.leasing.folder import present_folder
-    from probe_core.leasing.listing import leases, proof_of
+    from probe_core.leasing.listing import holdings
 
     folder = present_folder(context.environ)
     if folder is None:
         context.err("probe leases: no such lease: there is no folder of leases yet")
         return 0 if which in ("", "all") else 3
     try:
-        listed = leases(folder)
-        entries = of(listed, _whole(which, listed))
-        unrecorded = _unrecorded(which, listed, entries, context)
-        if not entries and unrecorded:
+        listed = holdings(folder)
+        chosen = of(listed, _whole(which, [holding.doc for holding in listed]))
+        unrecorded = _unrecorded(which, listed, chosen, context)
+        if not chosen and unrecorded:
             return 3
-        if not entries:
+        if not chosen:
             context.err(f"probe leases: no such lease ({folder.path})")
             return 0 if which in ("", "all") else 3
         others: set[int] = set()
         if os.geteuid() == 0 and which not in ("", "all"):
-            others = _confirmed([proof_of(folder, entry) for entry in entries], context, confirmed)
-        remaining = end(folder, entries, others=others)
-        proofs = {(e["device"], e["uid"], e["pid"]): proof_of(folder, e) for e in remaining}
+            others = _confirmed([holding.proof for holding in chosen], context, confirmed)
+        remaining = end(folder, chosen, others=others)
     finally:
         folder.close()
-    for entry in entries:
-        subject = f"lease of {entry['device']} by process {entry['pid'] or '?'}"
-        proof = proofs.get((entry["device"], entry["uid"], entry["pid"]))
+    proofs = {holding.identity: holding.proof for holding in remaining}
+    for holding in chosen:
+        subject = f"lease of {holding.doc['device']} by process {holding.doc['pid'] or '?'}"
+        proof = proofs.get(holding.identity)
         if proof is None:
             context.out(f"ended the {subject}")
         else:
@@ -130,12 +131,12 @@ def _kill(which: str, context: Context, *, confirmed: bool) -> int:
 
 
 def _unrecorded(
-    which: str, listed: Sequence[LeaseDoc], entries: Sequence[LeaseDoc], context: Context
+    which: str, listed: Sequence[Holding], chosen: Sequence[Holding], context: Context
 ) -> int:
     """Name what `all` leaves since no record says whose it is; return how many those are."""
-    left = [e for e in listed if e not in entries] if "all" in which.split(",") else []
-    for entry in left:
-        holder = f"lock of {entry['device']} by process {entry['pid'] or '?'}"
+    left = [one for one in listed if one not in chosen] if "all" in which.split(",") else []
+    for holding in left:
+        holder = f"lock of {holding.doc['device']} by process {holding.doc['pid'] or '?'}"
         context.err(f"probe leases: {holder} is not ended: no record says whose it is")
     return len(left)
 

@@ -14,7 +14,14 @@ from time import sleep
 
 from probe_core.fastpath import signal
 from probe_core.isolation import NOTHING_LEFT
-from probe_core.proc import environment, processes, proportional_bytes, resident_pages, status
+from probe_core.proc import (
+    descendants,
+    environment,
+    processes,
+    proportional_bytes,
+    resident_pages,
+    status,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -276,20 +283,7 @@ def _tree(child: int) -> set[int]:
             parents[pid] = process.parent
             if process.session == child:
                 tree.add(pid)
-    return tree | _descendants(tree, parents)
-
-
-def _descendants(roots: Iterable[int], parents: dict[int, int]) -> set[int]:
-    children: dict[int, list[int]] = {}
-    for pid, parent in parents.items():
-        children.setdefault(parent, []).append(pid)
-    reached, pending = set(roots), list(roots)
-    while pending:
-        for pid in children.get(pending.pop(), ()):
-            if pid not in reached:
-                reached.add(pid)
-                pending.append(pid)
-    return reached
+    return tree | descendants(tree, parents)
 
 
 def _resident(pid: int) -> int:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
-    from probe_core.leasing.leased import Leased
+    from probe_core.leasing.acquire import Leased
     from probe_core.model import Report
     from probe_core.model.document import DeviceDoc
 
@@ -176,9 +176,9 @@ def lease(
     `TypeError` or `ValueError` for a `report` that is none.
     """
     require_locks()
-    from probe_core.leasing.handout import hand_out
-    from probe_core.leasing.plan import Request
+    from probe_core.leasing.obtain import hand_out
     from probe_core.selection.candidates import report_document
+    from probe_core.selection.request import Request
 
     if report is None:
         from probe_core.probing import probe

@@ -7,31 +7,31 @@ is stopped at any moment keeps others from nothing but what it was just given.
 
 from __future__ import annotations
 
+import fcntl
 import os
 from time import monotonic, sleep, time
 
-from probe_core.leasing.keys import key_of
-from probe_core.leasing.leased import Leased
-from probe_core.leasing.queues import CLAIM_STALE_S, PAUSE_S, Claims, Place
-from probe_core.leasing.ranges import UNITS, gaps, obstacle, slot, try_lock, unlock
-from probe_core.leasing.records import own_record, read_records, remains, sign, tidy, unsign
+from probe_core.leasing.holders import remains
+from probe_core.leasing.queues import CLAIM_STALE_S, Claims, Place
+from probe_core.leasing.ranges import UNITS, gaps, key_of, obstacle, slot, try_lock, unlock
+from probe_core.leasing.records import read_records, rewrite, sign, tidy, unsign
+from probe_core.proc import started
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from probe_core.leasing.folder import Folder
-    from probe_core.leasing.keys import Key
+    from probe_core.leasing.ranges import Key
     from probe_core.leasing.records import Record
     from probe_core.model.document import DeviceDoc
+    from probe_core.selection.request import Choose
 
-    Choose = Callable[[Sequence[DeviceDoc]], Sequence[DeviceDoc] | None]
+__all__ = ["Acquisition", "Leased"]
 
-__all__ = ["POLL_S", "Acquisition", "Terms"]
-
-POLL_S = 0.005
-"""Seconds between two looks, since the kernel cannot be asked to wait for one of several locks:
-nobody notices 5 ms before a model loads (a judgement)."""
+_POLL_S, _PAUSE_S = 0.005, 0.02
+"""Seconds between two looks of who is first and of who is not, since the kernel cannot be asked to
+wait for one of several locks: nobody notices 5 ms before a model loads (judgements)."""
 
 _SETTLE_S = CLAIM_STALE_S + 0.05
 """Seconds for which a request that would be refused looks again while nobody says that a device is
@@ -44,49 +44,28 @@ node with thousands of processes a look takes longer, and the next one waits ten
 _MIB = 1 << 20
 
 
-class Terms:
-    """How devices are leased: `share` them, `reserve` bytes of each, for `command`, under `mark`.
-
-    `depths` maps what an outer lease gave to its depth, proven; see `leased`.
-    """
-
-    __slots__ = ("command", "depths", "mark", "reserve", "share")
-
-    def __init__(
-        self,
-        *,
-        share: bool = False,
-        reserve: int | None = None,
-        command: Sequence[str] = (),
-        mark: str = "",
-        depths: Mapping[str, int] | None = None,
-    ) -> None:
-        self.share = share or reserve is not None
-        self.reserve = reserve
-        self.command = command
-        self.mark = mark
-        self.depths = depths or {}
-
-
 class Acquisition:
     """One request for devices of a node, until it is met or given up.
 
-    `installed` are the node's devices (partitions name their GPU among them).
+    `record` says how: shared, how much of each, for which command. `installed` are the node's
+    devices (partitions name their GPU among them). `depths` maps what an outer lease gave to its
+    depth, proven; see `holders`.
     """
 
-    __slots__ = ("_claims", "_ended", "_left", "_look", "_verify", "folder", "keys", "terms")
+    __slots__ = ("_claims", "_ended", "_left", "_look", "_verify", "folder", "keys", "record")
 
     def __init__(
         self,
         folder: Folder,
         devices: Sequence[DeviceDoc],
         installed: Sequence[DeviceDoc],
-        terms: Terms,
+        record: Record,
+        depths: Mapping[str, int],
     ) -> None:
         self.folder = folder
-        self.terms = terms
+        self.record = record
         self.keys: list[tuple[DeviceDoc, Key]] = [
-            (device, key_of(device, installed, terms.depths)) for device in devices
+            (device, key_of(device, installed, depths)) for device in devices
         ]
         self._left: Mapping[str, Sequence[int]] = {}
         self._ended: set[str] = set()
@@ -103,7 +82,7 @@ class Acquisition:
         leased = self._try(choose)
         until = monotonic() + _SETTLE_S
         while leased is None and monotonic() < until and self._settles():
-            sleep(POLL_S)
+            sleep(_POLL_S)
             leased = self._try(choose)
         return leased
 
@@ -114,26 +93,26 @@ class Acquisition:
         at the head of the queue what is free already.
         """
         self._claims = Claims(self._look)  # what was claimed in an earlier wait is not any more
-        place = Place(self._look, self._queue)
+        # One queue of all requests that the same devices would do for.
+        place = Place(self._look, "\n".join(["the queue", *sorted(k.own for _, k in self.keys)]))
+
+        def can_take() -> bool:
+            return choose([device for device, _ in self._free()]) is not None
+
         try:
             while True:
-                first = place.first()
-                leased = self._try(choose) if first else None
+                is_due = place.is_due(can_take)
+                leased = self._try(choose) if is_due else None
                 if leased is not None:
                     return leased
-                if first and needed > 1:
+                if is_due and needed > 1:
                     self._claims.make([key.own for _, key in self._free()])
-                remaining = PAUSE_S if deadline is None else deadline - monotonic()
+                remaining = _PAUSE_S if deadline is None else deadline - monotonic()
                 if remaining <= 0:
                     return None
-                sleep(min(POLL_S if first else PAUSE_S, remaining))
+                sleep(min(_POLL_S if is_due else _PAUSE_S, remaining))
         finally:
             unlock(self._look)
-
-    @property
-    def _queue(self) -> str:
-        """Name of the queue of all requests that the same devices would do for."""
-        return "\n".join(["the queue", *sorted(key.own for _, key in self.keys)])
 
     def _try(self, choose: Choose) -> Leased | None:
         """Take what `choose` picks of what is free and claimed by nobody else."""
@@ -162,15 +141,9 @@ class Acquisition:
             raise
 
     def _signed(self, handle: int, chosen: Sequence[tuple[DeviceDoc, Key]]) -> Leased:
-        terms = self.terms
-        record = own_record(
-            terms.command,
-            [key.own for _, key in chosen],
-            share=terms.share,
-            now=time(),
-            mark=terms.mark,
-            reserve=terms.reserve,
-        )
+        record = self.record
+        record.since = round(time(), 3)
+        record.devices = [key.own for _, key in chosen]
         record.wholes = sorted({key.whole for _, key in chosen if key.whole})
         tidy(self.folder, self._ended)
         signature = sign(self.folder, record)
@@ -185,8 +158,8 @@ class Acquisition:
     def _lock(self, handle: int, device: DeviceDoc, key: Key) -> bool:
         if key.whole is not None and not try_lock(handle, slot(key.whole), UNITS, share=True):
             return False
-        if self.terms.reserve is None:
-            return try_lock(handle, slot(key.own), UNITS, share=self.terms.share)
+        if self.record.reserve is None:
+            return try_lock(handle, slot(key.own), UNITS, share=self.record.share)
         return self._reserve(handle, device, key)
 
     def _reserve(self, handle: int, device: DeviceDoc, key: Key) -> bool:
@@ -202,15 +175,15 @@ class Acquisition:
 
     @property
     def _needed(self) -> int:
-        return -(-(self.terms.reserve or 0) // _MIB)
+        return -(-(self.record.reserve or 0) // _MIB)
 
     def _rooms(self, device: DeviceDoc, key: Key) -> Sequence[tuple[int, int]]:
         """Return the runs of bytes of a device's memory that nobody has reserved.
 
         Of one that nobody reserved from, what is in use is no reserver's, and stays.
         """
-        from probe_core.leasing.plan import capacity
         from probe_core.selection.candidates import free_memory
+        from probe_core.selection.request import capacity
 
         start = slot(key.own)
         amount = capacity(device)
@@ -235,10 +208,10 @@ class Acquisition:
             return False
         if key.whole is not None and obstacle(self._look, slot(key.whole), UNITS, share=True):
             return False
-        if self.terms.reserve is not None:
+        if self.record.reserve is not None:
             rooms = self._rooms(device, key)
             return sum(end - begin for begin, end in rooms) >= self._needed
-        return obstacle(self._look, slot(key.own), UNITS, share=self.terms.share) is None
+        return obstacle(self._look, slot(key.own), UNITS, share=self.record.share) is None
 
     def _is_claimed(self, key: Key) -> bool:
         claims = self._claims
@@ -250,19 +223,14 @@ class Acquisition:
         Of a lease that lives on though the file of locks was replaced, and of one whose owner was
         killed with all that watched over it, while something that it started still runs.
         """
-        in_the_way = [r for r in records if not (self.terms.share and r.share)]
-        if any(not record.living for record in in_the_way):
-            self._look_for_remains(in_the_way)
-        return [r for r in in_the_way if r.living or self._left.get(r.name)]
-
-    def _look_for_remains(self, records: Sequence[Record]) -> None:
-        begin = monotonic()
-        if begin < self._verify:
-            return
-        self._left = remains(records)
-        self._ended = {name for name, pids in self._left.items() if not pids}
+        in_the_way = [r for r in records if not (self.record.share and r.share)]
         now = monotonic()
-        self._verify = now + max(_VERIFY_S, 10 * (now - begin))
+        if now >= self._verify and any(not record.living for record in in_the_way):
+            self._left = remains(in_the_way)
+            self._ended = {name for name, pids in self._left.items() if not pids}
+            took = monotonic() - now
+            self._verify = now + took + max(_VERIFY_S, 10 * took)
+        return [r for r in in_the_way if r.living or self._left.get(r.name)]
 
     def shared(self) -> set[str]:
         """Return the ids of the devices that somebody leases, or a part of."""
@@ -292,3 +260,82 @@ class Acquisition:
             unlock(self._look)  # also for a child that was forked meanwhile
             os.close(self._look)
             self._look = -1
+
+
+_HIGH_DESCRIPTORS = (900, 200, 60)
+"""Numbers from which a command inherits the locks' files, the first that the limit on open files
+allows (1,024 by default on Linux, 256 on macOS). Scripts redirect descriptors up to 9 (POSIX sh,
+2.7 Redirection), and bash reads its script from 255."""
+
+
+class Leased:
+    """Leased devices: `devices` in the order chosen, and the open `files` that hold the locks.
+
+    The first of them locks the devices, the second the record; the third, after `keep_on_exec`, is
+    the folder, whose lock keeps systemd-tmpfiles away.
+    """
+
+    __slots__ = ("_path", "_pid", "devices", "files", "folder", "record")
+
+    def __init__(
+        self,
+        devices: Sequence[DeviceDoc],
+        handle: int,
+        signature: int,
+        record: Record,
+        folder: Folder,
+    ) -> None:
+        self.devices = list(devices)
+        self.files = [handle, signature]
+        self.record = record
+        self.folder = folder
+        self._path = f"{folder.records_path}/{record.name}"
+        self._pid = os.getpid()
+
+    def put_back(self) -> None:
+        """Give the devices back, also where a child inherited the files; the folder stays open.
+
+        In a forked child of the owner this closes the child's own files and ends no lease.
+        """
+        if not self.files:
+            return
+        handle, signature, *_ = self.files
+        if os.getpid() == self._pid:
+            # The record first: what it names counts as leased while its file is locked.
+            if signature >= 0:
+                unsign(self._path, signature)
+            unlock(handle)
+        for number in self.files:
+            if number >= 0:
+                os.close(number)
+        self.files = []
+
+    def release(self) -> None:
+        """Give the devices back, and close the folder. Can be called twice."""
+        self.put_back()
+        self.folder.close()
+
+    def be_kept_by(self, keeper: int) -> None:
+        """Write into the record that process `keeper` holds the lease from now on, in its name."""
+        self._pid = keeper
+        self.record.keeper, self.record.keeper_started = keeper, started(keeper)
+        if self.files[1] >= 0:
+            rewrite(self.files[1], self.record)
+
+    def keep_on_exec(self) -> None:
+        """Make the locks outlive ``execve``, under numbers that a script's own files do not use."""
+        files = (*self.files, self.folder.fd)
+        self.files = [_inheritable(number) if number >= 0 else number for number in files]
+        self.folder.fd = -1
+
+
+def _inheritable(handle: int) -> int:
+    for lowest in _HIGH_DESCRIPTORS:
+        try:
+            duplicate = fcntl.fcntl(handle, fcntl.F_DUPFD, lowest)  # inherited, unlike `handle`
+        except OSError:  # beyond the limit on open files
+            continue
+        os.close(handle)
+        return duplicate
+    os.set_inheritable(handle, True)
+    return handle

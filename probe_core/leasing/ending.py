@@ -6,16 +6,16 @@ import os
 from time import monotonic, sleep
 
 from probe_core.fastpath import signal
-from probe_core.leasing.listing import leases, proof_of
-from probe_core.leasing.processes import started
+from probe_core.leasing.listing import holdings
+from probe_core.proc import started
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from probe_core.leasing.folder import Folder
-    from probe_core.leasing.proof import Proof
-    from probe_core.model.document import LeaseDoc
+    from probe_core.leasing.holders import Proof
+    from probe_core.leasing.listing import Holding
 
 _GRACE_S = 3.0
 """Seconds between asking processes to end and killing them: time to write a checkpoint's last
@@ -28,28 +28,26 @@ _SETTLED_S = 0.3
 was once given up at the first look, although its holder ran before and after. Why is not known."""
 
 
-def of(entries: Sequence[LeaseDoc], which: str) -> list[LeaseDoc]:
-    """Return the entries that `which` names: ``all``, devices, or processes of owners.
+def of(found: Sequence[Holding], which: str) -> list[Holding]:
+    """Return the leases that `which` names: ``all``, devices, or processes of owners.
 
     An empty text names those whose owner has ended and left something running. ``all`` names what
     has a record: who locked what has none is not known, for an open file can be handed to another
     user's process.
     """
     if not which:
-        return [entry for entry in entries if entry["state"] == "inherited"]
+        return [holding for holding in found if holding.doc["state"] == "inherited"]
     names = {name.strip() for name in which.split(",")}
     return [
-        entry
-        for entry in entries
-        if ("all" in names and entry["since"] is not None)
-        or entry["device"] in names
-        or str(entry["pid"]) in names
+        holding
+        for holding in found
+        if ("all" in names and holding.doc["since"] is not None)
+        or holding.doc["device"] in names
+        or str(holding.doc["pid"]) in names
     ]
 
 
-def end(
-    folder: Folder, entries: Sequence[LeaseDoc], *, others: Collection[int] = ()
-) -> list[LeaseDoc]:
+def end(folder: Folder, ended: Sequence[Holding], *, others: Collection[int] = ()) -> list[Holding]:
     """End the processes under these leases; return the leases that are left.
 
     They are signalled with SIGTERM, and killed when three seconds have passed: this user's, and
@@ -62,18 +60,18 @@ def end(
         until = monotonic() + seconds
         signalled: set[int] = set()
         while monotonic() < until:
-            remaining = _remaining(folder, entries)
-            proofs = [(entry, proof_of(folder, entry)) for entry in remaining]
-            if any(_can_end(proof, users) for _, proof in proofs):
+            remaining = _remaining(folder, ended)
+            if any(_can_end(holding.proof, users) for holding in remaining):
                 settled, begun = monotonic() + _SETTLED_S, True
             elif (begun and not remaining) or monotonic() >= settled:
-                return _remaining(folder, entries)
-            for entry, proof in proofs:
-                due = {pid for pid, uid in proof.members.items() if uid in users} - signalled
-                _signal(folder, entry, due, number)
+                return remaining
+            for holding in remaining:
+                members = holding.proof.members.items()
+                due = {pid for pid, uid in members if uid in users} - signalled
+                _signal(folder, holding, due, number)
                 signalled |= due
             sleep(_LOOK_S)
-    return _remaining(folder, entries)
+    return _remaining(folder, ended)
 
 
 def _can_end(proof: Proof, users: set[int]) -> bool:
@@ -82,24 +80,27 @@ def _can_end(proof: Proof, users: set[int]) -> bool:
     return only_keeper or not users.isdisjoint(proof.members.values())
 
 
-def _remaining(folder: Folder, entries: Sequence[LeaseDoc]) -> list[LeaseDoc]:
-    """Return the entries that are left; a device that is locked without a record counts as such."""
-    own = {(entry["device"], entry["uid"], entry["pid"], entry["since"]) for entry in entries}
-    devices = {entry["device"] for entry in entries}
+def _remaining(folder: Folder, ended: Sequence[Holding]) -> list[Holding]:
+    """Return the leases that are left; a device that is locked without a record counts as such."""
+    own = {holding.identity for holding in ended}
+    devices = {holding.doc["device"] for holding in ended}
     return [
-        entry
-        for entry in leases(folder, devices)
-        if (entry["device"], entry["uid"], entry["pid"], entry["since"]) in own
-        or (entry["since"] is None and entry["device"] in devices)
+        holding
+        for holding in holdings(folder, devices)
+        if holding.identity in own
+        or (holding.doc["since"] is None and holding.doc["device"] in devices)
     ]
 
 
-def _signal(folder: Folder, entry: LeaseDoc, pids: Collection[int], number: int) -> None:
+def _signal(folder: Folder, holding: Holding, pids: Collection[int], number: int) -> None:
     """Signal processes that are proven anew, by handles from before: a number may be reused."""
+    if not pids:
+        return
     began = {pid: started(pid) for pid in pids}
     handles = {pid: _handle_of(pid) for pid in pids}
     try:
-        members = proof_of(folder, entry).members if pids else {}
+        again = [one for one in _remaining(folder, [holding]) if one.identity == holding.identity]
+        members = {pid for one in again for pid in one.proof.members}
         for pid, handle in handles.items():
             if pid in members and started(pid) == began[pid]:
                 _send(pid, handle, number)

@@ -103,6 +103,15 @@ class Folder:
                 self._pass_over_or_raise(name, error)
         return -1
 
+    def identity_of_locks(self) -> tuple[int, int] | None:
+        """Return device and inode of the file of locks; None where there is none."""
+        look = self.present_locks()
+        if look < 0:
+            return None
+        status = os.fstat(look)
+        os.close(look)
+        return status.st_dev, status.st_ino
+
     def _opened(self, name: str) -> int:
         handle = os.open(name, _PLAIN | os.O_RDWR, dir_fd=self.fd)
         if S_ISREG(os.fstat(handle).st_mode):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from time import monotonic, sleep
 
-from probe_core.leasing.proof import Holders, Proof
+from probe_core.leasing.holders import Holders, Proof, remains
 from probe_core.leasing.ranges import QUEUES, SLOT, UNITS, obstacle, slot
-from probe_core.leasing.records import COMMAND, Record, command_text, read_records, remains
+from probe_core.leasing.records import COMMAND, Record, command_text, read_records
 from probe_core.proc import arguments, user
 
 TYPE_CHECKING = False
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from probe_core.leasing.folder import Folder
-    from probe_core.leasing.keys import Key
+    from probe_core.leasing.ranges import Key
     from probe_core.model.document import LeaseDoc
 
-__all__ = ["leases", "obstacles", "proof_of"]
+__all__ = ["Holding", "holdings", "leases", "obstacles"]
 
 _ENDING_S = 0.2
 """Seconds for which a lease that is just ending is looked at again, see `acquire`."""
@@ -30,6 +30,22 @@ _MOST_LOOKS = 1024
 """Looks for locks of which each shows a slot at least: who locks bytes of more hides the rest."""
 UNKNOWN = "?"
 """What stands for a device whose bytes are locked, while nobody says which it is."""
+
+
+class Holding:
+    """A lease on one device: what is told of it, and what the kernel proves of its processes."""
+
+    __slots__ = ("doc", "proof")
+
+    def __init__(self, doc: LeaseDoc, proof: Proof) -> None:
+        self.doc = doc
+        self.proof = proof
+
+    @property
+    def identity(self) -> tuple[str, int | None, int | None, float | None]:
+        """What tells it from others; whose record it is, too: another user can copy the rest."""
+        doc = self.doc
+        return doc["device"], doc["uid"], doc["pid"], doc["since"]
 
 
 def leases(folder: Folder, names: Collection[str] = ()) -> list[LeaseDoc]:
@@ -44,7 +60,12 @@ def leases(folder: Folder, names: Collection[str] = ()) -> list[LeaseDoc]:
     command are the kernel's, too; else they are what that user says. What is locked and has no
     record is told by its PCI address, or its name among `names`; else as ``?``.
     """
-    return _settled(lambda: [*_recorded(folder), *_unnamed(folder, lambda at: _all(at, names))])
+    return [holding.doc for holding in holdings(folder, names)]
+
+
+def holdings(folder: Folder, names: Collection[str] = ()) -> list[Holding]:
+    """Return the same with what is proven of each, all from one look."""
+    return _settled(lambda: _holdings(folder, lambda record: True, lambda at: _all(at, names)))
 
 
 def obstacles(folder: Folder, keys: Sequence[Key]) -> list[LeaseDoc]:
@@ -55,56 +76,49 @@ def obstacles(folder: Folder, keys: Sequence[Key]) -> list[LeaseDoc]:
     def is_in_the_way(record: Record) -> bool:
         return not names.isdisjoint(record.devices) or not own.isdisjoint(record.wholes)
 
-    return _settled(
-        lambda: [
-            *_recorded(folder, is_in_the_way),
-            *_unnamed(folder, lambda look: _held(look, names)),
-        ]
-    )
+    found = _settled(lambda: _holdings(folder, is_in_the_way, lambda look: _held(look, names)))
+    return [holding.doc for holding in found]
 
 
-def _settled(look: Callable[[], list[LeaseDoc]]) -> list[LeaseDoc]:
+def _settled(look: Callable[[], list[Holding]]) -> list[Holding]:
     """Look again while a command was killed just now: its keeper still has to notice."""
     until = monotonic() + _ENDING_S
     while True:
-        entries = look()
-        ending = [e for e in entries if e["state"] == "inherited" and not e["kept_by"]]
-        if not ending or monotonic() >= until:
-            return entries
+        found = look()
+        is_ending = any(h.doc["state"] == "inherited" and not h.doc["kept_by"] for h in found)
+        if not is_ending or monotonic() >= until:
+            return found
         sleep(_POLL_S)
 
 
-def _recorded(
-    folder: Folder, counts: Callable[[Record], bool] = lambda record: True
-) -> Iterator[LeaseDoc]:
-    records = [record for record in read_records(folder) if counts(record)]
-    if not records:
-        return
-    left = remains(records)
-    holders = Holders(folder)
-    for record in records:
-        if record.living or left.get(record.name):
-            proof = holders.prove(record)
-            for name in record.devices:
-                yield _entry(name, record, proof)
-
-
-def _unnamed(
-    folder: Folder, find: Callable[[int], Iterable[tuple[int, str]]]
-) -> Iterator[LeaseDoc]:
-    """Yield what is locked without a record that says so, of the slots and names that are found."""
+def _holdings(
+    folder: Folder,
+    counts: Callable[[Record], bool],
+    find: Callable[[int], Iterable[tuple[int, str]]],
+) -> list[Holding]:
+    """Return the leases whose records count, and what is locked without one, as it is found."""
+    records = read_records(folder)
+    counted = [record for record in records if counts(record)]
+    left = remains(counted)
+    counted = [record for record in counted if record.living or left.get(record.name)]
+    living = [record for record in records if record.living]
+    recorded = {slot(name) for record in living for name in (*record.devices, *record.wholes)}
     look = folder.present_locks()
-    if look < 0:
-        return
-    try:
-        living = [record for record in read_records(folder) if record.living]
-        named = {slot(name) for r in living for name in (*r.devices, *r.wholes)}
-        found = [(place, name) for place, name in find(look) if place not in named]
-    finally:
-        os.close(look)
-    if found:
-        holders = Holders(folder)
-        yield from (_unnamed_entry(name, holders.prove_unnamed(at)) for at, name in found)
+    unrecorded = []
+    if look >= 0:
+        try:
+            unrecorded = [(at, name) for at, name in find(look) if at not in recorded]
+        finally:
+            os.close(look)
+    if not counted and not unrecorded:
+        return []
+    holders = Holders(folder)
+    proofs = [(record, holders.prove(record)) for record in counted]
+    found = [Holding(_entry(n, r, proof), proof) for r, proof in proofs for n in r.devices]
+    for at, name in unrecorded:
+        proof = holders.prove_unnamed(at)
+        found.append(Holding(_unnamed_entry(name, proof), proof))
+    return found
 
 
 def _held(look: int, names: Collection[str]) -> Iterator[tuple[int, str]]:
@@ -194,20 +208,3 @@ def _command(record: Record) -> str:
 
 _ARGUMENTS = 1 << 16
 """Characters of arguments that are compared: more than what is read of them takes when escaped."""
-
-
-def proof_of(folder: Folder, entry: LeaseDoc) -> Proof:
-    """Return what is proven of an entry's lease, as it is now."""
-    holders = Holders(folder)
-    for record in read_records(folder):
-        # Whose file it is, too: another user can copy all that it says.
-        is_it = (record.uid, record.pid, record.since) == (
-            entry["uid"],
-            entry["pid"],
-            entry["since"],
-        )
-        if is_it and entry["device"] in record.devices:
-            return holders.prove(record)
-    if entry["since"] is None:
-        return holders.prove_unnamed(slot(entry["device"]))
-    return Proof((), (), {})

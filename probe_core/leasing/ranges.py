@@ -6,7 +6,8 @@ end with the last process that has the file open. A look takes nothing. They hol
 who can open the file, across users and across PID and user namespaces.
 
 Each name has a slot of 4 Mi bytes: a byte for each MiB of a device's memory, and the last for a
-claim. The offset is far beyond the end of the file, which stays empty.
+claim. The offset is far beyond the end of the file, which stays empty. A device has the name of its
+PCI address, a partition its own id.
 """
 
 from __future__ import annotations
@@ -16,24 +17,31 @@ import fcntl
 import os
 import struct
 from binascii import crc32
-from time import monotonic
 
 from probe_core.leasing import VARIABLE, LeaseError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from probe_core.model.document import DeviceDoc
 
 __all__ = [
     "CLAIMED",
+    "OUTER_LEASE",
     "QUEUES",
     "SLOT",
     "UNITS",
-    "Pulse",
+    "Key",
     "gaps",
+    "key_of",
+    "level_name",
     "locked",
     "obstacle",
+    "outer_lease",
+    "outer_lease_value",
     "slot",
+    "stable_name",
     "try_lock",
     "unlock",
 ]
@@ -145,30 +153,6 @@ def locked(handle: int, start: int, length: int) -> Iterator[tuple[int, int]]:
         yield at, start + length
 
 
-class Pulse:
-    """Whether the lock on a byte comes and goes: its owner is not stopped.
-
-    Judged by the clock of who looks, from its own first look on: a time that somebody else writes
-    could be any.
-    """
-
-    __slots__ = ("_byte", "_handle", "_looked", "_seen", "_since")
-
-    def __init__(self, handle: int, byte: int) -> None:
-        self._handle = handle
-        self._byte = byte
-        self._seen: bool | None = None
-        self._since = self._looked = monotonic()
-
-    def beats(self, limit: float) -> bool:
-        """Return whether it changed within the last `limit` seconds, or was not watched so long."""
-        now, seen = monotonic(), obstacle(self._handle, self._byte, 1) is not None
-        if seen != self._seen or now - self._looked > limit:
-            self._seen, self._since = seen, now
-        self._looked = now
-        return now - self._since <= limit
-
-
 def _packed(kind: int, start: int, length: int) -> bytes:
     if _DARWIN:
         return _FLOCK.pack(start, length, 0, kind, os.SEEK_SET)
@@ -196,3 +180,72 @@ def _renamed(handle: int, error: OSError) -> OSError:
         f"name a local folder in {VARIABLE}, for instance one in /run or /tmp",
         path=path,
     )
+
+
+# Under which names a device is locked: its own, and what it is a part of.
+
+OUTER_LEASE = "PROBE_LEASE"
+"""Names what an outer lease gave to this process: ``<depth>;<id>,<id>``. A claim, see `holders`."""
+
+_DEEPEST = 100
+"""Depth of leases within leases at which the variable counts as nonsense (a judgement)."""
+
+
+class Key:
+    """The names of one device: `whole` is locked in share, `own` as asked."""
+
+    __slots__ = ("own", "whole")
+
+    def __init__(self, own: str, whole: str | None) -> None:
+        self.own = own
+        self.whole = whole
+
+
+def stable_name(device: DeviceDoc) -> str:
+    """Return the id by which every process names the device: PCI address, else the best other.
+
+    A library's UUID may be missing for one process and there for the next; the bus is always.
+    """
+    addresses = [name for name in device["ids"] if name.startswith("pci:")]
+    return addresses[0] if addresses else device["id"]
+
+
+def key_of(device: DeviceDoc, installed: Sequence[DeviceDoc], outer: Mapping[str, int]) -> Key:
+    """Return the names under which a device is locked.
+
+    A partition locks its GPU in share, so that nobody can lease the whole meanwhile.
+    `outer` maps what an outer lease gave to its depth: within it, leases of the next depth are
+    taken, so that a command under ``probe exec`` can lease its own devices to others.
+    """
+    parent = device["parent"]
+    if not parent:
+        name = stable_name(device)
+        return Key(level_name(name, outer.get(name)), None)
+    gpus = [gpu for gpu in installed if parent == gpu["id"] or parent in gpu["ids"]]
+    whole = stable_name(gpus[0]) if gpus else parent
+    # A partition's own PCI address is its GPU's: only its own id tells it apart.
+    own = level_name(device["id"], outer.get(device["id"]))
+    return Key(own, None if whole in outer else whole)
+
+
+def level_name(name: str, depth: int | None) -> str:
+    """Return the name of a device for leases at a depth; 0 or None for the outermost."""
+    return f"{name}+{depth}" if depth else name
+
+
+def outer_lease(environ: Mapping[str, str]) -> dict[str, int]:
+    """Return the names of the devices that an outer lease gave to this process, with its depth."""
+    depth, _, names = environ.get(OUTER_LEASE, "").partition(";")
+    if not (depth.isascii() and depth.isdigit()) or not 0 < int(depth[:3]) < _DEEPEST:
+        return {}
+    return {name: int(depth[:3]) for name in names.split(",") if name}
+
+
+def outer_lease_value(environ: Mapping[str, str], devices: Iterable[DeviceDoc]) -> str:
+    """Return the value of `OUTER_LEASE` for a command that is given these devices.
+
+    It names one depth for all of them, so only leases one level deeper than each can follow.
+    """
+    depth = max(outer_lease(environ).values(), default=0) + 1
+    names = [device["id"] if device["parent"] else stable_name(device) for device in devices]
+    return f"{depth};{','.join(names)}"

@@ -12,8 +12,8 @@ import os
 from stat import S_ISREG
 from time import monotonic
 
-from probe_core.leasing.processes import marked, pid_namespace, started
 from probe_core.leasing.ranges import obstacle, try_lock, unlock
+from probe_core.proc import pid_namespace, started
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ __all__ = [
     "marks",
     "own_record",
     "read_records",
-    "remains",
     "rewrite",
     "sign",
     "tidy",
@@ -57,58 +56,33 @@ _OPEN = os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 
 class Record:
     """One lease; each field may be unknown (None). `file`, `uid`, `living` are the kernel's."""
 
-    __slots__ = (
-        "command",
-        "devices",
-        "file",
-        "keeper",
-        "keeper_started",
-        "living",
-        "mark",
-        "name",
-        "pid",
-        "pidns",
-        "reserve",
-        "share",
-        "since",
-        "started",
-        "uid",
-        "wholes",
-    )
+    # Of its file: the name, device and inode, whose it is, whether somebody holds the lock on it.
+    name: str = ""
+    file: tuple[int, int] | None = None
+    uid: int | None = None
+    living: bool = False
+    # The owner's process in its own PID namespace, the inode of that, and when the process began,
+    # in clock ticks since boot: it tells a reused number apart. The same of the keeper, which holds
+    # the lease until the last process under it has ended.
+    pid: int | None = None
+    pidns: int | None = None
+    started: int | None = None
+    keeper: int | None = None
+    keeper_started: int | None = None
+    # When it took the lease, in seconds since 1970; whether it shares the devices; the bytes of
+    # each device's memory that it shares out to itself.
+    since: float | None = None
+    share: bool = False
+    reserve: int | None = None
+    # What the processes under the lease have in `MARK`, and what it runs: escaped, at most 200
+    # characters.
+    mark: str = ""
+    command: str = ""
 
     def __init__(self) -> None:
-        self.name = ""
-        """Of its file."""
-        self.file: tuple[int, int] | None = None
-        """Device and inode of that file."""
-        self.uid: int | None = None
-        """The user whose file it is."""
-        self.living = False
-        """Whether somebody holds the lock on its file."""
-        self.pid: int | None = None
-        """The owner's process, in its own PID namespace."""
-        self.started: int | None = None
-        """When that process began, in clock ticks since boot: tells a reused number apart."""
-        self.keeper: int | None = None
-        """The process that holds the lease until the last process under it has ended."""
-        self.keeper_started: int | None = None
-        """When that one began."""
-        self.pidns: int | None = None
-        """The owner's PID namespace's inode."""
-        self.since: float | None = None
-        """When it took the lease, in seconds since 1970."""
-        self.share = False
-        """Whether it shares the devices."""
-        self.reserve: int | None = None
-        """Bytes of each device's memory that it shares out to itself."""
-        self.mark = ""
-        """What the processes under the lease have in `MARK`."""
-        self.command = ""
-        """What it runs: escaped, at most 200 characters."""
+        # The names under which the devices are locked, see `ranges`, and what they are parts of.
         self.devices: list[str] = []
-        """The names under which the devices are locked, see `keys`."""
         self.wholes: list[str] = []
-        """Names of what they are parts of."""
 
     def text(self) -> str:
         """Return the record as the lines of its file."""
@@ -122,15 +96,21 @@ class Record:
 
     def alive(self) -> bool | None:
         """Return whether its process runs; None when it cannot be told from here."""
-        if self.pid is None or self.pidns is None or self.pidns != pid_namespace():
-            return None
-        return self.started is not None and started(self.pid) == self.started
+        return self._runs(self.pid, self.started)
 
     def keeper_alive(self) -> bool:
         """Return whether its keeper surely runs."""
-        if self.keeper is None or self.pidns is None or self.pidns != pid_namespace():
-            return False
-        return self.keeper_started is not None and started(self.keeper) == self.keeper_started
+        return self._runs(self.keeper, self.keeper_started) or False
+
+    def runs_in(self, processes: Collection[int]) -> bool:
+        """Return whether its process or its keeper surely runs, and is one of these."""
+        owners = ((self.pid, self.started), (self.keeper, self.keeper_started))
+        return any(pid in processes and self._runs(pid, began) for pid, began in owners)
+
+    def _runs(self, pid: int | None, began: int | None) -> bool | None:
+        if pid is None or self.pidns is None or self.pidns != pid_namespace():
+            return None
+        return began is not None and started(pid) == began
 
 
 def marks(environ: Mapping[str, str], depths: Mapping[str, int], mark: str) -> str:
@@ -141,17 +121,17 @@ def marks(environ: Mapping[str, str], depths: Mapping[str, int], mark: str) -> s
 
 def own_record(
     command: Sequence[str],
-    devices: Sequence[str],
+    devices: Sequence[str] = (),
     *,
     share: bool,
-    now: float,
+    now: float | None = None,
     mark: str = "",
     reserve: int | None = None,
 ) -> Record:
     """Return the record of this process, leasing `devices` for `command` since `now`."""
     record = Record()
     record.name = mark or os.urandom(8).hex()
-    record.pid, record.since = os.getpid(), round(now, 3)
+    record.pid, record.since = os.getpid(), now
     record.started, record.pidns = started(record.pid), pid_namespace()
     record.share, record.mark, record.reserve = share, mark, reserve
     record.command = command_text(command)
@@ -296,19 +276,6 @@ def _owner(entry: os.DirEntry[str]) -> int:
         return entry.stat(follow_symlinks=False).st_uid
     except OSError:  # it has just ended
         return -1
-
-
-def remains(records: Sequence[Record]) -> dict[str, list[int]]:
-    """Return what runs under leases whose records nobody locks: processes, by record's name.
-
-    Of this user's records alone, by their mark: who emptied its environment before it executed a
-    program has none, and of other users' processes the kernel shows none.
-    """
-    own = [r for r in records if not r.living and r.uid == os.geteuid()]
-    if not own:
-        return {}
-    found = marked(MARK, {record.mark for record in own if record.mark})
-    return {record.name: found.get(record.mark, []) for record in own}
 
 
 def tidy(folder: Folder, names: Collection[str]) -> None:

@@ -13,9 +13,14 @@ from hypothesis import given
 from probe_core.cli import main
 from probe_core.leasing import listing
 from probe_core.leasing.folder import Folder
-from probe_core.leasing.keys import OUTER_LEASE, key_of, outer_lease, outer_lease_value
 from probe_core.leasing.listing import leases
-from probe_core.leasing.ranges import try_lock
+from probe_core.leasing.ranges import (
+    OUTER_LEASE,
+    key_of,
+    outer_lease,
+    outer_lease_value,
+    try_lock,
+)
 
 RECORD = (
     b"pid 1\nstarted 5\npidns 4026531836\nsince 1763730000.0\nshare 0\nreserve 5\nmark a\n"

@@ -10,7 +10,7 @@ import pytest
 from lease_node import Node, gpu
 
 from probe_core.leasing import lease
-from probe_core.leasing.plan import Request, plan
+from probe_core.selection.request import Request, plan
 
 
 def blocked(slot: int, step: str, code: str, evidence: str) -> dict[str, Any]:

@@ -20,9 +20,18 @@ from lease_node import ROOT, Node, gpu
 from probe_core.cli import main
 from probe_core.leasing import LeaseError, folder, lease, ranges
 from probe_core.leasing.folder import Folder, lease_folder
-from probe_core.leasing.keys import Key, key_of, outer_lease, outer_lease_value
 from probe_core.leasing.listing import leases, obstacles
-from probe_core.leasing.ranges import QUEUES, SLOT, UNITS, slot, try_lock
+from probe_core.leasing.ranges import (
+    QUEUES,
+    SLOT,
+    UNITS,
+    Key,
+    key_of,
+    outer_lease,
+    outer_lease_value,
+    slot,
+    try_lock,
+)
 from probe_core.leasing.records import Record, own_record, read_records, sign
 from probe_core.pipeline.refresh import refresh
 from probe_core.selection import SelectionError

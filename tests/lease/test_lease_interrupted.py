@@ -14,7 +14,7 @@ from lease_node import Node
 from probe_core.leasing import lease
 from probe_core.pipeline.refresh import refresh
 
-LOOKS = ("acquire.py", "folder.py", "ranges.py", "records.py", "processes.py", "leased.py")
+LOOKS = ("acquire.py", "folder.py", "ranges.py", "records.py", "queues.py", "holders.py", "proc.py")
 """Where a look at the devices spends its time with locks in its hand."""
 CLEANUP = ("close", "unlock", "_remove", "unsign", "put_back", "release")
 

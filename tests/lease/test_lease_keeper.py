@@ -17,7 +17,7 @@ from lease_node import ROOT, Node
 
 from probe_core.leasing import ending
 from probe_core.leasing.folder import Folder
-from probe_core.leasing.listing import leases
+from probe_core.leasing.listing import holdings
 
 SLACK_S = 5.0
 """Far more than the 0.1 s that a lease may take to end: busy cores are slow, never this slow."""
@@ -133,7 +133,7 @@ def test_who_does_not_listen_is_killed(
     processes.append(command)
     first_line(command)
     folder = Folder(str(node.leases))
-    assert ending.end(folder, ending.of(leases(folder), "all")) == []
+    assert ending.end(folder, ending.of(holdings(folder), "all")) == []
     folder.close()
     assert command.wait(timeout=SLACK_S) == -signal.SIGKILL
 

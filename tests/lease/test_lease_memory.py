@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from lease_node import Node, gpu
 
-from probe_core.leasing import lease, memory
+from probe_core.leasing import lease, obtain
 from probe_core.selection import SelectionError
 
 FULL, EMPTY = 10 << 30, 79 << 30
@@ -40,7 +40,7 @@ class Meter:
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "LOOK_AGAIN_S", 0.02)
+    monkeypatch.setattr(obtain, "LOOK_AGAIN_S", 0.02)
 
 
 def environ(folder: Path) -> dict[str, str]:

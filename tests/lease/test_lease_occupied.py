@@ -12,9 +12,9 @@ from lease_node import Node, gpu
 from test_lease_keeper import first_line
 
 from probe_core.leasing import lease
-from probe_core.leasing.memory import occupancy
 from probe_core.pipeline.refresh import refresh
 from probe_core.selection import SelectionError
+from probe_core.selection.occupied import occupancy
 
 GIB = 1 << 30
 SLEEP = ("--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES; exec sleep 60")

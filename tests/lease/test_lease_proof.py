@@ -17,10 +17,10 @@ from test_lease_keeper import first_line, keeper_of, lives, soon
 
 from probe_core.leasing import ending, listing
 from probe_core.leasing.folder import Folder
-from probe_core.leasing.keys import Key
-from probe_core.leasing.processes import started
-from probe_core.leasing.proof import Proof
+from probe_core.leasing.holders import Proof
+from probe_core.leasing.ranges import Key
 from probe_core.leasing.records import own_record
+from probe_core.proc import started
 
 FIRST, SECOND = "pci:0000:01:00.0", "pci:0000:02:00.0"
 HOLD = f"""
@@ -129,8 +129,8 @@ def test_a_record_that_names_a_stranger_signals_nobody(
     file = forged(tmp_path, pid, keeper=keeper)
     assert listing.leases(folder) == [], "nobody holds its file"
     with locking(file) as stranger:
-        (found,) = listing.leases(folder)
-        assert (found["kept_by"], found["proven"]) == ([stranger.pid], False)
+        (found,) = listing.holdings(folder)
+        assert (found.doc["kept_by"], found.doc["proven"]) == ([stranger.pid], False)
         ending.end(folder, [found])
         assert stranger.wait(timeout=20) == -signal.SIGTERM
     assert bystander.poll() is None
@@ -142,17 +142,17 @@ def test_the_holder_is_ended_and_not_whom_the_record_names(
 ) -> None:
     with holding(tmp_path) as holder:
         rewritten(tmp_path, bystander.pid)
-        (entry,) = listing.leases(folder)
-        assert (entry["state"], entry["proven"]) == ("inherited", False)
-        assert entry["kept_by"] == [holder.pid]
-        ending.end(folder, [entry])
+        (found,) = listing.holdings(folder)
+        assert (found.doc["state"], found.doc["proven"]) == ("inherited", False)
+        assert found.doc["kept_by"] == [holder.pid]
+        ending.end(folder, [found])
         assert holder.wait(timeout=20) == -signal.SIGTERM
     assert bystander.poll() is None
 
 
 def proof(folder: Folder) -> Proof:
-    (entry,) = listing.leases(folder)
-    return listing.proof_of(folder, entry)
+    (found,) = listing.holdings(folder)
+    return found.proof
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may be two users")
@@ -165,10 +165,11 @@ def test_another_users_copy_of_a_record_keeps_no_lease_from_being_ended(
     copy.write_text(own.read_text())
     os.chown(copy, 70001, 70001)
     processes.append(locking(copy))
-    theirs, entry = sorted(listing.leases(folder), key=lambda e: -(e["uid"] or 0))
-    assert (theirs["uid"], theirs["pid"], theirs["proven"]) == (70001, holder.pid, False)
-    assert listing.proof_of(folder, entry).members == {holder.pid: 0}
-    assert ending.end(folder, [entry]) == []
+    theirs, found = sorted(listing.holdings(folder), key=lambda one: -(one.doc["uid"] or 0))
+    told = theirs.doc
+    assert (told["uid"], told["pid"], told["proven"]) == (70001, holder.pid, False)
+    assert found.proof.members == {holder.pid: 0}
+    assert ending.end(folder, [found]) == []
     assert soon(lambda: holder.poll() == -signal.SIGTERM)
 
 
@@ -183,9 +184,9 @@ def test_an_opener_without_the_lock_is_proven_nothing(folder: Folder, tmp_path: 
 @pytest.mark.heavy
 def test_of_sharers_one_is_ended_and_not_the_other(folder: Folder, tmp_path: Path) -> None:
     with holding(tmp_path, "share") as one, holding(tmp_path, "share") as two:
-        entries = {entry["pid"]: entry for entry in listing.leases(folder)}
-        assert set(entries) == {one.pid, two.pid}
-        assert set(listing.proof_of(folder, entries[one.pid]).members) == {one.pid}
+        found = {holding.doc["pid"]: holding for holding in listing.holdings(folder)}
+        assert set(found) == {one.pid, two.pid}
+        assert set(found[one.pid].proof.members) == {one.pid}
         two.communicate("\n")
         one.communicate("\n")
 
@@ -200,8 +201,10 @@ def test_a_lock_without_a_record_is_ended_by_the_devices_name(
     refused = node.run("exec", "--device", "0", "--", "true")
     assert (refused.returncode, f"{FIRST} by process {holder.pid}" in refused.stderr) == (3, True)
     with closing(Folder(str(node.leases))) as folder:
-        found = listing.obstacles(folder, [Key(FIRST, None)])
-        assert [entry["device"] for entry in ending.end(folder, found)] == []
+        (entry,) = listing.obstacles(folder, [Key(FIRST, None)])
+        found = listing.holdings(folder, [FIRST])
+        assert [holding.doc for holding in found] == [entry]
+        assert ending.end(folder, found) == []
     assert holder.wait(timeout=20) == -signal.SIGTERM
     holder.communicate()
 
@@ -311,10 +314,10 @@ def test_a_file_of_the_same_path_in_another_mount_is_another_file(
 ) -> None:
     """As in a container that does not share the folder, or a user namespace with its own /run."""
     processes += [stranger := mounted(tmp_path, "kept"), holding(tmp_path, "unrecorded")]
-    (entry,) = listing.leases(folder, [FIRST])
-    assert entry["pid"] == processes[1].pid
-    assert listing.proof_of(folder, entry).below == {processes[1].pid}
-    ending.end(folder, [entry])
+    (found,) = listing.holdings(folder, [FIRST])
+    assert found.doc["pid"] == processes[1].pid
+    assert found.proof.below == {processes[1].pid}
+    ending.end(folder, [found])
     assert soon(lambda: processes[1].poll() == -signal.SIGTERM)
     assert stranger.poll() is None
 

@@ -16,7 +16,7 @@ from test_lease_keeper import first_line, soon
 from probe_core.leasing import queues, ranges
 from probe_core.leasing.folder import Folder
 from probe_core.leasing.queues import Claims, Place
-from probe_core.leasing.ranges import QUEUES, locked, slot, unlock
+from probe_core.leasing.ranges import QUEUES, SLOT, locked, slot, unlock
 
 SLEEP = ("--", "sh", "-c", "echo; exec sleep 60")
 PRINT = ("--", "sh", "-c", "echo; exec sleep 60")
@@ -34,22 +34,27 @@ def running() -> Iterator[list[subprocess.Popen[str]]]:
         process.stdout.close()
 
 
+CLAIM = QUEUES + slot("the claim")
+
+
 def waits(node: Node, count: int) -> bool:
-    """Return whether so many bytes of places are held: each waiter's, of which one beats."""
-    return waiting(node.leases / "locks", QUEUES, SLOT_END) >= count
+    """Return whether so many places are held: a byte of each waiter."""
+    path = node.leases / "locks"
+    places = held(path, QUEUES, CLAIM - QUEUES) + held(path, CLAIM + SLOT, QUEUES)
+    return places >= count
 
 
 def claims(node: Node) -> bool:
-    return waiting(node.leases / "locks", QUEUES + slot("the claim"), 1) == 1
+    return held(node.leases / "locks", CLAIM, 1) == 1
 
 
-def waiting(path: Path, start: int, length: int) -> int:
+def held(path: Path, start: int, length: int) -> int:
     with open(path, "r+b") as file:
-        ranges = locked(file.fileno(), start, length)
-        return sum(1 for begin, end in ranges for byte in range(begin, end) if byte % 2 == 0)
+        return sum(end - begin for begin, end in locked(file.fileno(), start, length))
 
 
-SLOT_END = 1 << 55
+def is_due(place: Place, is_free: bool = False) -> bool:
+    return place.is_due(lambda: is_free)
 
 
 @pytest.fixture
@@ -62,18 +67,18 @@ def folder(tmp_path: Path) -> Iterator[Folder]:
 def test_places_are_taken_in_order_and_left(folder: Folder) -> None:
     handles = [folder.locks() for _ in range(3)]
     one, two, three = (Place(handle, "q") for handle in handles)
-    assert [place.first() for place in (one, two, three)] == [True, False, False]
+    assert [is_due(place) for place in (one, two, three)] == [True, False, False]
     unlock(handles[1])
-    assert not three.first()
+    assert not is_due(three)
     unlock(handles[0])
-    assert three.first()
+    assert is_due(three)
     for handle in handles:
         os.close(handle)
 
 
 def test_queues_are_apart(folder: Folder) -> None:
     handles = [folder.locks() for _ in range(2)]
-    assert [Place(handles[0], "q").first(), Place(handles[1], "r").first()] == [True, True]
+    assert [is_due(Place(handles[0], "q")), is_due(Place(handles[1], "r"))] == [True, True]
     for handle in handles:
         os.close(handle)
 
@@ -91,57 +96,59 @@ def test_a_dead_one_is_passed(folder: Folder) -> None:
     assert os.read(read, 1) == b"1"
     handle = folder.locks()
     place = Place(handle, "q")
-    assert not place.first()
+    assert not is_due(place)
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-    assert place.first()
+    assert is_due(place)
     for number in (handle, read, write):
         os.close(number)
 
 
-def test_a_stopped_one_is_passed_by_the_clock_of_who_looks(
-    folder: Folder, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("hostile", [False, True], ids=["a place", "all places"])
+def test_who_leaves_what_is_free_is_passed_by_the_clock_of_who_looks(
+    hostile: bool, folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A second of it in a row: one who lives takes it at once. Nothing of the other's counts."""
     now = 100.0
-    for module in (queues, ranges):
-        monkeypatch.setattr(module, "monotonic", lambda: now)
+    monkeypatch.setattr(queues, "monotonic", lambda: now)
     one, two = folder.locks(), folder.locks()
-    first, second = Place(one, "q"), Place(two, "q")
-    for _ in range(50):
-        now += 0.06
-        first.first()
-        assert not second.first(), "it beats"
-    now += 0.9
-    assert not second.first()
-    now += 0.2
-    assert second.first()
+    if hostile:
+        assert ranges.try_lock(one, QUEUES, 0)
+    else:
+        Place(one, "q")
+    place = Place(two, "q")
+    for is_free in (False, True, True, False, True):
+        assert not is_due(place, is_free)
+        now += 0.6
+    assert not is_due(place, True)
+    now += 0.6
+    assert is_due(place, True)
     for handle in (one, two):
         os.close(handle)
 
 
-def test_a_lock_on_the_whole_queue_takes_nobodys_turn_for_long(
+def test_who_is_not_first_seldom_looks_at_devices(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now = 100.0
-    for module in (queues, ranges):
-        monkeypatch.setattr(module, "monotonic", lambda: now)
-    hostile, handle = folder.locks(), folder.locks()
-    assert ranges.try_lock(hostile, QUEUES, 0)
-    place = Place(handle, "q")
-    for _ in range(4):
-        assert not place.first()
-        now += 0.6
-    assert place.first()
-    for number in (hostile, handle):
-        os.close(number)
+    """A look at all records by each of two hundred waiters, fifty times a second, fills a core."""
+    now, looks = 100.0, []
+    monkeypatch.setattr(queues, "monotonic", lambda: now)
+    one, two = folder.locks(), folder.locks()
+    Place(one, "q")
+    place = Place(two, "q")
+    for _ in range(100):
+        now += 0.02
+        assert not place.is_due(lambda: bool(looks.append(1)))
+    assert 15 <= len(looks) <= 21
+    for handle in (one, two):
+        os.close(handle)
 
 
 def test_one_claims_at_a_time_and_fades_when_it_is_stopped(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 100.0
-    for module in (queues, ranges):
-        monkeypatch.setattr(module, "monotonic", lambda: now)
+    monkeypatch.setattr(queues, "monotonic", lambda: now)
     handles = [folder.locks() for _ in range(3)]
     one, two, look = map(Claims, handles)
     one.make(["x", "y"])

@@ -13,7 +13,8 @@ import fake_cuda
 import pytest
 from lease_node import Node, gpu
 
-from probe_core.leasing import lease, trial
+from probe_core.cli import trial
+from probe_core.leasing import lease
 from probe_core.pipeline.refresh import refresh
 
 TORCH = """

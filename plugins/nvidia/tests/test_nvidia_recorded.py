@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import probe_core
-from probe_core.leasing.memory import occupancy
 from probe_core.recording import open_machine
+from probe_core.selection.occupied import occupancy
 
 NAME = "vm-with-h100-80gb-hbm3-driver-580.159.04.json"
 IN_USE = "vm-with-busy-h100-80gb-hbm3-driver-580.159.04.json"
