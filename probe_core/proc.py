@@ -24,6 +24,7 @@ __all__ = [
     "open_files",
     "openers",
     "parents",
+    "pending",
     "pid_namespace",
     "processes",
     "program",
@@ -235,11 +236,26 @@ def openers(paths: Collection[str], root: str = "") -> list[int]:
 
 def user(pid: int, root: str = "") -> int | None:
     """Return the number of the user that a process belongs to: the real one of proc(5), status."""
+    real = _status_field(pid, b"Uid:", root)
+    return int(real) if real.isdigit() else None
+
+
+def pending(pid: int) -> frozenset[int]:
+    """Return the signals that were sent to a process, and which it blocks (ShdPnd)."""
+    try:
+        mask = int(_status_field(pid, b"ShdPnd:"), 16)
+    except ValueError:
+        return frozenset()
+    return frozenset(number for number in range(1, mask.bit_length() + 1) if mask >> number - 1 & 1)
+
+
+def _status_field(pid: int, name: bytes, root: str = "") -> bytes:
+    """Return the first word behind a name in /proc/PID/status; empty where there is none."""
     for line in (_read(f"{root}/proc/{pid}/status", _STATUS_BYTES) or b"").splitlines():
         fields = line.split()
-        if fields[:1] == [b"Uid:"] and len(fields) > 1 and fields[1].isdigit():
-            return int(fields[1])
-    return None
+        if fields[:1] == [name] and len(fields) > 1:
+            return fields[1]
+    return b""
 
 
 def resident_pages(pid: int) -> int | None:

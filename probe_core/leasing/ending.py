@@ -64,7 +64,7 @@ def end(folder: Folder, ended: Sequence[Holding], *, others: Collection[int] = (
             if any(_can_end(holding.proof, users) for holding in remaining):
                 settled, begun = monotonic() + _SETTLED_S, True
             elif (begun and not remaining) or monotonic() >= settled:
-                return remaining
+                return _remaining(folder, ended)
             for holding in remaining:
                 members = holding.proof.members.items()
                 due = {pid for pid, uid in members if uid in users} - signalled

@@ -91,7 +91,9 @@ def replace(path: str, arguments: Sequence[str], environ: Mapping[str, str]) -> 
         os.execve(path, list(arguments), own)
     except OSError as error:
         problem = _run_by_shell(path, arguments, own) if error.errno == errno.ENOEXEC else error
-        raise CannotRun(f"{arguments[0]}: {problem.strerror}", NOT_EXECUTABLE) from None
+        # Of a file that is there, it is the interpreter of its first line that is not.
+        status = NOT_FOUND if error.errno == errno.ENOENT else NOT_EXECUTABLE
+        raise CannotRun(f"{arguments[0]}: {problem.strerror}", status) from None
 
 
 def quiet() -> None:
@@ -114,38 +116,16 @@ def spawn(
     child is not a copy of this process: copying the page tables of a Python takes a millisecond.
     """
     addressed = _addressed(environ)
-    if ignores_children or addressed:  # which a spawned process cannot be made to, or know
-        return _fork(path, arguments, environ, mask, addressed, ignores_children)
-    own = _without_coercion(environ)
-    defaults = [getattr(signal, name) for name in _IGNORED_BY_PYTHON if hasattr(signal, name)]
-    for file, line in ((path, list(arguments)), (_SHELL, [_SHELL, path, *arguments[1:]])):
+    if not ignores_children and not addressed:  # which a spawned process cannot be made to, or know
+        defaults = [getattr(signal, name) for name in _IGNORED_BY_PYTHON if hasattr(signal, name)]
+        own = _without_coercion(environ)
         try:
-            return os.posix_spawn(file, line, own, setsigmask=mask, setsigdef=defaults)
-        except OSError as error:
-            if error.errno != errno.ENOEXEC or file == _SHELL:
-                return _failed(CannotRun(f"{arguments[0]}: {error.strerror}", NOT_EXECUTABLE))
-    return 0
-
-
-def _addressed(environ: Mapping[str, str]) -> list[str]:
-    """Return the variables with which systemd addresses the process that was called.
-
-    The command takes that process's place, and has another number: it is a child of its child.
-    """
-    called = (str(os.getpid()), str(os.getppid()))
-    return [name for name in _ADDRESSED if environ.get(name) in called]
-
-
-def _fork(
-    path: str,
-    arguments: Sequence[str],
-    environ: Mapping[str, str],
-    mask: set[int],
-    addressed: Sequence[str],
-    ignores_children: bool,
-) -> int:
+            return os.posix_spawn(path, list(arguments), own, setsigmask=mask, setsigdef=defaults)
+        except OSError:  # a copy of this process says why, or has a shell run it
+            pass
     pid = os.fork()
     if pid == 0:
+        status = NOT_EXECUTABLE
         try:
             if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
                 signal.signal(signal.SIGINT, signal.SIG_DFL)  # not Python's: it may come now
@@ -158,20 +138,19 @@ def _fork(
             replace(path, arguments, own)
         except CannotRun as error:
             complain(error)
+            status = error.status
         finally:
-            os._exit(NOT_EXECUTABLE)
+            os._exit(status)
     return pid
 
 
-def _failed(error: CannotRun) -> int:
-    """Return a child that says why the command cannot be run, and ends with its status."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            complain(error)
-        finally:
-            os._exit(error.status)
-    return pid
+def _addressed(environ: Mapping[str, str]) -> list[str]:
+    """Return the variables with which systemd addresses the process that was called.
+
+    The command takes that process's place, and has another number: it is a child of its child.
+    """
+    called = (str(os.getpid()), str(os.getppid()))
+    return [name for name in _ADDRESSED if environ.get(name) in called]
 
 
 def complain(error: CannotRun) -> None:

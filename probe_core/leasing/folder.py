@@ -33,11 +33,13 @@ _LOCKS, _RECORDS = "locks", "records"
 _NAMES = (_LOCKS, *(f"{_LOCKS}-{number}" for number in range(1, 8)))
 """The file of locks is the first that can be used: who may write here may put anything there.
 """
+_MOST_TRIES = 10
+"""Times that it is made where others delete it meanwhile (a judgement)."""
 _IN_THE_WAY = frozenset(
     getattr(errno, name, 0)
     for name in "EACCES EISDIR ELOOP EMLINK ENODEV ENOTDIR ENXIO EPERM ETXTBSY".split()
 )
-"""What open(2) gives, and 0, where something lies there that is no file to lock. After any other
+"""What open(2) gives where something lies there that is no file to lock. After any other
 error the file is still where the others lock: another one would have a second holder."""
 _NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP)
 """What link(2) gives on a file system without hard links."""
@@ -85,7 +87,8 @@ class Folder:
         """
         for name in _NAMES:
             try:
-                return self._opened_or_made(name)
+                handle = self._present(name)
+                return handle if handle >= 0 else self._made(name)
             except LeaseError:
                 raise
             except OSError as error:
@@ -96,9 +99,7 @@ class Folder:
         """Open the file of locks for a look; -1 where there is none."""
         for name in _NAMES:
             try:
-                return self._opened(name)
-            except FileNotFoundError:
-                return self._deleted(name)
+                return self._present(name)
             except OSError as error:
                 self._pass_over_or_raise(name, error)
         return -1
@@ -112,32 +113,30 @@ class Folder:
         os.close(look)
         return status.st_dev, status.st_ino
 
-    def _opened(self, name: str) -> int:
-        handle = os.open(name, _PLAIN | os.O_RDWR, dir_fd=self.fd)
+    def _present(self, name: str) -> int:
+        """Open the file of that name, or a deleted one that is in use; -1 where there is none."""
+        try:
+            handle = os.open(name, _PLAIN | os.O_RDWR, dir_fd=self.fd)
+        except FileNotFoundError:
+            return self._deleted(name)
         if S_ISREG(os.fstat(handle).st_mode):
             return handle
         os.close(handle)
-        raise OSError(0, "it is not a plain file")
-
-    def _opened_or_made(self, name: str) -> int:
-        try:
-            return self._opened(name)
-        except FileNotFoundError:
-            return self._made(name)
+        raise OSError(errno.ENXIO, "it is not a plain file")
 
     def _made(self, name: str) -> int:
-        deleted = self._deleted(name)
-        if deleted >= 0:
-            return deleted
-        try:
-            return self._linked(name)
-        except FileExistsError:
-            return self._opened(name)
-        except FileNotFoundError:  # the folder itself was deleted
-            self._make_again()
-            return self._made(name)
-        except OSError as error:
-            raise _unusable(f"{self.path}/{name}", error.strerror) from None
+        for _ in range(_MOST_TRIES):
+            try:
+                return self._linked(name)
+            except FileExistsError:
+                handle = self._present(name)
+                if handle >= 0:
+                    return handle
+            except FileNotFoundError:  # the folder itself was deleted
+                self._make_again()
+            except OSError as error:
+                raise _unusable(f"{self.path}/{name}", error.strerror) from None
+        raise _unusable(f"{self.path}/{name}", "somebody deletes it again and again")
 
     def _linked(self, name: str) -> int:
         """Make a file that everybody can open from the moment at which it has its name.
@@ -202,24 +201,21 @@ class Folder:
         try:
             return os.open(_RECORDS, flags, dir_fd=self.fd)
         except FileNotFoundError:
-            if not create:
-                return -1
+            return self._made_records(flags) if create else -1
         except OSError as error:
-            self._pass_over(_RECORDS, error.strerror)
-            return -1
-        try:
-            return self._made_records(flags)
-        except OSError as error:  # full or read-only
-            self._pass_over(_RECORDS, error.strerror)
+            self._pass_over(_RECORDS, error)
             return -1
 
     def _made_records(self, flags: int) -> int:
         try:
             os.mkdir(_RECORDS, dir_fd=self.fd)
+            handle = os.open(_RECORDS, flags, dir_fd=self.fd)
+            os.fchmod(handle, _STICKY)
         except FileExistsError:  # another process made it just now
-            return os.open(_RECORDS, flags, dir_fd=self.fd)
-        handle = os.open(_RECORDS, flags, dir_fd=self.fd)
-        os.fchmod(handle, _STICKY)
+            return self.records(create=False)
+        except OSError as error:  # full or read-only
+            self._pass_over(_RECORDS, error)
+            return -1
         return handle
 
     @property
@@ -232,18 +228,14 @@ class Folder:
         """Where the records lie."""
         return f"{os.path.realpath(self.path)}/{_RECORDS}"
 
-    @property
-    def locks_path(self) -> str:
-        """How the paths of all files of locks begin."""
-        return f"{os.path.realpath(self.path)}/{_LOCKS}"
-
     def _pass_over_or_raise(self, name: str, error: OSError) -> None:
-        if error.errno not in _IN_THE_WAY and error.errno != 0:
+        if error.errno not in _IN_THE_WAY:
             raise _unusable(f"{self.path}/{name}", error.strerror) from None
-        self._pass_over(name, error.strerror)
+        self._pass_over(name, error)
 
-    def _pass_over(self, name: str, reason: str | None) -> None:
-        note = f"{self.path}/{name} cannot be used and is passed over: {reason}; remove it"
+    def _pass_over(self, name: str, error: OSError) -> None:
+        remedy = "; remove it" if error.errno in _IN_THE_WAY else ""
+        note = f"{self.path}/{name} cannot be used and is passed over: {error.strerror}{remedy}"
         if note not in self.notes:
             self.notes.append(note)
 

@@ -43,7 +43,8 @@ class Proof:
 
     def __init__(self, below: Iterable[int], spared: Iterable[int], foreign: Users) -> None:
         self.below = frozenset(below)
-        self.members = {pid: proc.user(pid) for pid in self.below.difference(spared)}
+        users = {pid: proc.user(pid) for pid in self.below.difference(spared)}
+        self.members = {pid: uid for pid, uid in users.items() if uid is not None}
         self.foreign = foreign
 
 
