@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from probe_core.model.document import DeviceDoc
     from probe_core.selection.request import Choose
 
-__all__ = ["Acquisition", "Leased"]
-
 _POLL_S, _PAUSE_S = 0.005, 0.02
 """Seconds between two looks of who is first and of who is not, since the kernel cannot be asked to
 wait for one of several locks: nobody notices 5 ms before a model loads (judgements)."""

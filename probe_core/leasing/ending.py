@@ -7,7 +7,6 @@ from time import monotonic, sleep
 
 from probe_core.fastpath import signal
 from probe_core.leasing.listing import holdings
-from probe_core.proc import started
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,22 +55,31 @@ def end(folder: Folder, ended: Sequence[Holding], *, others: Collection[int] = (
     """
     users = {os.geteuid(), *others}
     settled, begun = monotonic() + _SETTLED_S, False
-    for number, seconds in ((signal.SIGTERM, _GRACE_S), (signal.SIGKILL, _DEATH_S)):
-        until = monotonic() + seconds
-        signalled: set[int] = set()
-        while monotonic() < until:
-            remaining = _remaining(folder, ended)
-            if any(_can_end(holding.proof, users) for holding in remaining):
-                settled, begun = monotonic() + _SETTLED_S, True
-            elif (begun and not remaining) or monotonic() >= settled:
-                return _remaining(folder, ended)
-            for holding in remaining:
-                members = holding.proof.members.items()
+    handles: dict[int, int] = {}
+    try:
+        for number, seconds in ((signal.SIGTERM, _GRACE_S), (signal.SIGKILL, _DEATH_S)):
+            until = monotonic() + seconds
+            signalled: set[int] = set()
+            while monotonic() < until:
+                proofs = [holding.proof for holding in _remaining(folder, ended)]
+                if any(_can_end(proof, users) for proof in proofs):
+                    settled, begun = monotonic() + _SETTLED_S, True
+                elif (begun and not proofs) or monotonic() >= settled:
+                    return _remaining(folder, ended)
+                members = [pair for proof in proofs for pair in proof.members.items()]
                 due = {pid for pid, uid in members if uid in users} - signalled
-                _signal(folder, holding, due, number)
-                signalled |= due
-            sleep(_LOOK_S)
-    return _remaining(folder, ended)
+                # Who was proven before its handle was opened, and is now: a number may be reused.
+                for pid in due & handles.keys():
+                    _send(handles[pid], number)
+                signalled |= due & handles.keys()
+                opened = {pid: _handle_of(pid) for pid in due - handles.keys()}
+                handles |= {pid: handle for pid, handle in opened.items() if handle is not None}
+                sleep(_LOOK_S)
+        return _remaining(folder, ended)
+    finally:
+        for handle in handles.values():
+            if handle >= 0:
+                os.close(handle)
 
 
 def _can_end(proof: Proof, users: set[int]) -> bool:
@@ -92,36 +100,20 @@ def _remaining(folder: Folder, ended: Sequence[Holding]) -> list[Holding]:
     ]
 
 
-def _signal(folder: Folder, holding: Holding, pids: Collection[int], number: int) -> None:
-    """Signal processes that are proven anew, by handles from before: a number may be reused."""
-    if not pids:
-        return
-    began = {pid: started(pid) for pid in pids}
-    handles = {pid: _handle_of(pid) for pid in pids}
-    try:
-        again = [one for one in _remaining(folder, [holding]) if one.identity == holding.identity]
-        members = {pid for one in again for pid in one.proof.members}
-        for pid, handle in handles.items():
-            if pid in members and started(pid) == began[pid]:
-                _send(pid, handle, number)
-    finally:
-        for handle in handles.values():
-            if handle >= 0:
-                os.close(handle)
-
-
-def _handle_of(pid: int) -> int:
-    """Return a pidfd; -1 on macOS, before Linux 5.3, and of a process that has just ended."""
+def _handle_of(pid: int) -> int | None:
+    """Return a pidfd, or the number negated where there is none (macOS, before Linux 5.3)."""
     try:
         return os.pidfd_open(pid)
+    except ProcessLookupError:  # it has just ended
+        return None
     except (AttributeError, OSError):
-        return -1
+        return -pid
 
 
-def _send(pid: int, handle: int, number: int) -> None:
+def _send(handle: int, number: int) -> None:
     try:
         if handle < 0:
-            os.kill(pid, number)
+            os.kill(-handle, number)
         else:
             signal.pidfd_send_signal(handle, number)
     except OSError:  # it has just ended

@@ -13,17 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import NoReturn
 
-__all__ = [
-    "NOT_EXECUTABLE",
-    "CannotRun",
-    "complain",
-    "end_as",
-    "quiet",
-    "replace",
-    "resolve",
-    "spawn",
-]
-
 # What systemd says to the process that it started, and that only the process of this number takes
 # for itself: sockets (sd_listen_fds(3)) and the watchdog (sd_watchdog_enabled(3)).
 _ADDRESSED = ("LISTEN_PID", "WATCHDOG_PID")

@@ -25,8 +25,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Folder", "lease_folder", "present_folder", "system_folder"]
-
 _SYSTEM = "/run/probe-core"
 _OWN = "/tmp/probe-core-{uid}"
 _LOCKS, _RECORDS = "locks", "records"

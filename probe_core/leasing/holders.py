@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     Users = dict[int, int | None]
 
-__all__ = ["Holders", "Proof", "proven", "remains"]
-
 
 class Proof:
     """What is proven of one lease.

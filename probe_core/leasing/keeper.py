@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
     from probe_core.leasing.acquire import Leased
 
-__all__ = ["Program", "can_keep", "run"]
-
 _PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 1, 15, 36  # linux/prctl.h
 _PARENT_ENDED = 34
 """The signal that wakes the keeper when the front has ended: the first real-time signal that glibc

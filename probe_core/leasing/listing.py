@@ -8,7 +8,7 @@ from time import monotonic, sleep
 from probe_core.leasing.holders import Holders, Proof, remains
 from probe_core.leasing.ranges import QUEUES, SLOT, UNITS, obstacle, slot
 from probe_core.leasing.records import COMMAND, Record, command_text, read_records
-from probe_core.proc import arguments, user
+from probe_core.proc import arguments, pid_namespace, started, user
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from probe_core.leasing.folder import Folder
     from probe_core.leasing.ranges import Key
     from probe_core.model.document import LeaseDoc
-
-__all__ = ["Holding", "holdings", "leases", "obstacles"]
 
 _ENDING_S = 0.2
 """Seconds for which a lease that is just ending is looked at again, see `acquire`."""
@@ -113,12 +111,21 @@ def _holdings(
     if not counted and not unrecorded:
         return []
     holders = Holders(folder)
-    proofs = [(record, holders.prove(record)) for record in counted]
-    found = [Holding(_entry(n, r, proof), proof) for r, proof in proofs for n in r.devices]
+    proven = [(name, r, holders.prove(r)) for r in counted for name in r.devices]
     for at, name in unrecorded:
         proof = holders.prove_unnamed(at)
-        found.append(Holding(_unnamed_entry(name, proof), proof))
-    return found
+        proven.append((name, _unrecorded(proof), proof))
+    return [Holding(_entry(*parts), parts[2]) for parts in proven]
+
+
+def _unrecorded(proof: Proof) -> Record:
+    """Return what the kernel shows of a lease without a record, as one."""
+    record = Record()
+    record.pid = min(proof.below, default=None)
+    if record.pid is not None:
+        record.uid, record.started = user(record.pid), started(record.pid)
+        record.pidns = pid_namespace()
+    return record
 
 
 def _held(look: int, names: Collection[str]) -> Iterator[tuple[int, str]]:
@@ -162,19 +169,13 @@ def _held_slots(look: int) -> Iterator[int]:
 
 def _entry(name: str, record: Record, proof: Proof) -> LeaseDoc:
     """Return what is known of a lease: its state and command as the kernel has them, if it does."""
-    if record.alive() and record.pid in proof.below:
-        return _document(name, record, "running", is_proven=True)
-    if record.alive() and not proof.below and user(record.pid or 0) == record.uid:
-        return _document(name, record, "running", is_proven=False)
+    is_proven = bool(record.alive()) and record.pid in proof.below
     # What a record says of a process that holds nothing is no evidence.
-    is_known = record.alive() is not None and proof.below
-    state = "inherited" if is_known else "unknown"
-    return _document(name, record, state, is_proven=False, kept_by=sorted(proof.members))
-
-
-def _document(
-    name: str, record: Record, state: str, *, is_proven: bool, kept_by: Sequence[int] = ()
-) -> LeaseDoc:
+    is_hidden = not proof.below and user(record.pid or 0) == record.uid
+    if is_proven or (record.alive() and is_hidden):
+        state = "running"
+    else:
+        state = "inherited" if record.alive() is not None and proof.below else "unknown"
     return {
         "device": name,
         "state": state,
@@ -183,18 +184,10 @@ def _document(
         "since": record.since,
         "share": record.share,
         "command": _command(record) if is_proven else record.command,
-        "kept_by": list(kept_by),
+        "kept_by": [] if state == "running" else sorted(proof.members),
         "reserve": record.reserve,
         "proven": is_proven,
     }
-
-
-def _unnamed_entry(name: str, proof: Proof) -> LeaseDoc:
-    record = Record()
-    record.pid = min(proof.below, default=None)
-    record.uid = None if record.pid is None else user(record.pid)
-    state = "running" if proof.below else "unknown"
-    return _document(name, record, state, is_proven=bool(proof.below))
 
 
 def _command(record: Record) -> str:

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     Measure = Callable[[], object]
 
-__all__ = ["hand_out"]
-
 LOOK_AGAIN_S = 1.0
 """Seconds after which a device that lacked something is measured again: a probe keeps
 a core busy for tens of milliseconds (a judgement)."""

@@ -26,8 +26,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-__all__ = ["CLAIM_STALE_S", "Claims", "Place"]
-
 STALE_S = 1.0
 """Seconds for which a device is left to those ahead: a waiter that lives takes it within a few
 milliseconds. On a busy machine one may be later, and then loses its turn, nothing else."""

@@ -26,26 +26,6 @@ if TYPE_CHECKING:
 
     from probe_core.model.document import DeviceDoc
 
-__all__ = [
-    "CLAIMED",
-    "OUTER_LEASE",
-    "QUEUES",
-    "SLOT",
-    "UNITS",
-    "Key",
-    "gaps",
-    "key_of",
-    "level_name",
-    "locked",
-    "obstacle",
-    "outer_lease",
-    "outer_lease_value",
-    "slot",
-    "stable_name",
-    "try_lock",
-    "unlock",
-]
-
 SLOT = 1 << 22
 """Bytes of a slot."""
 UNITS = SLOT - 16

@@ -21,20 +21,6 @@ if TYPE_CHECKING:
 
     from probe_core.leasing.folder import Folder
 
-__all__ = [
-    "COMMAND",
-    "MARK",
-    "Record",
-    "command_text",
-    "marks",
-    "own_record",
-    "read_records",
-    "rewrite",
-    "sign",
-    "tidy",
-    "unsign",
-]
-
 MARK = "PROBE_LEASE_ID"
 """Names the leases that a process runs under, the outermost first: random ids."""
 
