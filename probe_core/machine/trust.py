@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["Trust", "allowed", "applies", "untrusted"]
 
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+_KIND_AND_WRITERS = 0o170000 | _WRITABLE_BY_OTHERS
+"""What of a mode tells a plain file that only its owner may write (S_IFMT, inode(7))."""
 _NO_NAMES = frozenset({"", ".", ".."})
 
 MAX_ENTRIES = 20_000
@@ -42,13 +44,14 @@ class Trust:
     on the way is no part of the package: only a link in it has its target looked into.
     """
 
-    __slots__ = ("_bytecode", "_folders", "_links", "_names", "_trees", "_verdicts")
+    __slots__ = ("_bytecode", "_folders", "_links", "_names", "_trees", "_verdicts", "_walked")
 
     def __init__(self) -> None:
         self._bytecode: dict[str, dict[str, list[str]] | str] = {}
         self._names: dict[str, frozenset[str] | None] = {}
         self._verdicts: dict[str, str | None] = {}
-        self._folders: set[str] = set()
+        self._folders: dict[str, os.stat_result] = {}
+        self._walked: set[str] = set()
         self._links: set[str] = set()
         self._trees: dict[str, str | None] = {}
 
@@ -60,6 +63,8 @@ class Trust:
             # Most lie in a folder that was looked at: that path is a whole one already.
             folder, _, name = path.rpartition("/")
             whole = folder in self._folders and name not in _NO_NAMES
+            if whole and folder in self._walked:  # with all that lies in it
+                continue
             if problem := self._with_tree(path if whole else os.path.abspath(path)):
                 return f"running as root, and {problem}"
         return None
@@ -145,10 +150,10 @@ class Trust:
             return None
         except OSError as error:
             return f"{path} cannot be checked: {error.strerror}"
-        if _is_roots_file(status):
-            return None
+        if status.st_uid == 0 and status.st_mode & _KIND_AND_WRITERS == stat.S_IFREG:
+            return None  # as most are
         if stat.S_ISDIR(status.st_mode):
-            self._folders.add(path)
+            self._folders[path] = status
         elif stat.S_ISLNK(status.st_mode):
             self._links.add(path)
         return _open_to_others(path, status) or self._target(path, status)
@@ -175,24 +180,25 @@ class Trust:
 
     def _below(self, top: str) -> str | None:
         try:
-            if problem := _addable(top, os.stat(top)):
+            if problem := _addable(top, self._folders.get(top) or os.stat(top)):
                 return problem
         except FileNotFoundError:
             return None
         folders, count = [top], 0
-        while folders:
+        for folder in folders:  # those that are found are added behind it
             try:
-                entries = list(os.scandir(folders.pop()))
+                with os.scandir(folder) as entries:
+                    for entry in entries:
+                        count += 1
+                        if problem := self._entry(entry, folders):
+                            return problem
+                        if count > MAX_ENTRIES:
+                            return f"{top} holds more than {MAX_ENTRIES} files, too many to check"
             except FileNotFoundError:  # it was there a moment ago, see `_entry`
                 continue
             except OSError as error:
                 return f"{top} cannot be checked: {error.strerror}"
-            count += len(entries)
-            if count > MAX_ENTRIES:
-                return f"{top} holds more than {MAX_ENTRIES} files, too many to check"
-            for entry in entries:
-                if problem := self._entry(entry, folders):
-                    return problem
+        self._walked.update(folders)
         return None
 
     def _entry(self, entry: os.DirEntry[str], folders: list[str]) -> str | None:
@@ -207,23 +213,20 @@ class Trust:
             return None
         except OSError as error:
             return f"{entry.path} cannot be checked: {error.strerror}"
-        if _is_roots_file(status):
-            return None
-        if entry.is_dir(follow_symlinks=False):
-            folders.append(entry.path)
-            if problem := _addable(entry.path, status):
+        mode = status.st_mode
+        if status.st_uid == 0 and mode & _KIND_AND_WRITERS == stat.S_IFREG:
+            return None  # as most are
+        path = entry.path
+        if stat.S_ISDIR(mode):
+            folders.append(path)
+            self._folders[path] = status
+            if problem := _addable(path, status):
                 return problem
-        problem = _open_to_others(entry.path, status) or self._target(entry.path, status)
-        if problem or not stat.S_ISLNK(status.st_mode):
+        problem = _open_to_others(path, status) or self._target(path, status)
+        if problem or not stat.S_ISLNK(mode):
             return problem
-        real = os.path.realpath(entry.path)
+        real = os.path.realpath(path)
         return self._with_tree(real) if os.path.lexists(real) else None
-
-
-def _is_roots_file(status: os.stat_result) -> bool:
-    """Return whether it is a plain file that nobody but root can write: what most entries are."""
-    mode = status.st_mode
-    return status.st_uid == 0 and stat.S_ISREG(mode) and not mode & _WRITABLE_BY_OTHERS
 
 
 def _open_to_others(path: str, status: os.stat_result) -> str | None:

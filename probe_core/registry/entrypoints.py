@@ -49,7 +49,7 @@ class Place:
             folder = self.folder
             for _ in range(above):
                 folder = os.path.dirname(folder)
-            return [self.file or self.folder, folder]
+            return [folder, self.file or self.folder]
         # A folder of that name is no package yet, and its owner can make it one at any moment.
         variants = [parts[0] + suffix for suffix in ("", *_SUFFIXES)]
         present = trust.present(self.folder, variants)

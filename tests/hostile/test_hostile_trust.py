@@ -255,6 +255,16 @@ def test_no_data_is_read_from_a_file_of_the_kernel_that_blocks(
         pass
 
 
+class Names(list[Any]):
+    """A listing that is read already, also where `os.scandir` is one to be closed."""
+
+    def __enter__(self) -> Names:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
 @root
 def test_bytecode_that_is_just_being_written_is_no_reason(
     probe_with: Probe, site: Path, monkeypatch: pytest.MonkeyPatch
@@ -273,7 +283,7 @@ def test_bytecode_that_is_just_being_written_is_no_reason(
         gone, inner = Path(folder) / "x_bad.cpython-399.pyc.140296639276800", Path(folder) / "inner"
         gone.touch()
         inner.mkdir()
-        names = list(list_(folder))
+        names = Names(list_(folder))
         gone.unlink()
         inner.rmdir()
         listed.append(str(folder))
