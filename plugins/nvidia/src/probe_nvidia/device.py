@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from probe_core.api import Machine, SightingMemory
+    from probe_nvidia.nvml import FieldValues
     from probe_nvidia.scene import Scene
 
     Sighting = dict[str, Any]
@@ -79,12 +80,16 @@ fewer fields, and a function says why there is no answer."""
 
 
 def identify(
-    asker: Asker, index: int | None, identity: str | None, numbers: Mapping[str, str]
+    asker: Asker,
+    index: int | None,
+    identity: str | None,
+    numbers: Mapping[str, str],
+    name: str | None,
 ) -> Sighting:
     """Return the sighting of the GPU behind the asker's handle, with its ids and its name.
 
     `index` is NVML's; `identity` its ``pci:`` id, None on a SoC without a PCI address; `numbers`
-    are its PCI device and subsystem ids.
+    are its PCI device and subsystem ids, `name` is what the kernel driver's file calls it.
     """
     sighting: Sighting = {
         "ids": [identity] if identity else [],
@@ -96,7 +101,7 @@ def identify(
     }
     if numbers:
         sighting["pci"] = numbers
-    _identify(asker, sighting)
+    _identify(asker, sighting, name)
     return sighting
 
 
@@ -117,12 +122,28 @@ def add_design(asker: Asker, sighting: Sighting) -> None:
         sighting["extra"]["virtualization"] = _VIRTUALIZATION[mode]
 
 
-def add_state(asker: Asker, scene: Scene, sighting: Sighting, identity: str | None) -> None:
-    """Add what each GPU has of its own: memory, processes, how it is set, what it leads to."""
+def read_fields(asker: Asker, sighting: Sighting) -> FieldValues | None:
+    """Return NVML's fields of the GPU, and note how many links equal boards have."""
+    values = asker.values(*_FIELDS, *links.states(asker, sighting))
+    if values and links.COUNT in values:
+        asker.board[links.COUNT,] = min(values[links.COUNT], links.MAX_LINKS)
+    return values
+
+
+def add_state(
+    asker: Asker,
+    scene: Scene,
+    sighting: Sighting,
+    identity: str | None,
+    values: FieldValues | None,
+) -> None:
+    """Add what each GPU has of its own: memory, processes, how it is set, what it leads to.
+
+    `values` are what `read_fields` returned.
+    """
     memory = memory_of(asker, scene.machine, sighting.get("compute_capability"))
     fields = {"memory": memory, "processes": _processes(asker)}
     sighting |= {field: value for field, value in fields.items() if value is not None}
-    values = asker.values(*_FIELDS)
     _limits(asker, sighting, values or {})
     links.connect(asker, sighting, scene.cards.get(identity or "", {}), values)
     sighting["power_state"] = "unknown" if asker.lost else "active"
@@ -176,11 +197,11 @@ def _pair(packed: int) -> str:
     return f"{packed & 0xFFFF:04x}:{packed >> 16:04x}"
 
 
-def _identify(asker: Asker, sighting: Sighting) -> None:
+def _identify(asker: Asker, sighting: Sighting, name: str | None) -> None:
     uuid = text(asker.get("uuid", "nvmlDeviceGetUUID"))
     if uuid:
         sighting["ids"].append(f"uuid:{uuid}")
-    name = text(asker.get("name", "nvmlDeviceGetName"))
+    name = name or text(asker.get("name", "nvmlDeviceGetName"))
     if name:
         sighting["name"] = name
 
@@ -250,7 +271,7 @@ def memory_info(asker: Asker, field: str | None) -> Any:
     return asker.first(field, (call, version), (call,))
 
 
-def _limits(asker: Asker, sighting: Sighting, values: Mapping[int, int]) -> None:
+def _limits(asker: Asker, sighting: Sighting, values: FieldValues) -> None:
     """Add `power`, `ecc`, `compute_mode` and `persistence` to the sighting."""
     sighting["power"] = _power(asker, values)
     sighting["ecc"] = _ecc(asker, values)
@@ -262,7 +283,7 @@ def _limits(asker: Asker, sighting: Sighting, values: Mapping[int, int]) -> None
         sighting["persistence"] = bool(persistence)
 
 
-def _power(asker: Asker, values: Mapping[int, int]) -> dict[str, Any]:
+def _power(asker: Asker, values: FieldValues) -> dict[str, Any]:
     milliwatts = {
         # The enforced one is what was set, or less: a board controller or another tool may force
         # more (nvmlDeviceGetEnforcedPowerLimit: "after taking into account all limiters").
@@ -294,7 +315,7 @@ def slowed_by(asker: Asker, field: str) -> list[str] | None:
     return None if mask is None else [word for bit, word in enumerate(REASONS) if mask & (1 << bit)]
 
 
-def _ecc(asker: Asker, values: Mapping[int, int]) -> dict[str, bool | int]:
+def _ecc(asker: Asker, values: FieldValues) -> dict[str, bool | int]:
     modes = _all(values, _ECC) or asker.get("ecc.enabled", "nvmlDeviceGetEccMode")
     ecc: dict[str, bool | int] = (
         {} if modes is None else {"enabled": bool(modes[0]), "pending": bool(modes[1])}
@@ -309,5 +330,5 @@ def _ecc(asker: Asker, values: Mapping[int, int]) -> dict[str, bool | int]:
     return ecc
 
 
-def _all(values: Mapping[int, int], fields: tuple[int, ...]) -> list[int] | None:
+def _all(values: FieldValues, fields: tuple[int, ...]) -> list[int] | None:
     return [values[field] for field in fields] if values.keys() >= set(fields) else None

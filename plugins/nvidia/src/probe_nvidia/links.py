@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from probe_core.api import LinkDoc
-    from probe_nvidia.nvml import Asker
+    from probe_nvidia.nvml import Asker, FieldValues
 
 SPEED, COUNT = 90, 91  # NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON, NVML_FI_DEV_NVLINK_LINK_COUNT
 _STATE = 165  # NVML_FI_DEV_NVLINK_GET_STATE, whose scope is a link
 _STATE_SINCE = 9  # Hopper: before it NCCL asks nvmlDeviceGetNvLinkState (its graph/xml.cc)
-_MAX_LINKS = 36  # of one GPU: twice the 18 of Hopper and Blackwell
+MAX_LINKS = 36  # of one GPU: twice the 18 of Hopper and Blackwell
 _PEERS = {0: "gpu", 1: "cpu", 2: "switch"}  # nvmlIntNvLinkDeviceType_t; 1 is IBM's POWER
 _GTS = {generation: gts for gts, (generation, _) in GENERATIONS.items()}
 
@@ -41,11 +41,25 @@ class FabricInfo(Structure):
     )
 
 
+def states(asker: Asker, sighting: Mapping[str, Any]) -> tuple[tuple[int, int], ...]:
+    """Return the fields of the states of as many links as equal boards have.
+
+    Empty for the first of them: how many there are is asked in the same call.
+    """
+    count = asker.board.get((COUNT,), 0) if _has_states(sighting) else 0
+    return tuple((_STATE, link) for link in range(count))
+
+
+def _has_states(sighting: Mapping[str, Any]) -> bool:
+    major = (sighting.get("compute_capability") or "0").partition(".")[0]
+    return int(major) >= _STATE_SINCE
+
+
 def connect(
     asker: Asker,
     sighting: dict[str, Any],
     bus: Mapping[str, Any],
-    values: Mapping[int, int] | None,
+    values: FieldValues | None,
 ) -> None:
     """Add ``links``: NVLink, and PCIe where the bus prober did not read it from sysfs.
 
@@ -62,14 +76,16 @@ def connect(
     if values is None:
         count, speed = _count_one_by_one(asker), None
     else:
-        count, speed = min(values.get(COUNT, 0), _MAX_LINKS), values.get(SPEED)
+        count, speed = min(values.get(COUNT, 0), MAX_LINKS), values.get(SPEED)
     if count:
-        major = (sighting.get("compute_capability") or "0").partition(".")[0]
-        active = _active(asker, count, at_once=values is not None and int(major) >= _STATE_SINCE)
-        links += _nvlinks(asker, active, speed)
+        wanted = states(asker, sighting) if values is not None else ()
+        active = _active(asker, count, values or {}, wanted)
         sighting["extra"]["nvlink"] = {"links": count, "active": len(active)}
         if fabric := _fabric(asker):
             sighting["extra"]["fabric"] = fabric
+            links += _to_switches(len(active), speed)
+        else:
+            links += _nvlinks(asker, active, speed)
     if links:
         sighting["links"] = links
 
@@ -97,20 +113,29 @@ def _own_hop(asker: Asker) -> list[LinkDoc]:
 
 def _count_one_by_one(asker: Asker) -> int:
     """Count links with a driver that has no field values: each until the first refusal."""
-    for link in range(_MAX_LINKS):
+    for link in range(MAX_LINKS):
         if asker.get(None, "nvmlDeviceGetNvLinkState", link) is None:
             return link
-    return _MAX_LINKS
+    return MAX_LINKS
 
 
-def _active(asker: Asker, count: int, *, at_once: bool) -> list[int]:
-    """Return the links that are up, asked in one call where the driver has them `at_once`."""
-    known = asker.values(*((_STATE, link) for link in range(count))) if at_once else None
-    states = {link: value for (_, link), value in (known or {}).items()}
+def _active(
+    asker: Asker, count: int, values: FieldValues, wanted: tuple[tuple[int, int], ...]
+) -> list[int]:
+    """Return the links that are up; `wanted` are the states that the driver has as fields.
+
+    `values` has them already where an equal board told how many links there are.
+    """
+    if not values.keys() >= set(wanted):
+        values = asker.values(*wanted) or {}
+    found = []
     for link in range(count):
-        if link not in states:
-            states[link] = asker.get(None, "nvmlDeviceGetNvLinkState", link)
-    return [link for link in range(count) if states[link] == 1]
+        state = values.get((_STATE, link))
+        if state is None:
+            state = asker.get(None, "nvmlDeviceGetNvLinkState", link)
+        if state == 1:
+            found.append(link)
+    return found
 
 
 def _fabric(asker: Asker) -> str | None:
@@ -120,6 +145,20 @@ def _fabric(asker: Asker) -> str | None:
     if info.state == _COMPLETED and info.status:
         return "failed"  # the status counts once the state is completed (nvmlGpuFabricInfo_t)
     return _FABRIC.get(info.state)
+
+
+def _to_switches(count: int, speed: int | None) -> list[LinkDoc]:
+    """Return the links of a GPU with a fabric: all lead to switches, which of them is not asked.
+
+    A fabric is made of switches alone (nvmlDeviceGetGpuFabricInfo: "On Hopper + NVSwitch systems").
+    To ask each link for its switch takes 22 calls a GPU, each a request to the driver.
+    """
+    if not count:
+        return []
+    entry: LinkDoc = {"kind": "nvlink", "peer": None, "count": count, "to": "switch"}
+    if speed:
+        entry["bandwidth"] = count * speed * 1_000_000  # one direction
+    return [entry]
 
 
 def _nvlinks(asker: Asker, active: list[int], speed: int | None) -> list[LinkDoc]:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     from probe_nvidia.scene import Scene
 
+    FieldValues = dict[int | tuple[int, int], int]
+    """NVML's field, or field and scope (a link) → its value; what has none is left out."""
+
 
 # Where drivers put the library outside the loader's own path: WSL, NixOS, GKE and other node
 # installers. The loader is asked by soname, which an already loaded library satisfies.
@@ -168,7 +171,7 @@ class Asker:
                 self.board[call, *arguments] = error
             return self._fail(field, call, error)
 
-    def values(self, *fields: int | tuple[int, int]) -> dict[Any, int] | None:
+    def values(self, *fields: int | tuple[int, int]) -> FieldValues | None:
         """Return NVML's field values, each a field or (field, scope), in one call.
 
         What the driver or the device does not have is left out. None where the driver has none.

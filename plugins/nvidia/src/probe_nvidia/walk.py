@@ -15,7 +15,14 @@ from probe_nvidia.causes import (
     code_of,
     reason_of,
 )
-from probe_nvidia.device import add_design, add_state, identify, mig_mode, pci_facts
+from probe_nvidia.device import (
+    add_design,
+    add_state,
+    identify,
+    mig_mode,
+    pci_facts,
+    read_fields,
+)
 from probe_nvidia.nvml import Asker, text
 
 TYPE_CHECKING = False
@@ -158,13 +165,16 @@ class Walk:
             return  # its index was not known when it was asked for by address
         if identity and identity != announced:
             scene.request.touching(identity)
-        sighting = identify(asker, index, identity, numbers)
+        file = scene.proc.get(identity) if identity else None
+        # The driver's own file, read before: each call of NVML may be a request to the driver.
+        sighting = identify(asker, index, identity, numbers, file.model if file else None)
         if numbers:
             kind = numbers["id"], numbers.get("subsystem"), sighting.get("name")
             asker.board = self.boards.setdefault(kind, {})
         add_design(asker, sighting)
+        values = read_fields(asker, sighting)
         yield None  # where it has been slow so far, the other GPUs are asked beside it
-        add_state(asker, scene, sighting, identity)
+        add_state(asker, scene, sighting, identity, values)
         sighting["driver"] = self.driver
         if scene.soc or not _NAMES.isdisjoint(sighting["unknown"]):
             files.complete(scene, sighting, identity)
@@ -251,7 +261,7 @@ class Walk:
 
 
 def _driver(nvml: Any, scene: Scene) -> dict[str, str]:
-    version = text(_quietly(nvml, "nvmlSystemGetDriverVersion")) or scene.version
+    version = scene.version or text(_quietly(nvml, "nvmlSystemGetDriverVersion"))
     cuda = _quietly(nvml, "nvmlSystemGetCudaDriverVersion_v2")
     cuda = cuda or _quietly(nvml, "nvmlSystemGetCudaDriverVersion")
     driver = {"name": "nvidia", "version": version}
