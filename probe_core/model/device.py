@@ -23,6 +23,7 @@ from probe_core.model.field import (
     Rejected,
     TableOf,
     Text,
+    View,
     Word,
     field,
     fields_of,
@@ -84,7 +85,7 @@ MHZ = Number(1, 100_000)
 
 
 @part
-class Memory:
+class Memory(View):
     """A device's memory, in bytes."""
 
     kind: str | None = field(
@@ -123,7 +124,7 @@ class Memory:
 
 
 @part
-class Peak:
+class Peak(View):
     """One theoretical peak; a number without these keys means nothing."""
 
     dtype: str = field(
@@ -231,7 +232,7 @@ class ReportedPeak(FreeTable):
 
 
 @part
-class ChipRef:
+class ChipRef(View):
     """Which chip of chipdb a device is, and how sure that is."""
 
     id: str | None = field(Text(), "The chip's id in chipdb (nvidia/geforce-rtx-4090)", always=True)
@@ -262,7 +263,7 @@ class ChipRef:
 
 
 @part
-class Readiness:
+class Readiness(View):
     """Whether this process can use a device, and the step that is broken."""
 
     state: str = field(
@@ -287,7 +288,7 @@ class Readiness:
 
 
 @part
-class Device:
+class Device(View):
     """One physical device, or one partition of one."""
 
     id: str = field(

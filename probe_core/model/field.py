@@ -537,7 +537,31 @@ class _Lazy:
         return value
 
 
-class View:
+class _Declared(type):
+    """Makes of a class body with fields one with slots for them, and with the table of fields."""
+
+    def __new__(cls, name: str, bases: tuple[type, ...], declared: dict[str, Any]) -> _Declared:
+        """Sort what the body holds: fields, attributes of the view alone, and the rest."""
+        if not bases:  # `View` itself
+            return super().__new__(cls, name, bases, declared)
+        types = declared.pop("__annotations__", {})
+        fields: dict[str, Field] = {}
+        private: dict[str, object] = {}
+        body: dict[str, Any] = {}
+        for key, value in declared.items():
+            if isinstance(value, Field):
+                value.name = key
+                fields[key] = value
+            else:
+                (private if key in types else body)[key] = value
+        if any(field.before for field in fields.values()):
+            fields = _in_order(fields)
+        body |= {"__slots__": tuple(types), "__annotations__": types, "__types__": types}
+        body |= {"__fields__": fields, "__private__": private}
+        return super().__new__(cls, name, bases, body)
+
+
+class View(metaclass=_Declared):
     """A frozen value with slots, as `attrs.frozen` makes them; its methods serve all of them."""
 
     __slots__ = ("__weakref__",)
@@ -600,27 +624,6 @@ def fields_of(part: type) -> dict[str, Field]:
     return part.__fields__
 
 
-def _declared(cls: type) -> type:
-    """Return a class with slots for what `cls` annotates, and with the table of its fields."""
-    types = cls.__annotations__
-    fields: dict[str, Field] = {}
-    private: dict[str, object] = {}
-    body: dict[str, Any] = {}
-    for name, value in vars(cls).items():
-        if isinstance(value, Field):
-            value.name = name
-            fields[name] = value
-        elif name in types:
-            private[name] = value
-        elif name not in ("__dict__", "__weakref__"):
-            body[name] = value
-    if any(field.before for field in fields.values()):
-        fields = _in_order(fields)
-    body |= {"__slots__": tuple(types), "__annotations__": types, "__types__": types}
-    body |= {"__fields__": fields, "__private__": private}
-    return type(cls.__name__, (View,), body)
-
-
 def _in_order(fields: dict[str, Field]) -> dict[str, Field]:
     """Return the fields in the document's order: where a class lists them, or `before` another."""
     names: list[str] = []
@@ -634,5 +637,8 @@ if TYPE_CHECKING:
     field = _any(Field)
     part = frozen
 else:
-    part = _declared
     field = Field
+
+    def part(cls: type) -> type:
+        """Say to type checkers what a class below `View` is: one of attrs'."""
+        return cls

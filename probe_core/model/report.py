@@ -15,6 +15,7 @@ from probe_core.model.field import (
     Number,
     TableOf,
     Text,
+    View,
     by_name,
     field,
     fields_of,
@@ -91,7 +92,7 @@ NETWORK = by_name(
 
 
 @part
-class NodeMemory:
+class NodeMemory(View):
     """The system's memory, in bytes."""
 
     total: int | None = field(BYTES, "All of the machine's memory", unit="bytes", always=True)
@@ -120,7 +121,7 @@ class NodeMemory:
 
 
 @part
-class Node:
+class Node(View):
     """The machine itself."""
 
     os: str | None = field(
@@ -197,7 +198,7 @@ class Node:
 
 
 @part
-class Outcome:
+class Outcome(View):
     """How one prober's run ended."""
 
     prober: str = field(Text(), "Its name", always=True, nullable=False, empty="")
@@ -251,7 +252,7 @@ class Outcome:
 
 
 @part
-class Decision:
+class Decision(View):
     """Whether a prober was run."""
 
     prober: str = field(Text(), "Its name", always=True, nullable=False, empty="")
@@ -287,7 +288,7 @@ class Decision:
 
 
 @part
-class Finding:
+class Finding(View):
     """Something a person should know."""
 
     code: str = field(
@@ -330,7 +331,7 @@ class Finding:
 
 
 @part
-class Report:
+class Report(View):
     """What this node is."""
 
     node: Node = field(

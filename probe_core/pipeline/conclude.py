@@ -10,7 +10,6 @@ from probe_core.config import BASELINE, MEASURED, state_file
 from probe_core.machine.mounts import has_served_mounts
 from probe_core.model.ids import ACCELERATORS
 from probe_core.model.parts import finding
-from probe_core.model.verdict import broken_step
 from probe_core.pipeline.assemble import (
     assemble,
     by_severity,
@@ -291,7 +290,11 @@ class Readiness:
 
     def findings(self, reported: Sequence[FindingDoc]) -> list[FindingDoc]:
         """Return the findings about broken steps that none of the `reported` is about."""
-        if self._scene is None or all(broken_step(device) is None for device in self._devices):
+        if self._scene is None:
+            return self._conflicts
+        from probe_core.model.verdict import broken_step
+
+        if all(broken_step(device) is None for device in self._devices):
             return self._conflicts
         self._load("broken")
         from probe_core.readiness.findings import findings

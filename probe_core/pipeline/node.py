@@ -5,7 +5,6 @@ from __future__ import annotations
 from probe_core.fastpath import blake2s
 from probe_core.machine import decimal
 from probe_core.machine.files import cpu_list
-from probe_core.machine.numa import NODES, numbers
 from probe_core.machine.surroundings import (
     cgroup_kind,
     cgroup_text,
@@ -299,6 +298,9 @@ def limit_of_nodes(machine: Machine, memory: NodeMemoryDoc) -> None:
     total = memory["total"]
     if not allowed or total is None:
         return
+    # Here: most processes may use the memory of all nodes.
+    from probe_core.machine.numa import numbers
+
     gpus = _gpu_nodes(machine) if "devices" in memory else []
     own = [node for node in numbers(machine) if node not in gpus]
     if not own or allowed.issuperset(own):
@@ -326,6 +328,8 @@ def _allowed_nodes(machine: Machine) -> tuple[frozenset[int], str]:
 
 def _sizes(machine: Machine, node: int) -> dict[str, int]:
     """Return the sizes in bytes of "Node 0 MemTotal:  129839104 kB" and its kin."""
+    from probe_core.machine.numa import NODES
+
     return dict(_pairs((machine.read(f"{NODES}/node{node}/meminfo", 16 << 10) or "").splitlines()))
 
 

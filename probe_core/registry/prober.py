@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from itertools import islice
 
 from probe_core.jsontext import parse
 from probe_core.machine.files import Budget, read_regular, text_of
@@ -251,7 +250,7 @@ def read_manifest(path: str, name: str) -> dict[str, Json]:
         raise ValueError(f"schema {_shown(document.get('schema'))} is not supported; expected 1")
     fields = document["probers"].get(name)
     if not isinstance(fields, dict):
-        hint = did_you_mean(name, islice(document["probers"], MAX_VALUES))
+        hint = did_you_mean(name, list(document["probers"])[:MAX_VALUES])
         raise ValueError(f"says nothing of {name!r}: {hint}")
     return fields
 
