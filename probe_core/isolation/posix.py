@@ -6,7 +6,6 @@ assignment of its result, and no descriptor or process is lost.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import select
 import sys
@@ -125,6 +124,8 @@ def _pipe() -> tuple[int, int]:
     reading, writing = os.pipe()
     if min(reading, writing) > 2:
         return reading, writing
+    import fcntl  # here: hardly any host has closed one
+
     try:
         moved: int = fcntl.fcntl(reading, fcntl.F_DUPFD_CLOEXEC, 3)
         try:

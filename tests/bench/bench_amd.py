@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from bench_nvidia import under
-from measure import Figure, interleaved
+from measure import Figure, costs
 from place import ROOT, Place
 
 FAKES = ROOT / "tests" / "fakes"
@@ -41,10 +41,11 @@ def run(place: Place) -> Iterator[Figure]:
     commands = {"probe": [*place.probe, "--json"], "plain": [place.python, "-c", PLAIN]}
     check(commands, eight)
     under_it = {side: under(eight, command) for side, command in commands.items()}
-    taken = interleaved(under_it, place.rounds(21), place.environ)
-    note = f"{taken['probe'] * 1000:.1f} ms against {taken['plain'] * 1000:.1f} ms"
-    ratio = taken["probe"] / taken["plain"]
-    yield Figure("8 x MI300X / pyamdgpuinfo + psutil", ratio, "x", 1.0, note)
+    taken = costs(under_it, place.rounds(21), place.environ)
+    wall, cpu = taken["probe"].against(taken["plain"])
+    note = f"{taken['probe'].wall * 1000:.1f} ms against {taken['plain'].wall * 1000:.1f} ms"
+    name = "8 x MI300X / pyamdgpuinfo + psutil"
+    yield Figure(name, wall, "x", 1.0, f"{note}; CPU {cpu:.2f} x", goal=0.9)
 
 
 def node(folder: Path, compiler: str) -> dict[str, str]:

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 
-from bench_rivals import PLAIN
-from measure import Figure, interleaved
+from bench_rivals import NVITOP, PLAIN
+from measure import Cost, Figure, costs
 from place import ROOT, Place
 
 FAKES = ROOT / "tests" / "fakes"
@@ -27,39 +27,45 @@ NO_IOCTL = "int fake_ioctl(const char *n, unsigned long r, void *a) { return -1;
 
 
 def run(place: Place) -> Iterator[Figure]:
-    """Compare eight GPUs with the plain script, and with one GPU."""
+    """Compare eight GPUs with the plain script, with nvitop's interface, and with one GPU."""
     compiler = possible(place)
     if compiler is None:
         return
     eight, one = node(place, compiler, 8), node(place, compiler, 1)
-    probe, plain = [*place.probe, "--json"], [place.python, "-c", PLAIN]
+    probe = [*place.probe, "--json"]
+    sides = {"probe": probe, "plain": [place.python, "-c", PLAIN]}
+    if place.has("nvitop"):
+        sides["nvitop"] = [place.python, "-c", NVITOP]
     check(probe, eight, 8)
-    rounds = place.rounds(21)
-    taken = interleaved(
-        {"probe": under(eight, probe), "plain": under(eight, plain), "one": under(one, probe)},
-        rounds,
-        place.environ,
-    )
-    note = f"{taken['probe'] * 1000:.1f} ms against {taken['plain'] * 1000:.1f} ms"
-    yield Figure("8 GPUs / pynvml + psutil", taken["probe"] / taken["plain"], "x", 1.5, note)
-    note = f"{taken['probe'] * 1000:.1f} ms against {taken['one'] * 1000:.1f} ms"
-    yield Figure("8 GPUs / 1 GPU", taken["probe"] / taken["one"], "x", 1.3, note)
-    yield from _slow(place, compiler, {"probe": probe, "plain": plain})
+    commands = {side: under(eight, command) for side, command in sides.items()}
+    commands["one"] = under(one, probe)
+    taken = costs(commands, place.rounds(21), place.environ)
+    yield _ratio("8 GPUs / pynvml + psutil", taken, "plain", 1.1, 0.9)
+    if "nvitop" in taken:
+        yield _ratio("8 GPUs / nvitop + psutil", taken, "nvitop", 1.0, 0.7)
+    yield _ratio("8 GPUs / 1 GPU", taken, "one", 1.3, 1.15)
+    yield from _slow(place, compiler, sides)
 
 
-def _slow(place: Place, compiler: str, commands: Mapping[str, list[str]]) -> Iterator[Figure]:
+def _ratio(name: str, taken: Mapping[str, Cost], other: str, limit: float, goal: float) -> Figure:
+    wall, cpu = taken["probe"].against(taken[other])
+    note = f"{taken['probe'].wall * 1000:.1f} ms against {taken[other].wall * 1000:.1f} ms"
+    return Figure(name, wall, "x", limit, f"{note}; CPU {cpu:.2f} x", goal=goal)
+
+
+def _slow(place: Place, compiler: str, sides: Mapping[str, list[str]]) -> Iterator[Figure]:
     """Compare where each call of the driver takes 1 ms, and count the calls."""
     for name, links in (("8 GPUs with NVLink", True), ("8 GPUs", False)):
         slow = slow_node(place, compiler, links=links)
-        check(commands["probe"], slow, 8)
-        under_it = {side: under(slow, command) for side, command in commands.items()}
-        calls = {side: _calls(place, command) for side, command in under_it.items()}
-        taken = interleaved(under_it, place.rounds(21), place.environ)
-        note = f"{taken['probe'] * 1000:.1f} ms against {taken['plain'] * 1000:.1f} ms"
-        ratio = taken["probe"] / taken["plain"]
-        yield Figure(f"1 ms a call, {name} / pynvml + psutil", ratio, "x", 1.2, note)
-        note = f"pynvml + psutil {calls['plain']}"
-        yield Figure(f"calls, {name}", calls["probe"], "", None if links else 99, note)
+        check(sides["probe"], slow, 8)
+        commands = {side: under(slow, command) for side, command in sides.items()}
+        calls = {side: _calls(place, command) for side, command in commands.items()}
+        taken = costs(commands, place.rounds(21), place.environ)
+        yield _ratio(f"1 ms a call, {name} / pynvml + psutil", taken, "plain", 1.2, 1.0)
+        if "nvitop" in taken:
+            yield _ratio(f"1 ms a call, {name} / nvitop + psutil", taken, "nvitop", 1.0, 0.7)
+        others = ", ".join(f"{side} {count}" for side, count in calls.items() if side != "probe")
+        yield Figure(f"calls, {name}", calls["probe"], "", 99, others)
 
 
 def _calls(place: Place, command: list[str]) -> int:
@@ -109,7 +115,7 @@ def node(place: Place, compiler: str, count: int) -> dict[str, str]:
 def slow_node(place: Place, compiler: str, *, links: bool) -> dict[str, str]:
     """Return the variables of eight GPUs whose driver takes 1 ms a call; all its files are there.
 
-    Without NVLink where not `links`: what is at the end of 18 links takes 24 calls a GPU.
+    Without NVLink where not `links`.
     """
     made = node(place, compiler, 8)
     root = Path(made["FAKE_ROOT"]).parent / ("slow-nvlink" if links else "slow")

@@ -86,11 +86,13 @@ def run(place: Place) -> Iterator[Figure]:
         _output([place.python, "-c", TYPED, str(report), rounds], place)
     )
     note = f"eight GPUs, {len(text) / 1e3:.0f} kB; json.loads {loads * 1e3:.2f} ms"
-    yield Figure("Report.from_json / json.loads", typed, "x", 3.3, note)
-    yield Figure("parse_report / json.loads", checked, "x")
-    yield Figure("a node of topology, fit, partition / json.loads", planned, "x", 4.4)
+    yield Figure("Report.from_json / json.loads", typed, "x", 3.3, note, goal=2.5)
+    yield Figure("parse_report / json.loads", checked, "x", 4.4, goal=3.3)
+    name = "a node of topology, fit, partition"
+    yield Figure(f"{name} / json.loads", planned, "x", 4.4, goal=4.0)
+    yield Figure(name, planned * loads * 1e3, "ms", 2.0, goal=1.5)
     memory = float(_output([place.python, "-c", MEMORY, str(report)], place))
-    yield Figure("memory of such a node", memory, "MiB", 0.1)
+    yield Figure("memory of such a node", memory, "MiB", 0.1, goal=0.01)
     yield from _cluster(place, text)
 
 
@@ -109,8 +111,8 @@ def _cluster(place: Place, text: str) -> Iterator[Figure]:
     ours = rounds[-1][0]
     note = f"CPU {ours.cpu:.1f} s, wall {ours.wall:.1f} s"
     name = f"probe cluster, {count} files"
-    yield Figure(f"{name} / json.loads of each", ratio, "x", 1.4, note)
-    yield Figure(f"{name}: peak memory", ours.peak, "MiB", 400.0)
+    yield Figure(f"{name} / json.loads of each", ratio, "x", 1.4, note, goal=1.2)
+    yield Figure(f"{name}: peak memory", ours.peak, "MiB", 400.0, goal=100.0)
 
 
 def _files(folder: Path, text: str, count: int) -> Iterator[str]:

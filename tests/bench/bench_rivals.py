@@ -30,6 +30,13 @@ except pynvml.NVMLError as error:
     print(error)
 print(psutil.virtual_memory().total)
 """
+NVITOP = """
+import psutil
+from nvitop import Device
+for device in Device.all():
+    print(device.name(), device.memory_total(), device.memory_free())
+print(psutil.virtual_memory().total)
+"""
 
 
 def run(place: Place) -> Iterator[Figure]:

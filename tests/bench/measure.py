@@ -19,7 +19,10 @@ Command = Sequence[str]
 
 @dataclass(frozen=True)
 class Figure:
-    """One measured value; `target` is the highest that passes, None where none is set."""
+    """One measured value; `target` is the highest that passes, None where none is set.
+
+    `goal` is what is wanted, where that is more than what passes.
+    """
 
     name: str
     value: float
@@ -28,6 +31,7 @@ class Figure:
     note: str = ""
     least: bool = False
     """Whether `target` is the lowest that passes instead."""
+    goal: float | None = None
 
     @property
     def passed(self) -> bool | None:

@@ -27,6 +27,7 @@ PACKAGES = (
 )
 RIVALS = (
     "psutil",
+    "nvitop; sys_platform == 'linux'",
     "pyamdgpuinfo; sys_platform == 'linux' and platform_machine == 'x86_64'",
 )
 """What the ways to compare with need besides what the plugins bring."""

@@ -127,14 +127,17 @@ def _place(options: argparse.Namespace, folder: Path) -> places.Place:
 def _show(question: str, figure: Figure, *, as_json: bool) -> None:
     if as_json:
         fields = {"name": figure.name, "value": figure.value, "unit": figure.unit}
-        fields |= {"target": figure.target, "passed": figure.passed, "note": figure.note}
+        fields |= {"target": figure.target, "goal": figure.goal, "passed": figure.passed}
+        fields["note"] = figure.note
         print(json.dumps({"question": question, **fields}), flush=True)
         return
     sign = ">=" if figure.least else "<="
     target = "" if figure.target is None else f"{sign} {figure.target:g}"
     value = f"{figure.value:.3g} {figure.unit}"
     mark = MARKS[figure.passed]
-    print(f"{question:8} {figure.name:44} {value:>14} {target:>8} {mark:4}  {figure.note}".rstrip())
+    goal = "" if figure.goal is None else f"goal {figure.goal:g}"
+    note = "; ".join(filter(None, (goal, figure.note)))
+    print(f"{question:8} {figure.name:44} {value:>14} {target:>8} {mark:4}  {note}".rstrip())
     sys.stdout.flush()
 
 
