@@ -58,7 +58,7 @@ def _ranked(
 ) -> list[DeviceDoc]:
     if backend == "NV":
         return in_order(gpus_of(devices, "nvidia"), "nvml")
-    if all(device["vendor"] != "amd" for device in devices):
+    if not gpus_of(devices, "amd"):  # a processor may be AMD's
         return []
     from probe_core.visibility.amd import agents
 

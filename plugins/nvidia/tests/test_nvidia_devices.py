@@ -158,7 +158,7 @@ def test_sysfs_spares_four_calls_a_gpu(ask: Ask, trees: ModuleType, tmp_path: Pa
     assert calls.count("nvmlInit") == 1
     # The child ends without it: a shutdown that hangs would cost what was read already.
     assert calls.count("nvmlShutdown") == 0
-    # 10 questions to each, 6 and the states of the links to one of the equal boards, and the fabric.
+    # 10 questions to each and its fabric, 6 and the states of the links to one of equal boards.
     assert len(calls) == 3 + 6 + 1 + 8 * (10 + 1)
 
 
