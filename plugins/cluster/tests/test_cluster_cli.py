@@ -44,7 +44,10 @@ def test_topology_puts_all_nodes_on_one_page(
     lines = out.splitlines()
     assert lines[0].split()[:3] == ["NODE", "CHIP", "MEMORY"]
     assert lines[1].split()[:3] == ["desk", "NVIDIA", "GeForce"]
-    assert "3 nodes, 168.0 GiB of memory" in lines
+    (total,) = [line for line in lines if line.startswith("3 nodes: ")]
+    assert total == (
+        "3 nodes: 24.0 GiB of GPU memory, 144.0 GiB shared by CPU and GPU, 168.0 GiB together"
+    )
     assert "desk – studio: thunderbolt5" in lines
     assert any(line.startswith("rock: bandwidth: the memory bandwidth of dt:") for line in lines)
 
@@ -112,7 +115,7 @@ def test_errors_name_the_file_or_the_node(
         (["topology", files[0], "--link", "desk:pc=wifi"], "a link names node 'pc'"),
         (["topology", files[0], "--link", "desk"], "'desk' is no link"),
         (["topology", files[0], "--default-link", "string"], "'string' is no kind of link"),
-        (["partition", "--model", "70b", files[0]], "--layers 80"),
+        (["partition", "--model", "3t", files[0]], "--layers 80"),
         (
             ["partition", "--model", "8b", "--layers", "9", "--strategy", "fast", files[0]],
             "fastest",

@@ -90,12 +90,18 @@ def _reports(args: argparse.Namespace, context: Context) -> Iterable[tuple[str, 
 
 
 def _lines(model: Model, answers: Mapping[str, NodeFit], context: Context) -> list[str]:
-    lines = folded(_model(model), context.width)
+    lines: list[str] = []
     for name, answer in answers.items():
-        lines += ["", *folded(f"{name}: {answer.sentence}", context.width)]
-        lines += _table(answer, context)
+        lines += folded(f"{name}: {answer.sentence}", context.width)
+    lines += ["", *folded(_model(model), context.width)]
+    for name, answer in answers.items():
+        # Of what does not fit there is nothing to show beneath the answer.
+        if answer.answer != "no":
+            lines += ["", *([f"{name}:"] if len(answers) > 1 else []), *_table(answer, context)]
         if answer.context is not None and answer.answer == "yes":
-            lines += folded(f"longest context on its devices: {answer.context}", context.width)
+            end = {"model": "as the model allows", "memory": "as its memory allows"}
+            sentence = f"longest context: {answer.context} tokens, {end[answer.context_by or '']}"
+            lines += folded(sentence, context.width)
     return lines
 
 
@@ -103,16 +109,16 @@ def _model(model: Model) -> str:
     name = model.name or f"{model.params / 1e9:.3g}b"
     cache = f", KV cache of {model.context} tokens {size(model.kv_bytes)}" if model.context else ""
     active = f" ({model.active_params / 1e9:.3g} active)" if model.active_params else ""
+    shape = f"; {model.source}" if model.name is None and model.source else ""
     return (
         f"{name}: {model.params / 1e9:.4g} billion parameters{active}, {model.layers} layers,"
-        f" {size(model.weight_bytes)} at {model.bits:.3g} bits{cache}"
+        f" {size(model.weight_bytes)} at {model.bits:.3g} bits{cache}{shape}"
     )
 
 
 def _table(answer: NodeFit, context: Context) -> list[str]:
-    rows: list[tuple[str, ...]] = [("DEVICE", "FREE", "LAYERS", "FITS", "SPARE")]
+    rows: list[tuple[str, ...]] = [("DEVICE", "FREE", "LAYERS")]
     for device in answer.devices:
-        spare = size(device.spare) if device.spare >= 0 else f"-{size(-device.spare)}"
         layers = f"{device.layers} of {answer.layers}"
-        rows.append((device.device, size(device.free), layers, "yes" if device.ok else "no", spare))
-    return grid(rows, context.width, right=("FREE", "LAYERS", "SPARE"))
+        rows.append((device.device, size(device.free), layers))
+    return grid(rows, context.width, right=("FREE", "LAYERS"))

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Sequence
 
-    from probe_cluster import Fit, Links, Member, Model, Plan
-    from probe_cluster.planning.strategies import Comparison
+    from probe_cluster import Plan
+    from probe_cluster.planning.answer import Answer
     from probe_core.commands import Context
 
 HELP = "Share a model's layers among nodes, and compare what each strategy would cost."
@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--engine",
         default="auto",
         metavar="ENGINE",
-        help="predict for llama.cpp, mlx, vllm, exo-ring, or none: theoretical peaks (auto)",
+        help="llama.cpp, mlx, exo, vllm, sglang, ollama …, or none: theoretical peaks (auto)",
     )
     for flag, metavar, meaning in (
         ("layers-on", "NODE=N", "give a node so many layers by hand; 0 leaves it out"),
@@ -72,44 +72,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Print the plans; exit with 1 when the model does not fit."""
-    from probe_cluster.planning.efficiency import hop_software
+    from probe_cluster.planning.answer import answer
+    from probe_cluster.planning.predict import RESERVE
+    from probe_cluster.planning.strategies import STRATEGIES
     from probe_cluster.shared import ClusterError
 
     links = links_of(args)
     members = members_of(args, links)
-    links.software = hop_software(args.engine, {member.class_ for member in members})
     try:
-        return _run(args, context, members, links)
+        found = answer(
+            members,
+            vars(args),
+            links=links,
+            engine=args.engine,
+            policy=args.fit,
+            use=args.use,
+            reserve=RESERVE if args.reserve is None else args.reserve,
+            strategies=_strategies(args.strategy, STRATEGIES),
+            pinned=layers_of(args.layers_on),
+        )
     except ClusterError as error:
         raise CommandError(str(error)) from None
-
-
-def _run(
-    args: argparse.Namespace, context: Context, members: Sequence[Member], links: Links
-) -> int:
-    from probe_cluster.planning import STRATEGIES, compare, fit, parse_model
-    from probe_cluster.planning.document import comparison_document
-    from probe_cluster.planning.predict import RESERVE
-
-    model = parse_model(vars(args))
-    reserve = RESERVE if args.reserve is None else args.reserve
-    strategies = _strategies(args.strategy, STRATEGIES)
-    answer = fit(members, model, args.fit, reserve=reserve)
-    comparison = compare(
-        members,
-        model,
-        links=links,
-        use=args.use,
-        reserve=reserve,
-        strategies=strategies,
-        pinned=layers_of(args.layers_on),
-    )
     if args.json:
-        context.json(comparison_document(model, answer, comparison))
+        from probe_cluster.planning.document import answer_document
+
+        context.json(answer_document(found))
     else:
-        for line in _lines(model, answer, comparison, context):
+        for line in _lines(found, context):
             context.out(line)
-    return 0 if answer.ok and comparison.best is not None else 1
+    return 0 if found.fit.ok and found.comparison.best is not None else 1
 
 
 def _strategies(name: str | None, names: Iterable[str]) -> tuple[str, ...]:
@@ -122,10 +113,12 @@ def _strategies(name: str | None, names: Iterable[str]) -> tuple[str, ...]:
     return (name,)
 
 
-def _lines(model: Model, answer: Fit, comparison: Comparison, context: Context) -> list[str]:
-    name = model.name or f"{model.params / 1e9:.3g}b"
+def _lines(found: Answer, context: Context) -> list[str]:
+    model, comparison = found.model, found.comparison
+    name = model.name or f"{model.params / 1e9:.3g}b ({model.source or 'of equal layers'})"
     layers = counted(model.layers, "layer")
-    lines = folded(f"{name}, {layers}: {answer.sentence}", context.width)
+    lines = folded(f"{name}, {layers}: {found.fit.sentence}", context.width)
+    lines += folded(f"engine {found.choice.engine}: {found.choice.reason}", context.width)
     rows: list[tuple[str, ...]] = [
         ("", "STRATEGY", "TOKENS/S", "SLOWEST", "HOPS", "NODES", "WHERE")
     ]
@@ -137,7 +130,8 @@ def _lines(model: Model, answer: Fit, comparison: Comparison, context: Context) 
         lines += ["", *_stages(comparison.best, context)]
     # Where a plan is chosen, what is wrong with the others is of no use.
     notes = [comparison.best] if comparison.best is not None else comparison.plans
-    for note in dict.fromkeys(note for plan in notes for note in plan.notes):
+    sentences = [*found.notes, *(note for plan in notes for note in plan.notes)]
+    for note in dict.fromkeys(sentences):
         lines += folded(note, context.width)
     rule = f"* least time per token · {_basis(notes)}"
     return [*lines, "", *folded(context.encodable(rule), context.width)]

@@ -75,9 +75,23 @@ def _row(member: Member) -> tuple[str, ...]:
 
 
 def _total(members: Sequence[Member]) -> str:
-    amounts = [member.memory for member in members if member.memory is not None]
-    note = "" if len(amounts) == len(members) else ", that is known"
-    return f"{counted(len(members), 'node')}, {size(sum(amounts))} of memory{note}"
+    """Return what the memories are and add up to: what cards have, and what CPUs share."""
+    own: dict[str, list[int]] = {}
+    for member in members:
+        if member.memory is not None:
+            own.setdefault(_memory_kind(member), []).append(member.memory)
+    sums = [f"{size(sum(amounts))} {kind}" for kind, amounts in sorted(own.items())]
+    unknown = sum(member.memory is None for member in members)
+    sums += [f"the memory of {counted(unknown, 'node')} unknown"] if unknown else []
+    total = sum(map(sum, own.values()))
+    together = f", {size(total)} together" if len(own) > 1 else ""
+    return f"{counted(len(members), 'node')}: {', '.join(sums)}{together}"
+
+
+def _memory_kind(member: Member) -> str:
+    if member.offer is None or member.offer.unified is False:
+        return "of GPU memory"
+    return "of RAM, without a GPU" if member.offer.kind == "cpu" else "shared by CPU and GPU"
 
 
 def _connections(links: Links) -> list[str]:

@@ -112,7 +112,7 @@ def test_a_config_json_gives_the_shape(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"model": "70b"}, "the layers of '70b' are not known; give them: --layers 80"),
+        ({"model": "3t"}, "the layers of '3t' are not known; give them: --layers 80"),
         ({"model": "gpt-99"}, "'gpt-99' is no size .* none of llama-3.2-1b"),
         ({"model": "7b", "layers": "32.5"}, "it must be a whole number"),
         ({"model": "7b", "layers": "many"}, "layers is 'many', which is no number"),

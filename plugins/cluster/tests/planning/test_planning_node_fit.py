@@ -24,9 +24,13 @@ def test_a_model_that_fits_on_one_gpu_says_by_how_much(home: Home) -> None:
     assert answer.need == 8_030_261_248 * 4.5 / 8 + GIB
     assert answer.spare == 25_200_000_000 - answer.need
     assert [(device.ok, device.layers) for device in answer.devices] == [(True, 32)]
+    # What the weights leave would hold 157,798 tokens.
+    assert (answer.context, answer.context_by) == (131_072, "model")
     # 128 KiB a token in what the weights leave, by whole layers
-    weights = 8_030_261_248 * 4.5 / 8
-    assert answer.context == pytest.approx((25_200_000_000 - weights) / 131_072, abs=300)
+    wide = node_fit(home["desk"], parse_model({"model": "llama-3.1-8b", "bits": 8.5}), reserve=0.0)
+    weights = 8_030_261_248 * 8.5 / 8
+    assert wide.context == pytest.approx((25_200_000_000 - weights) / 131_072, abs=300)
+    assert wide.context_by == "memory"
 
 
 def test_two_gpus_hold_what_neither_holds(home: Home) -> None:
@@ -43,8 +47,8 @@ def test_layers_that_the_gpu_lacks_lie_in_host_memory(home: Home) -> None:
     assert (answer.answer, answer.device_layers, answer.host_layers) == ("offload", 48, 32)
     assert answer.bits == 2.6
     assert answer.sentence == (
-        "with offload: it needs 37.0 GiB; 48 of 80 layers fit on the devices, 32 in host memory;"
-        " at 2.6 bits it would fit on the devices"
+        "yes, with offload: it needs 37.0 GiB; 48 of 80 layers fit on the devices,"
+        " 32 in host memory; at 2.6 bits it would fit on the devices"
     )
 
 
@@ -83,11 +87,13 @@ def test_the_command_answers_for_each_file(
 ) -> None:
     assert main(["fit", "meta-llama/Llama-3.3-70B-Instruct", *files, "--bits", "4.5"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == ("llama-3.1-70b: 70.55 billion parameters, 80 layers, 37.0 GiB at 4.5 bits")
-    answers = [
-        line.split(":")[1].strip() for line in lines if line.startswith(("desk", "st", "ro"))
-    ]
-    assert answers == ["with offload", "yes", "no"]
+    # The answers come first, and beneath them nothing of what does not fit.
+    answers = [line.split(":")[:2] for line in lines[:4] if not line.startswith(" ")]
+    assert answers[0] == ["desk", " yes, with offload"]
+    assert [answer[:2] for answer in answers if len(answer) == 2][-1] == ["rock", " no"]
+    assert "llama-3.3-70b: 70.55 billion parameters, 80 layers, 37.0 GiB at 4.5 bits" in lines
+    assert [line for line in lines if line.endswith(":")] == ["desk:", "studio:"]
+    assert "longest context: 131072 tokens, as the model allows" in lines
 
 
 def test_the_command_as_json_and_its_statuses(
@@ -101,7 +107,7 @@ def test_the_command_as_json_and_its_statuses(
     assert node["spare"] < -750 * 10**9
     for arguments, sentence in (
         (["fit", "lama-3.1-8b", files[0]], "close: llama-3.1-8b"),
-        (["fit", "llama-3.1-8b", files[0], "--bits", "q9_k"], "bits is 'q9_k', which is no number"),
+        (["fit", "llama-3.1-8b", files[0], "--bits", "q9_k"], "no number; perhaps q6_k or q5_k"),
         (["fit", "llama-3.1-8b", files[0], "--reserve", "2"], "desk: the reserve is a share"),
     ):
         assert main(arguments) == 2

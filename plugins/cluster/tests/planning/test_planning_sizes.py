@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +87,8 @@ CACHES: dict[str, tuple[int, int, int, int]] = {
 def test_the_cache_of_a_known_model(name: str, context: int) -> None:
     full, near, window, constant = CACHES[name]
     expected = full * context + near * min(window, context) + constant
-    model = parse_model({"model": name, "context": context})
+    # Longer than some were made for, which is refused elsewhere.
+    model = replace(parse_model({"model": name}), longest=None, context=context)
     assert model.kv_bytes == pytest.approx(expected, rel=0.003)
 
 
@@ -99,7 +101,7 @@ def test_published_caches_at_128k() -> None:
 
 @pytest.mark.parametrize(("text", "tokens"), [("32k", 32768), ("128K", 131072), ("1m", 1 << 20)])
 def test_a_context_may_be_written_short(text: str, tokens: int) -> None:
-    assert parse_model({"model": "llama-3.1-8b", "context": text}).context == tokens
+    assert parse_model({"model": "llama-4-scout", "context": text}).context == tokens
 
 
 @pytest.mark.parametrize("text", ["k", "1.5.k", "-k", "nank", "1e99k"])
@@ -118,24 +120,24 @@ def test_a_quantised_cache_counts_its_scales() -> None:
     ("text", "name", "bits"),
     [
         ("meta-llama/Meta-Llama-3.1-8B-Instruct", "llama-3.1-8b", 16.0),
-        ("Qwen/Qwen3-Coder-30B-A3B-Instruct", "qwen3-30b-a3b", 16.0),
+        ("Qwen/Qwen3-Coder-30B-A3B-Instruct", "qwen3-coder-30b-a3b", 16.0),
         ("mlx-community/Llama-3.2-3B-Instruct-4bit", "llama-3.2-3b", 4.5),
         ("bartowski/Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf", "llama-3.1-8b", 4.89),
-        ("deepseek-ai/DeepSeek-R1-0528", "deepseek-v3", 8.02),
-        ("moonshotai/Kimi-K2-Thinking", "kimi-k2.5", 4.63),
+        ("deepseek-ai/DeepSeek-R1-0528", "deepseek-r1-0528", 8.02),
+        ("moonshotai/Kimi-K2-Thinking", "kimi-k2-thinking", 4.63),
         ("openai/gpt-oss-120b", "gpt-oss-120b", 4.46),
         ("llama3.1:8b", "llama-3.1-8b", 16.0),
-        ("deepseek-r1:32b", "qwen2.5-32b", 16.0),
-        ("nvidia/DeepSeek-R1-0528-FP4", "deepseek-v3", 4.53),
+        ("deepseek-r1:32b", "deepseek-r1-32b", 16.0),
+        ("nvidia/DeepSeek-R1-0528-FP4", "deepseek-r1-0528", 4.53),
         ("deepseek-ai/DeepSeek-V4-Flash", "deepseek-v4-flash", 4.38),
-        ("Qwen/Qwen3-VL-30B-A3B-Instruct", "qwen3-30b-a3b", 16.0),
-        ("mistralai/Devstral-Small-2-24B-Instruct-2512", "mistral-small-24b", 16.0),
+        ("Qwen/Qwen3-VL-30B-A3B-Instruct", "qwen3-vl-30b-a3b", 16.0),
+        ("mistralai/Devstral-Small-2-24B-Instruct-2512", "devstral-small-2-24b", 16.0),
         ("ibm-granite/granite-4.0-h-small", "granite-4.0-h-small", 16.0),
-        ("inclusionAI/Ring-1T", "ling-1t", 16.0),
-        ("nvidia/Llama-3_3-Nemotron-Super-49B-v1_5", "llama-3.3-nemotron-super-49b", 16.0),
-        ("mlx-community/GLM-4.7-8bit-gs32", "glm-4.6", 9.0),
+        ("inclusionAI/Ring-1T", "ring-1t", 16.0),
+        ("nvidia/Llama-3_3-Nemotron-Super-49B-v1_5", "llama-3_3-nemotron-super-49b-v1_5", 16.0),
+        ("mlx-community/GLM-4.7-8bit-gs32", "glm-4.7", 9.0),
         ("mlx-community/gpt-oss-120b-MXFP4-Q8", "gpt-oss-120b", 4.33),
-        ("mlx-community/NVIDIA-Nemotron-Nano-9B-v2-4bits", "nemotron-nano-9b-v2", 4.5),
+        ("mlx-community/NVIDIA-Nemotron-Nano-9B-v2-4bits", "nvidia-nemotron-nano-9b-v2", 4.5),
     ],
 )
 def test_spellings_and_what_they_say_of_the_weights(text: str, name: str, bits: float) -> None:

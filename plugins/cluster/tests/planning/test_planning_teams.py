@@ -84,7 +84,9 @@ def test_an_engine_that_splits_no_layers_across_nodes_is_named() -> None:
     sparks = [replace(mac(name, 100), efficiency=efficiency_of("unified")) for name in ("a", "b")]
     found, _ = tensor(sparks, model(80, 70), links)
     assert found is not None
-    assert found.notes == ("llama.cpp splits no layers across nodes; mlx and vllm do",)
+    assert found.notes == (
+        "llama.cpp splits no layers across nodes; mlx, exo, vllm, sglang, tensorrt-llm do",
+    )
     found, _ = tensor([mac("a", 100), mac("b", 100)], model(80, 70), links)
     assert found is not None
     assert found.notes == ()

@@ -238,13 +238,30 @@ def shape_of(config: Mapping[str, Any], label: str) -> Shape:
         kv_heads=kv_heads_of(table),
         head_dim=table.whole("head_dim") or (hidden // heads if hidden and heads else None),
         heads=heads,
-        context=table.whole("max_position_embeddings"),
+        context=_longest(table),
         experts=experts_of(table),
         kind=_kind(table, kinds or ()),
         cache=_cache(table, known) if kinds and len(known) == len(parts) else (),
         params=_parameters(table, kinds or (), parts),
         reason=_unknown(table),
     )
+
+
+def _longest(table: ConfigTable) -> int | None:
+    """Return the longest context, which YaRN's factor stretches where the file has it on."""
+    own = table.whole("max_position_embeddings", "n_positions", "seq_length")
+    scaling = next((t for t in map(table.table, _SCALINGS) if t.number("factor")), None)
+    if (
+        own is None
+        or scaling is None
+        or "yarn" not in (scaling.text("rope_type"), scaling.text("type"))
+    ):
+        return own
+    first = scaling.whole("original_max_position_embeddings") or own
+    return max(own, int(first * (scaling.number("factor") or 1)))
+
+
+_SCALINGS = ("rope_scaling", "rope_parameters")
 
 
 def _unknown(table: ConfigTable) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from probe_cluster.planning.answer import Answer
 from probe_cluster.planning.fitting import Fit, NodeFit
 from probe_cluster.planning.model import Model
 from probe_cluster.planning.predict import Plan, Stage, token_seconds
@@ -33,7 +34,9 @@ def model_document(model: Model) -> dict[str, Any]:
         "active_params": model.active_params,
         "layers": model.layers,
         "bits": model.bits,
+        "quant": model.quant,
         "context": model.context,
+        "longest_context": model.longest,
         "weight_bytes": model.weight_bytes,
         "read_bytes": model.read_bytes,
         "kv_bytes": model.kv_bytes,
@@ -42,8 +45,19 @@ def model_document(model: Model) -> dict[str, Any]:
     }
 
 
-def comparison_document(model: Model, answer: Fit, comparison: Comparison) -> dict[str, Any]:
+def answer_document(found: Answer) -> dict[str, Any]:
     """Return the document of `probe partition --json`. Bytes and seconds; null is unknown."""
+    engine = {
+        "name": found.choice.engine,
+        "reason": found.choice.reason,
+        "nodes": [member.id for member in found.choice.members],
+        "notes": list(found.notes),
+    }
+    return comparison_document(found.model, found.fit, found.comparison) | {"engine": engine}
+
+
+def comparison_document(model: Model, answer: Fit, comparison: Comparison) -> dict[str, Any]:
+    """Return a comparison and whether the model fits. Bytes and seconds; null is unknown."""
     return {
         "schema": SCHEMA,
         "model": model_document(model),

@@ -8,24 +8,8 @@ import tomllib
 from functools import cache
 from typing import NamedTuple, TypedDict, cast
 
-from probe_cluster.shared import ClusterError
+from probe_cluster.planning.engines import ENGINES, engine_name, usual_engine
 from probe_core.commands import bandwidth as rate_text
-
-ENGINES = {
-    "auto": "mlx on Apple, llama.cpp elsewhere",
-    "llama.cpp": "llama.cpp; of several nodes by its RPC",
-    "mlx": "MLX, as exo uses it now",
-    "vllm": "vLLM, SGLang or TensorRT-LLM",
-    "exo-ring": "the ring of old exo (2024), with MLX",
-    "none": "no engine: times are lower bounds, from theoretical peaks",
-}
-"""Engine → what it is."""
-
-SPLITTING = ("mlx", "vllm")
-"""Engines that split layers across nodes; llama.cpp's RPC and the ring of old exo do not."""
-
-# engine → its key in efficiency.toml for what it computes with
-_COMPUTES = {"llama.cpp": "llama-cpp", "mlx": "mlx", "vllm": "vllm", "exo-ring": "mlx"}
 
 # Makers' names of cards with high-bandwidth memory, which chips of their architecture may lack.
 _HBM = re.compile(
@@ -59,7 +43,7 @@ class Efficiency(NamedTuple):
     measured: bool = False
     """Whether the bandwidth is a measured one, which no fit on published speeds is about."""
     engine: str | None = None
-    """One of `ENGINES`."""
+    """Name of the engine."""
 
     def layer_seconds(self, kind: str) -> float:
         """Return the seconds of a layer beyond its bytes, by kind of model."""
@@ -89,25 +73,23 @@ def device_class(
         return "unified"
     if _HBM.search(name or ""):
         return "hbm"
-    return "gddr-new" if vendor == "nvidia" and arch in ("ada", "blackwell") else "gddr-old"
+    new = vendor == "nvidia" and (arch or "").startswith(("ada", "blackwell"))
+    return "gddr-new" if new else "gddr-old"
 
 
 def efficiency_of(class_: str | None, engine: str = "auto") -> Efficiency | None:
     """Return what a class of device reaches with an engine; None where nothing was measured.
 
-    Raises `ClusterError` for an unknown engine.
+    ``auto`` is the usual engine of the class. Raises `ClusterError` for an unknown engine.
     """
-    if engine not in ENGINES:
-        raise ClusterError(f"{engine!r} is no engine; there are {', '.join(ENGINES)}")
-    if class_ is None or engine == "none":
-        return None
+    engine = engine_name(engine)
     if engine == "auto":
-        engine = "mlx" if class_.startswith("apple") else "llama.cpp"
-    key = _COMPUTES[engine]
-    tau = table()["tau"][key].get(class_)
-    own = table()["share"].get(key)
-    share = own.get(class_) if isinstance(own, dict) else None
-    general = table()["share"].get(class_)
+        engine = usual_engine(class_)
+    computes = ENGINES[engine].computes or ""
+    tau = table()["tau"].get(computes, {}).get(class_ or "")
+    own = table()["share"].get(computes)
+    share = own.get(class_ or "") if isinstance(own, dict) else None
+    general = table()["share"].get(class_ or "")
     if share is None and isinstance(general, float):
         share = general
     if tau is None or share is None:
@@ -126,12 +108,7 @@ def with_measured(default: Efficiency, bandwidth: float, by: str) -> Efficiency:
     return Efficiency(1.0, default.tau, basis, measured=True, engine=default.engine)
 
 
-def hop_software(engine: str, classes: set[str | None]) -> float:
-    """Return the seconds that an engine adds to each hop of a pipeline of such devices."""
-    if engine == "none":
-        return 0.0
-    if engine == "auto":
-        apple = all(class_ is not None and class_.startswith("apple") for class_ in classes)
-        engine = "mlx" if apple else "llama.cpp"
-    key = "exo-ring" if engine == "exo-ring" else _COMPUTES[engine]
-    return table()["hop"][key] * 1e-6
+def hop_software(engine: str) -> float:
+    """Return the seconds that an engine adds to each hop of a pipeline."""
+    hops = table()["hop"]
+    return (hops[engine] if engine in hops else hops.get(ENGINES[engine].computes or "", 0)) * 1e-6

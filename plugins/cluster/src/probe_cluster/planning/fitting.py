@@ -156,6 +156,8 @@ class NodeFit:
     """Room beyond the need on the devices; negative is what is missing, host memory counted."""
     context: int | None
     """The longest context at which it fits on the devices; None without a known KV cache."""
+    context_by: str | None
+    """What ends it: the ``model``, which was made for no longer one, or ``memory``."""
     bits: float | None
     """Where it does not fit on the devices: the most bits per parameter at which it would."""
     layers: int
@@ -170,7 +172,7 @@ class NodeFit:
         hint = f"; at {self.bits:g} bits it would fit on the devices" if self.bits else ""
         if self.answer == "offload":
             return (
-                f"with offload: it needs {need}; {self.device_layers} of {self.layers} layers"
+                f"yes, with offload: it needs {need}; {self.device_layers} of {self.layers} layers"
                 f" fit on the devices, {self.host_layers} in host memory{hint}"
             )
         return f"no: it needs {need}, {gib(-self.spare)} more than there is{hint}"
@@ -189,6 +191,7 @@ def node_fit(report: Any, model: Model, devices: str = "all", reserve: float = R
     rooms = [int(pool * (1 - reserve)) for pool in offer.pools]
     host = _host(offer, reserve)
     held = _held(rooms, model)
+    context, context_by = _context(rooms, model)
     rest = model.layers - held
     host_layers = min(rest, host // model.layer_bytes)
     answer = "yes" if not rest else "offload" if host_layers == rest else "no"
@@ -199,7 +202,8 @@ def node_fit(report: Any, model: Model, devices: str = "all", reserve: float = R
         device_layers=held,
         host_layers=host_layers,
         spare=_spare(rooms, host, model, answer),
-        context=_context(rooms, model),
+        context=context,
+        context_by=context_by,
         bits=None if answer == "yes" else _bits(rooms, model),
         layers=model.layers,
     )
@@ -242,16 +246,21 @@ def _devices(offer: Capacity, rooms: list[int], model: Model) -> list[DeviceFit]
     return fits
 
 
-def _context(rooms: list[int], model: Model) -> int | None:
-    """Return the longest context that fits on the devices, to 256 tokens, by halving."""
+def _context(rooms: list[int], model: Model) -> tuple[int | None, str | None]:
+    """Return the longest context on the devices, to 256 tokens by halving, and what ends it."""
     if not (model.cache or (model.kv_heads and model.head_dim)):
-        return None
-    low, high = 0, 1 << 24
+        return None, None
+
+    def fits(context: int) -> bool:
+        return _held(rooms, replace(model, context=context)) == model.layers
+
+    low, high = 0, model.longest or 1 << 24
+    if model.longest is not None and fits(high):
+        return high, "model"
     while high - low > 256:
         middle = (low + high) // 2
-        fits = _held(rooms, replace(model, context=middle)) == model.layers
-        low, high = (middle, high) if fits else (low, middle)
-    return low
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low, "memory"
 
 
 def _bits(rooms: list[int], model: Model) -> float | None:

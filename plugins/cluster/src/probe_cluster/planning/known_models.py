@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import tomllib
 from functools import cache
+from math import log
 from typing import NamedTuple, TypedDict, cast
 
 from probe_cluster.planning.architecture import Shape, shape_of
-from probe_cluster.planning.precision import PRECISIONS
+from probe_cluster.planning.precision import precision_name
 
 
 class ModelEntry(TypedDict, total=False):
@@ -16,6 +17,7 @@ class ModelEntry(TypedDict, total=False):
 
     name: str
     aliases: list[str]
+    contexts: dict[str, int]
     repository: str
     read: str
     billions: float
@@ -28,11 +30,14 @@ class KnownModel(NamedTuple):
     """A model by its name."""
 
     name: str
+    """Its own one, also where it has the shape of another: ``llama-3.3-70b``."""
     shape: Shape
     native: str
     """Name of the published weights' precision, of `PRECISIONS`."""
     precision: str | None
     """The precision that the spelling names: ``4bit`` of ``Llama-3.2-3B-Instruct-4bit``."""
+    longest: int | None
+    """Tokens of the longest context."""
     source: str
     """Whose config.json the figures are of, and where they were read."""
 
@@ -41,12 +46,20 @@ class KnownModel(NamedTuple):
 _SUFFIXES = frozenset(
     "instruct it chat base thinking hf gguf mlx dwq qat preview fp original dynamic unsloth ud pt"
     " v0.1 v0.2 v0.3 2407 2410 2411 2501 2503 2506 2507 2509 2512 0414 0711 0905 think sft dpo"
-    " latest text bnb quantized w4a16 w8a8".split()
+    " latest text quantized".split()
 )
 # How MLX's distributors write precisions: groups of 32, and all but the experts in 8 bits.
-_SPELLINGS = (("bits", "bit"), ("bit-gs32", "bit_gs32"), ("mxfp4-q8", "mxfp4_q8"))
+_SPELLINGS = (
+    ("bits", "bit"),
+    ("bit-gs32", "bit_gs32"),
+    ("mxfp4-q8", "mxfp4_q8"),
+    ("bnb-4bit", "bnb_4bit"),
+)
 _PREFIXES = ("meta-", "google-", "openai-", "qwen-", "deepseek-ai-")
 
+
+_USUAL = 1.25
+"""Beyond this factor a size has no usual shape: a judgement."""
 
 _NAME = 5
 """Letters of a name that is taken for the start of another one: ``glm-5.1``. A judgement."""
@@ -73,16 +86,26 @@ def known_model(text: str) -> KnownModel | None:
     """
     index = _index()
     base, precision = _plain(text)
-    entry = index.get(_squeezed(text.rpartition("/")[2])) or index.get(_squeezed(base))
-    if entry is None:
+    found = index.get(_squeezed(text.rpartition("/")[2])) or index.get(_squeezed(base))
+    if found is None:
         return None
+    name, entry = found
+    shape = shape_of(entry["config"], entry["name"])
     return KnownModel(
-        entry["name"],
-        shape_of(entry["config"], entry["name"]),
+        name,
+        shape,
         entry.get("precision", "bf16"),
         precision,
+        _longest(entry, text) or shape.context,
         f"config.json of {entry['repository']} ({entry['read']})",
     )
+
+
+def _longest(entry: ModelEntry, text: str) -> int | None:
+    """Return the longest context of a spelling that has its own."""
+    squeezed = _squeezed(text)
+    own = entry.get("contexts", {}).items()
+    return next((tokens for part, tokens in own if _squeezed(part) in squeezed), None)
 
 
 def close_names(text: str, most: int = 3) -> list[str]:
@@ -90,7 +113,7 @@ def close_names(text: str, most: int = 3) -> list[str]:
     from difflib import SequenceMatcher, get_close_matches
 
     wish = _squeezed(_plain(text)[0])
-    spelled = {key: entry["name"] for key, entry in _index().items()}
+    spelled = {key: entry["name"] for key, (_, entry) in _index().items()}
     matches = get_close_matches(wish, spelled, n=3 * most, cutoff=0.6)
     matches.sort(key=lambda key: -SequenceMatcher(None, wish, key).ratio())
     # A name without its size is a prefix of those with it.
@@ -102,12 +125,27 @@ def close_names(text: str, most: int = 3) -> list[str]:
 
 
 @cache
-def _index() -> dict[str, ModelEntry]:
-    index: dict[str, ModelEntry] = {}
+def _index() -> dict[str, tuple[str, ModelEntry]]:
+    """Return squeezed name → the name as it is written, and whose shape it has."""
+    index: dict[str, tuple[str, ModelEntry]] = {}
     for entry in entries():
         for name in (entry["name"], *entry.get("aliases", ())):
-            index.setdefault(_squeezed(name), entry)
+            index.setdefault(_squeezed(name), (name, entry))
     return index
+
+
+def usual_shape(params: int) -> KnownModel | None:
+    """Return the dense model nearest to a size; None where none is within a quarter of it."""
+    best: tuple[float, KnownModel] | None = None
+    for entry in entries():
+        known = known_model(entry["name"])
+        if known is None or known.shape.kind != "dense" or known.shape.params is None:
+            continue
+        away = abs(log(params / known.shape.params.total))
+        # Of equals the first: the file starts with Llama, whose layout most others follow.
+        if away < log(_USUAL) and (best is None or away < best[0] - 0.03):
+            best = (away, known)
+    return None if best is None else best[1]
 
 
 def _squeezed(name: str) -> str:
@@ -127,10 +165,9 @@ def _plain(text: str) -> tuple[str, str | None]:
     precision = None
     while True:
         head, suffix = _last_part(name)
-        if head and suffix in PRECISIONS:
-            precision = precision or suffix
-        elif head and suffix == "fp4":  # NVIDIA's name of its own format
-            precision = precision or "nvfp4"
+        named = precision_name(suffix)
+        if head and named is not None:
+            precision = precision or named
         elif not head or suffix not in _SUFFIXES:
             return name, precision
         name = head
@@ -140,6 +177,6 @@ def _last_part(name: str) -> tuple[str, str]:
     """Split the last part off: ``q4_k_m`` is one part, ``-`` and ``.`` end another."""
     for mark in "-.":
         head, _, suffix = name.rpartition(mark)
-        if suffix in PRECISIONS or suffix in _SUFFIXES or suffix == "fp4":
+        if suffix in _SUFFIXES or precision_name(suffix) is not None:
             return head, suffix
     return name.rpartition("-")[0], name.rpartition("-")[2]

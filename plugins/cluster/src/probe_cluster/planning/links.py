@@ -104,6 +104,12 @@ class Links:
         """Return the time of a hop of `size` bytes, the engine's share included."""
         return self.between(first, second).seconds(size) + self.software
 
+    def among(self, ids: Iterable[str], software: float) -> Links:
+        """Return the links of these nodes, with what an engine adds to each hop."""
+        known = set(ids)
+        own = {pair: link for pair, link in self._named.items() if known.issuperset(pair)}
+        return Links(own, self.default, software)
+
     def named(self) -> Mapping[tuple[str, str], Link]:
         """Return the links that were named, by the two ids in order."""
         return dict(self._named)

@@ -12,6 +12,7 @@ from probe_cluster.planning.efficiency import (
     efficiency_of,
     with_measured,
 )
+from probe_cluster.planning.engines import ENGINES, engine_name, usual_engine
 from probe_cluster.planning.offers import counted_devices, offer_of, read_bandwidth
 from probe_cluster.shared import ClusterError
 from probe_core.commands import document_of
@@ -115,9 +116,14 @@ class Member:
     """Class of efficiency of its first device; None where its like was never measured."""
     efficiency: Efficiency | None = None
     """What it reaches; None: its times are lower bounds, from theoretical peaks."""
-
     width: int = 1
     """Equal devices that may split each layer among them (tensor parallelism)."""
+    equal: int = 1
+    """Equal devices with memory of their own, whether or not the engine splits layers."""
+    offer: Capacity | None = None
+    """What its report offers; None where it was made by hand."""
+    nominal: float | None = None
+    """The bandwidth by the report or as given, in bytes per second, whatever was measured."""
 
     @property
     def memory_mib(self) -> int:
@@ -178,13 +184,42 @@ def member(
     node = document_of(report).get("node")
     model = node.get("model") if isinstance(node, Mapping) else None
     reasons = dict(offer.reasons)
-    class_ = device_class(offer.kind, offer.vendor, offer.chip, offer.arch, offer.unified)
-    efficiency = efficiency_of(class_, engine)
-    rate = offer.bandwidth
-    if rate is None and bandwidth is not None:
-        rate = bandwidth
+    if offer.bandwidth is None and bandwidth is not None:
         reasons["bandwidth"] = "as given, not from the report"
-    elif efficiency is not None and offer.measured is not None:
+    own = Member(
+        id=id_,
+        memory=offer.memory_total,
+        available=offer.memory_available,
+        pools=offer.pools,
+        fp32=offer.fp32,
+        fp16=offer.fp16,
+        int8=offer.int8,
+        model=model if isinstance(model, str) else None,
+        chip=offer.chip,
+        reasons=reasons,
+        class_=device_class(offer.kind, offer.vendor, offer.chip, offer.arch, offer.unified),
+        equal=_equal(report, offer),
+        offer=offer,
+        nominal=bandwidth if offer.bandwidth is None else offer.bandwidth,
+    )
+    return with_engine(own, engine)
+
+
+def with_engine(own: Member, engine: str) -> Member:
+    """Return the member as an engine runs it; ``auto`` is what is usual for its class of device.
+
+    One that was made by hand stays as it is. Raises `ClusterError` for an unknown engine.
+    """
+    name = engine_name(engine)
+    offer = own.offer
+    if offer is None:
+        return own
+    if name == "auto":
+        name = usual_engine(own.class_)
+    efficiency = efficiency_of(own.class_, name)
+    rate, reasons = own.nominal, dict(own.reasons)
+    given = offer.bandwidth is None and rate is not None
+    if efficiency is not None and offer.measured is not None and not given:
         speed, by = offer.measured
         # tinygrad reads an H100 at half of what other libraries do: what engines were published to
         # reach on such GPUs is known better. A CPU is read by a plain loop, which none outruns.
@@ -194,26 +229,12 @@ def member(
         else:
             less = f"{efficiency.basis}; {speed / 1e9:.0f} GB/s read by {by} are less"
             efficiency = efficiency._replace(basis=less)
-    return Member(
-        id=id_,
-        memory=offer.memory_total,
-        available=offer.memory_available,
-        pools=offer.pools,
-        fp32=offer.fp32,
-        fp16=offer.fp16,
-        int8=offer.int8,
-        bandwidth=rate,
-        model=model if isinstance(model, str) else None,
-        chip=offer.chip,
-        reasons=reasons,
-        class_=class_,
-        efficiency=efficiency,
-        width=_width(report, offer) if engine == "vllm" else 1,
-    )
+    width = own.equal if ENGINES[name].cards else 1
+    return replace(own, bandwidth=rate, efficiency=efficiency, width=width, reasons=reasons)
 
 
-def _width(report: Any, offer: Capacity) -> int:
+def _equal(report: Any, offer: Capacity) -> int:
     """Return how many devices are equal and have memory of their own; 1 where they differ."""
     devices = document_of(report).get("devices") or ()
     names = {device.get("name") for device in devices if device.get("id") in offer.devices}
-    return len(offer.pools) if len(names) == 1 and not offer.unified else 1
+    return max(1, len(offer.pools)) if len(names) == 1 and not offer.unified else 1

@@ -79,7 +79,15 @@ class Model:
     heads: int | None = None
     """Query heads of a layer."""
     source: str | None = None
-    """Where the figures were read."""
+    """Where the figures were read, or whose shape was taken."""
+    longest: int | None = None
+    """Tokens of the longest context that it was made for."""
+    quant: str | None = None
+    """Name of its weights' precision, of `PRECISIONS`; None for a number of bits."""
+    form: str | None = None
+    """Kind of file: ``gguf``, ``mlx`` or ``safetensors``; None where any engine has its own."""
+    published: bool = False
+    """Whether nobody chose `quant`: it is how the model was published."""
 
     def __post_init__(self) -> None:
         for name, value, least in (
@@ -98,6 +106,11 @@ class Model:
         if self.active_params is not None and not 0 < self.active_params <= self.params:
             raise ClusterError(
                 f"the model's active_params is {self.active_params}, of {self.params} in all"
+            )
+        if self.longest is not None and self.context > self.longest:
+            raise ClusterError(
+                f"the context is {self.context} tokens; {self.name or 'the model'} was made for"
+                f" {self.longest} at most: give --context {self.longest}"
             )
         if self.context and not (self.cache or (self.kv_heads and self.head_dim)):
             raise ClusterError(

@@ -8,9 +8,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from probe_cluster.planning.architecture import Shape, shape_of
-from probe_cluster.planning.known_models import close_names, known_model, known_names
+from probe_cluster.planning.known_models import (
+    close_names,
+    known_model,
+    known_names,
+    usual_shape,
+)
 from probe_cluster.planning.model import Model, parse_count
-from probe_cluster.planning.precision import PRECISIONS, Precision, precision_of
+from probe_cluster.planning.precision import (
+    FORMATS,
+    PRECISIONS,
+    Precision,
+    as_run_by,
+    bits_per_weight,
+    nearest_precisions,
+    precision_name,
+    precision_of,
+)
 from probe_cluster.planning.weights import Weights, weights_of
 from probe_cluster.shared import ClusterError
 
@@ -26,12 +40,13 @@ def parse_model(options: Mapping[str, Any]) -> Model:
     """Return the model of ``model``, and what overrides it.
 
     ``model`` is a number of parameters, a known name, or a file: config.json, GGUF, safetensors,
-    or the folder of such files. ``params``, ``active_params``, ``layers``, ``bits``, ``context``
-    and ``kv_bits`` are texts or numbers; ``bits`` may be a name of `PRECISIONS`. Raises
-    `ClusterError` that says what is missing.
+    or the folder of such files. A size alone has the usual shape of its like. ``params``,
+    ``active_params``, ``layers``, ``bits``, ``context`` and ``kv_bits`` are texts or numbers;
+    ``bits`` may be what people write of a precision (`precision_name`), which an engine's ``form``
+    of files may refine. Raises `ClusterError` that says what is missing.
     """
     text = str(options["model"])
-    fields: Fields = {"name": text} | _described(text)
+    fields: Fields = {"name": text} | _described(text, options)
     for name in ("params", "active_params"):
         if options.get(name) is not None:
             fields[name] = parse_count(str(options[name]))
@@ -41,7 +56,7 @@ def parse_model(options: Mapping[str, Any]) -> Model:
         fields["layers"] = _number("layers", options["layers"], True)
     if options.get("context") is not None:
         fields["context"] = _tokens(options["context"])
-    _weighed(fields, options.get("bits"))
+    _weighed(fields, options.get("bits"), options.get("form"))
     if options.get("kv_bits") is not None:
         fields["kv_bits"] = _cache_bits(options["kv_bits"])
     reason = fields.pop("reason", None)
@@ -52,7 +67,7 @@ def parse_model(options: Mapping[str, Any]) -> Model:
     return Model(**fields)
 
 
-def _described(text: str) -> Fields:
+def _described(text: str, options: Mapping[str, Any]) -> Fields:
     try:
         if os.path.isdir(text):
             return _from_folder(text)
@@ -63,18 +78,25 @@ def _described(text: str) -> Fields:
     except ValueError as error:
         if isinstance(error, ClusterError):
             raise
-        return _from_count(text)  # a path cannot hold a NUL
+        return _from_count(text, options)  # a path cannot hold a NUL
     known = known_model(text)
     if known is not None:
-        precision = PRECISIONS[known.precision or known.native]
-        fields = _shaped(known.shape, precision)
-        return fields | {"name": known.name, "source": known.source}
-    return _from_count(text)
+        quant = known.precision or known.native
+        return _shaped(known.shape, PRECISIONS[quant]) | {
+            "name": known.name,
+            "source": known.source,
+            "longest": known.longest,
+            "quant": quant,
+            "form": FORMATS.get(quant),
+            "published": known.precision is None,
+        }
+    return _from_count(text, options)
 
 
-def _from_count(text: str) -> Fields:
+def _from_count(text: str, options: Mapping[str, Any]) -> Fields:
     try:
-        return {"params": parse_count(text), "name": None}
+        params = parse_count(text)
+        return {"params": params, "name": None} | _usual(params, text, options)
     except ClusterError:
         first, *others = known_names()
         close = close_names(text)
@@ -83,6 +105,15 @@ def _from_count(text: str) -> Fields:
             f"{text!r} is no size (70b), no file, and none of {first} and {len(others)} other"
             f" known models{near}"
         ) from None
+
+
+def _usual(params: int, text: str, options: Mapping[str, Any]) -> Fields:
+    """Return the shape that models of a size usually have, where a person gives no layers."""
+    known = usual_shape(params) if options.get("layers") is None else None
+    if known is None:
+        return {}
+    shape = _plain(known.shape) | {"layers": known.shape.layers, "longest": None}
+    return shape | {"source": f"the usual shape of {text}: that of {known.name}"}
 
 
 def _from_file(path: str) -> Fields:
@@ -107,6 +138,7 @@ def _from_folder(path: str) -> Fields:
 
 
 def _configured(path: str) -> tuple[Shape, Precision | None]:
+    """Return the shape of a config.json, and how its weights are stored, where that is known."""
     config = _config(path)
     shape = shape_of(config, path)
     inner = config.get("text_config")
@@ -139,7 +171,8 @@ def _from_gguf(path: str) -> Fields:
 
     head = read_gguf(path)
     shape = shape_of_gguf(head.values, path)
-    return _with_weights(shape, weights_of(head.tensors, shape.experts, shape.layers), path)
+    weights = weights_of(head.tensors, shape.experts, shape.layers)
+    return _with_weights(shape, weights, path) | {"form": "gguf"}
 
 
 def _from_safetensors(config: str, paths: list[str]) -> Fields:
@@ -155,7 +188,17 @@ def _from_safetensors(config: str, paths: list[str]) -> Fields:
     weights = weights_of(tensors, shape.experts, shape.layers)
     if packs and shape.params is not None:
         weights = weights._replace(params=shape.params.total, active=shape.params.active)
-    return _with_weights(shape, weights, paths[0])
+    return _with_weights(shape, weights, paths[0]) | {"form": _form_of(config)}
+
+
+def _form_of(config: str) -> str | None:
+    """Return ``mlx`` where a config.json has MLX's table of quantisation."""
+    if not os.path.isfile(config):
+        return "safetensors"
+    table = _config(config)
+    method = table.get("quantization_config")
+    named = isinstance(method, Mapping) and method.get("quant_method") is not None
+    return "mlx" if isinstance(table.get("quantization"), Mapping) and not named else "safetensors"
 
 
 def _with_weights(shape: Shape, weights: Weights, path: str) -> Fields:
@@ -196,18 +239,22 @@ def _plain(shape: Shape) -> Fields:
         "cache": shape.cache,
         "kind": shape.kind,
         "heads": shape.heads,
+        "longest": shape.context,
     }
 
 
-def _weighed(fields: Fields, bits: Any) -> None:
+def _weighed(fields: Fields, bits: Any, form: Any) -> None:
     """Put `bits` and `read_bytes` in, from what was asked for or what the file says."""
     parameters, precision = fields.pop("parameters", None), fields.pop("precision", None)
-    name = str(bits).lower().replace("-", "_").replace("mlx_", "") if bits is not None else ""
-    if name in PRECISIONS:
-        precision = PRECISIONS[name]
-    elif bits is not None:
-        value = _number("bits", bits, False)
-        fields["bits"] = value
+    name = precision_name(str(bits)) if bits is not None else None
+    if name is not None:
+        fields |= {"quant": name, "form": FORMATS.get(name), "published": False}
+    refined = as_run_by(fields["quant"], form) if fields.get("quant") else None
+    if refined is not None and (name or parameters is not None):
+        precision = PRECISIONS[refined]
+    if bits is not None and name is None:
+        value = _mean_bits(bits)
+        fields |= {"bits": value, "quant": None, "form": None, "published": False}
         precision = Precision(value, value, value)
         _scale_read(fields, value)
     elif parameters is not None and precision is None:
@@ -220,9 +267,21 @@ def _weighed(fields: Fields, bits: Any) -> None:
         stored, fields["read_bytes"] = parameters.bytes(*precision)
         if "bits" not in fields:
             fields["bits"] = stored * 8 / parameters.total
-    elif name in PRECISIONS and precision is not None:
+    elif name is not None and precision is not None:
         fields["bits"] = precision.experts
         _scale_read(fields, precision.experts)
+
+
+def _mean_bits(text: Any) -> float:
+    """Return bits per weight that are given as a number, or as 4.0bpw."""
+    value = bits_per_weight(str(text))
+    if value is not None:
+        return value
+    try:
+        return float(_number("bits", text, False))
+    except ClusterError as error:
+        near = " or ".join(nearest_precisions(str(text)))
+        raise ClusterError(f"{error}; {f'perhaps {near}, ' if near else ''}or 4.5") from None
 
 
 def _scale_read(fields: Fields, bits: float) -> None:
@@ -244,7 +303,7 @@ def _number(name: str, text: Any, whole: bool) -> int | float:
     try:
         value = float(text)
     except (TypeError, ValueError):
-        raise ClusterError(f"{name} is {text!r}, which is no number{_choices(name)}") from None
+        raise ClusterError(f"{name} is {text!r}, which is no number") from None
     if value != value or abs(value) > 1e15 or (whole and value != int(value)):
         raise ClusterError(f"{name} is {text!r}; it must be a {'whole ' if whole else ''}number")
     return int(value) if whole else value
@@ -262,7 +321,3 @@ def _tokens(text: Any) -> int | float:
         raise ClusterError(
             f"context is {text!r}, which is no number of tokens: 32768, 32k"
         ) from None
-
-
-def _choices(name: str) -> str:
-    return f" and none of {', '.join(PRECISIONS)}" if name == "bits" else ""

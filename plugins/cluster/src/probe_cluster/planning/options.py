@@ -90,7 +90,6 @@ def members_of(args: argparse.Namespace, links: Links) -> list[Member]:
             devices=args.devices,
             bandwidth=_bandwidths(getattr(args, "bandwidth", [])),
             assumed=_speed(assumed) if assumed else None,
-            engine=getattr(args, "engine", "auto"),
             links=links,
         )
         members = with_memory(members, memories_of(getattr(args, "memory", [])))

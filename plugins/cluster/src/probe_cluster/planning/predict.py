@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from probe_cluster.planning.efficiency import SPLITTING, table
+from probe_cluster.planning.efficiency import table
+from probe_cluster.planning.engines import ENGINES
 from probe_cluster.planning.links import Links
 from probe_cluster.planning.members import Member
 from probe_cluster.planning.model import Model
@@ -310,10 +311,9 @@ def split(shares: Sequence[Share], model: Model) -> Plan:
 def _cannot_split(parts: Sequence[Part]) -> tuple[str, ...]:
     """Return a sentence about an engine that the speeds are of, and that splits no layers."""
     engines = {part.member.efficiency.engine for part in parts if part.member.efficiency}
-    others = sorted(engine for engine in engines if engine and engine not in SPLITTING)
-    return tuple(
-        f"{engine} splits no layers across nodes; {' and '.join(SPLITTING)} do" for engine in others
-    )
+    others = sorted(engine for engine in engines if engine and not ENGINES[engine].across)
+    able = ", ".join(name for name, engine in ENGINES.items() if engine.across)
+    return tuple(f"{engine} splits no layers across nodes; {able} do" for engine in others)
 
 
 def _split_stages(share: Share, start: int) -> list[Stage]:

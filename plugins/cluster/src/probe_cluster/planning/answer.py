@@ -1,0 +1,110 @@
+"""A question about a model and nodes: which engine, whether the model fits, and the plans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from probe_cluster.planning.choice import Choice, choices, converted
+from probe_cluster.planning.efficiency import hop_software
+from probe_cluster.planning.engines import file_form
+from probe_cluster.planning.fitting import Fit, fit
+from probe_cluster.planning.links import Links
+from probe_cluster.planning.members import Member
+from probe_cluster.planning.model import Model
+from probe_cluster.planning.model_spec import parse_model
+from probe_cluster.planning.predict import RESERVE
+from probe_cluster.planning.strategies import STRATEGIES, Comparison, compare
+from probe_cluster.shared import ClusterError
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What an engine makes of a model on nodes."""
+
+    choice: Choice
+    """The engine, the nodes that it runs on, and why it is the one."""
+    model: Model
+    """As the engine stores it."""
+    links: Links
+    """With what the engine adds to each hop."""
+    fit: Fit
+    comparison: Comparison
+    notes: tuple[str, ...]
+    """What the engine cannot read or split."""
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of a token of the best plan; infinite without one, or with an unknown time."""
+        best = self.comparison.best
+        return float("inf") if best is None else best.seconds_per_token or float("inf")
+
+
+def answer(
+    members: Sequence[Member],
+    model: Mapping[str, Any],
+    *,
+    links: Links | None = None,
+    engine: str = "auto",
+    policy: str = "available",
+    use: str = "available",
+    reserve: float = RESERVE,
+    strategies: Sequence[str] = tuple(STRATEGIES),
+    pinned: Mapping[str, int] | None = None,
+) -> Answer:
+    """Return the fastest answer of all engines that can run the model, or of the one named.
+
+    `model` has the options of `parse_model`. Raises `ClusterError` for what makes no sense, and
+    where the engine cannot run the model on these nodes.
+    """
+    asked, links = parse_model(model), links or Links()
+    answers = []
+    problem: ClusterError | None = None
+    found = choices(members, asked, links, engine)
+    # One strategy is asked of all the nodes.
+    for choice in found if len(strategies) == len(STRATEGIES) else found[:1]:
+        try:
+            answers.append(
+                _answered(choice, asked, model, links, policy, use, reserve, strategies, pinned)
+            )
+        except ClusterError as error:
+            problem = problem or error
+    if not answers:
+        raise problem or ClusterError("there is no node; give at least one report")
+    # Of equals the first, which runs on most nodes.
+    return min(answers, key=lambda each: (each.comparison.best is None, each.seconds))
+
+
+def _answered(
+    choice: Choice,
+    asked: Model,
+    options: Mapping[str, Any],
+    links: Links,
+    policy: str,
+    use: str,
+    reserve: float,
+    strategies: Sequence[str],
+    pinned: Mapping[str, int] | None,
+) -> Answer:
+    model = asked
+    if asked.quant == "mxfp4":
+        model = parse_model({**options, "form": file_form(choice.engine)})
+    own = links.among([member.id for member in choice.members], hop_software(choice.engine))
+    note = converted(model, choice.engine)
+    return Answer(
+        choice,
+        model,
+        own,
+        fit(choice.members, model, policy, reserve=reserve),
+        compare(
+            choice.members,
+            model,
+            links=own,
+            use=use,
+            reserve=reserve,
+            strategies=strategies,
+            pinned=pinned,
+        ),
+        (note,) if note else (),
+    )

@@ -1,0 +1,154 @@
+"""Which engine runs a model on these nodes where none is named, and why; and which cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from probe_cluster.planning.engines import ENGINES, engine_name, usual_engine
+from probe_cluster.planning.links import Links
+from probe_cluster.planning.members import Member, with_engine
+from probe_cluster.planning.model import Model
+from probe_cluster.planning.precision import FORMATS
+from probe_cluster.shared import ClusterError, names
+
+
+class Choice(NamedTuple):
+    """An engine, the nodes that it runs on, and why it is the one."""
+
+    engine: str
+    reason: str
+    members: tuple[Member, ...]
+    """With the figures of that engine."""
+
+
+def choices(members: Sequence[Member], model: Model, links: Links, engine: str) -> list[Choice]:
+    """Return the engines that can run a model on these nodes, or on some of them.
+
+    One that is named is the only one. Else each node has the one that is usual for its hardware;
+    where these differ, llama.cpp joins all of them, and each other one its own. The caller plans
+    with each and takes the fastest, so that a node more is never worse. Raises `ClusterError` for
+    an engine that cannot run it there.
+    """
+    engine = engine_name(engine)
+    if engine != "auto":
+        for member in members:
+            problem = _refusal(engine, model, member)
+            if problem is not None:
+                raise ClusterError(problem, node=member.id)
+        if ENGINES[engine].alone and len(members) > 1:
+            raise ClusterError(
+                f"{engine} runs a model on one computer, and there are {len(members)};"
+                " give one, or --engine llama.cpp"
+            )
+        return [_choice(engine, "as asked for", members)]
+    usual = [_usual(member, model) for member in members]
+    if len({name for name, _ in usual}) == 1:
+        found = [(usual[0][0], usual[0][1], members)]
+    else:
+        found = [("llama.cpp", "it runs on all of these computers", members)]
+        for name, reason in dict.fromkeys(usual):
+            own = [m for m, each in zip(members, usual, strict=True) if each[0] == name]
+            if name != "llama.cpp":
+                found.append((name, f"{reason}, on {names([m.id for m in own])} alone", own))
+    able = [
+        _choice(*_exo(name, reason, own, links))
+        for name, reason, own in found
+        if not any(_refusal(name, model, member) for member in own)
+    ]
+    if not able:
+        problems = [_refusal(name, model, own[0]) for name, _, own in found]
+        raise ClusterError("; ".join(dict.fromkeys(filter(None, problems))))
+    return able
+
+
+def _choice(engine: str, reason: str, members: Sequence[Member]) -> Choice:
+    return Choice(engine, reason, tuple(with_engine(member, engine) for member in members))
+
+
+_REASONS = {
+    "mlx": "it is made for Apple silicon",
+    "vllm": "it is usual on GPUs with HBM",
+    "llama.cpp": "it runs on any device",
+}
+
+
+def _usual(member: Member, model: Model) -> tuple[str, str]:
+    """Return the engine that is usual for a node, and why."""
+    if model.form == "gguf":
+        return "llama.cpp", f"{model.quant or 'the file'} is a GGUF file"
+    name = usual_engine(member.class_)
+    vendor = member.offer.vendor if member.offer else None
+    servers = vendor in ("nvidia", "amd") and name == "llama.cpp"
+    if model.form == "safetensors" and not model.published and servers:
+        return "vllm", f"{model.quant or 'the file'} is of safetensors"
+    return name, _REASONS[name]
+
+
+# What MLX's own backend for several Macs and exo are made for.
+_THUNDERBOLT = ("rdma", "thunderbolt")
+
+
+def _exo(
+    name: str, reason: str, members: Sequence[Member], links: Links
+) -> tuple[str, str, Sequence[Member]]:
+    """Return exo in place of MLX for several Macs that Thunderbolt joins."""
+    if name != "mlx" or len(members) < 2:
+        return name, reason, members
+    ids = [member.id for member in members]
+    kinds = {links.between(first, second).kind for first, second in pairwise(ids)}
+    if all(kind.startswith(_THUNDERBOLT) for kind in kinds):
+        return "exo", f"it runs MLX on Macs that {' and '.join(sorted(kinds))} joins", members
+    return name, reason, members
+
+
+# Of vLLM: docs.vllm.ai, features/quantization (v0.15: "Supported Hardware", and FP8 on Turing);
+# that NVFP4 and MXFP4 run from Ampere on by Marlin is recalled.
+_NVIDIA = ("volta", "turing", "ampere", "ada", "hopper", "blackwell")
+_LEAST = {
+    "awq": "turing", "int8": "turing", "fp8": "turing", "fp8_fp4": "turing", "nvfp4": "ampere",
+    "mxfp4": "ampere", "int4": "ampere",
+}  # fmt: skip
+_NOT_ON_AMD = ("awq", "gptq", "int8", "int4", "bnb_4bit", "nvfp4")
+
+
+def _refusal(name: str, model: Model, member: Member) -> str | None:
+    """Return why an engine cannot run a model on a node; None where nothing speaks against it."""
+    engine, offer = ENGINES[name], member.offer
+    vendor = offer.vendor if offer else None
+    if engine.vendors and offer and offer.kind != "cpu" and vendor not in engine.vendors:
+        return f"{name} runs on GPUs of {' and '.join(engine.vendors)}, not on {offer.chip}"
+    # How a model was published can be converted; what a person asks for, or has as a file, not.
+    asked = model.form is not None and not model.published and engine.forms
+    if asked and model.form not in engine.forms:
+        others = [other for other, each in ENGINES.items() if model.form in each.forms]
+        what = model.quant or f"{model.form} files"
+        return f"{name} does not run {what}; {', '.join(others)} do"
+    if engine.computes != "vllm" or offer is None or model.quant is None:
+        return None
+    return _unable(name, model.quant, vendor, offer.arch or "", offer.chip or "this GPU")
+
+
+def _unable(name: str, quant: str, vendor: str | None, arch: str, chip: str) -> str | None:
+    """Return why a server's kernels cannot run a quantisation on a chip."""
+    if vendor == "amd" and quant in _NOT_ON_AMD:
+        return f"{name} does not run {quant} on GPUs of AMD ({chip}); fp8 and bf16 it does"
+    family = next((at for at, name in enumerate(_NVIDIA) if arch.startswith(name)), None)
+    least = _LEAST.get(quant)
+    if vendor == "nvidia" and least and family is not None and family < _NVIDIA.index(least):
+        return f"{name} runs {quant} from {least.title()} on; {chip} is {arch.title()}"
+    return None
+
+
+def converted(model: Model, engine: str) -> str | None:
+    """Return a sentence where an engine cannot read the weights as they were published."""
+    form = FORMATS.get(model.quant or "")
+    if not model.published or form is None or form in ENGINES[engine].forms:
+        return None
+    if not ENGINES[engine].forms:
+        return None
+    return (
+        f"the weights are published as {model.quant}, which {engine} does not read:"
+        " give --bits of the file that you have"
+    )

@@ -1,0 +1,104 @@
+"""The engines that people run models with: what each computes with, reads and splits."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from probe_cluster.shared import ClusterError
+
+
+class Engine(NamedTuple):
+    """What a plan needs to know of an engine."""
+
+    what: str
+    computes: str | None
+    """Its key in efficiency.toml: the code that it computes with; None has no figures."""
+    forms: tuple[str, ...] = ()
+    """Kinds of files that it reads, besides those without a kind of their own."""
+    alone: bool = False
+    """Whether it uses one computer only."""
+    across: bool = False
+    """Whether it splits layers across computers."""
+    cards: bool = False
+    """Whether it splits layers among the equal GPUs of a computer."""
+    vendors: tuple[str, ...] = ()
+    """Vendors of the devices that it runs on; empty for all."""
+
+
+_SERVER = ("safetensors",)
+
+ENGINES: dict[str, Engine] = {
+    "auto": Engine("chosen by the hardware, the model's files and the links", None),
+    "llama.cpp": Engine("llama.cpp; on several computers by its RPC", "llama-cpp", ("gguf",)),
+    "ollama": Engine("Ollama, which runs llama.cpp", "llama-cpp", ("gguf",), alone=True),
+    "lm-studio": Engine(
+        "LM Studio, which runs llama.cpp", "llama-cpp", ("gguf", "mlx"), alone=True
+    ),
+    "mlx": Engine("MLX, by mlx.launch on several Macs", "mlx", ("mlx",), across=True),
+    "exo": Engine("exo, which runs MLX on several Macs", "mlx", ("mlx",), across=True),
+    "exo-ring": Engine("the ring of old exo (2024), with MLX", "mlx", ("mlx",)),
+    "vllm": Engine(
+        "vLLM", "vllm", ("safetensors", "gguf"), across=True, cards=True, vendors=("nvidia", "amd")
+    ),
+    "sglang": Engine("SGLang", "vllm", _SERVER, across=True, cards=True, vendors=("nvidia", "amd")),
+    "tensorrt-llm": Engine(
+        "TensorRT-LLM", "vllm", _SERVER, across=True, cards=True, vendors=("nvidia",)
+    ),
+    "none": Engine("no engine: times are lower bounds, from theoretical peaks", None),
+}
+"""Engine → what it is. SGLang and TensorRT-LLM have vLLM's figures: few rows tell them apart."""
+
+_ALIASES = {
+    "llamacpp": "llama.cpp",
+    "llamaserver": "llama.cpp",
+    "lmstudio": "lm-studio",
+    "mlxlm": "mlx",
+    "trtllm": "tensorrt-llm",
+    "tensorrt": "tensorrt-llm",
+    "sgl": "sglang",
+}
+# Known, and not planned for: engine → (why, the nearest that is).
+_UNPLANNED = {
+    "distributedllama": ("it splits layers over sockets, of Q40 files of its own", "llama.cpp"),
+    "dllama": ("it splits layers over sockets, of Q40 files of its own", "llama.cpp"),
+    "exllama": ("no published speeds of it are in the table", "vllm"),
+    "exllamav2": ("no published speeds of it are in the table", "vllm"),
+    "exllamav3": ("no published speeds of it are in the table", "vllm"),
+    "ktransformers": ("what it keeps where is its own choice", "llama.cpp"),
+    "tgi": ("it is in maintenance, and no published speeds of it are in the table", "vllm"),
+    "transformers": ("no published speeds of it are in the table", "vllm"),
+    "koboldcpp": ("it runs llama.cpp", "llama.cpp"),
+    "llamafile": ("it runs llama.cpp", "llama.cpp"),
+    "jan": ("it runs llama.cpp", "llama.cpp"),
+    "tinygrad": ("no published speeds of it are in the table", "llama.cpp"),
+}
+
+
+def engine_name(text: str) -> str:
+    """Return the engine that a person means. Raises `ClusterError` with the nearest."""
+    squeezed = "".join(char for char in text.lower() if char.isalnum())
+    own = {"".join(c for c in name if c.isalnum()): name for name in ENGINES}
+    name = own.get(squeezed) or _ALIASES.get(squeezed)
+    if name is not None:
+        return name
+    if squeezed in _UNPLANNED:
+        why, nearest = _UNPLANNED[squeezed]
+        raise ClusterError(f"{text!r} is not planned for: {why}; the nearest engine is {nearest}")
+    from difflib import get_close_matches
+
+    near = get_close_matches(squeezed, [*own, *_ALIASES], n=1)
+    hint = f"the nearest is {own.get(near[0]) or _ALIASES[near[0]]}; " if near else ""
+    raise ClusterError(f"{text!r} is no engine: {hint}there are {', '.join(ENGINES)}")
+
+
+def file_form(engine: str) -> str | None:
+    """Return the kind of files that an engine reads first."""
+    forms = ENGINES[engine].forms
+    return forms[0] if forms else None
+
+
+def usual_engine(class_: str | None) -> str:
+    """Return the engine that is usual for a class of device."""
+    if class_ == "hbm":
+        return "vllm"
+    return "mlx" if (class_ or "").startswith("apple") else "llama.cpp"
