@@ -161,7 +161,8 @@ def test_gpt_oss_keeps_attention_as_the_engines_files_do(home: Home) -> None:
         ("int8", "int8", 8.004), ("q4", "q4_k_m", 4.89), ("Q4_K_M", "q4_k_m", 4.89),
         ("iq2_xxs", "iq2_xxs", 2.38), ("w4a16", "gptq", 4.16), ("bnb-4bit", "bnb_4bit", 4.5),
         ("nvfp4", "nvfp4", 4.5), ("mxfp4", "mxfp4", 4.25), ("q8", "q8_0", 8.5),
-        ("4-bit", "4bit", 4.5), ("8 bits", "8bit", 8.5), ("UD-Q4_K_XL", "q4_k_xl", 4.9), ("w8a8", "int8", 8.004),
+        ("4-bit", "4bit", 4.5), ("8 bits", "8bit", 8.5), ("UD-Q4_K_XL", "q4_k_xl", 4.9),
+        ("w8a8", "int8", 8.004),
     ],
 )  # fmt: skip
 def test_bits_as_people_write_them(text: str, name: str, bits: float) -> None:
