@@ -53,7 +53,8 @@ def rows() -> list[Row]:
     for name, bits, chip, layout, engine, link, measured, source, context in data["rows"][
         "measured"
     ]:
-        model = parse_model({"model": name, "bits": bits, "context": context})
+        own = {"model": name, "bits": bits, "context": context, "form": form_of(engine)}
+        model = parse_model(own)
         kind, bandwidth = data["chips"][chip]
         nodes = int(layout.rstrip("PT"))
         label = f"{name} {bits} on {chip} x {layout}"
@@ -62,11 +63,18 @@ def rows() -> list[Row]:
     return found
 
 
+def form_of(engine: str) -> str | None:
+    """Return the kind of files that an engine of a row reads."""
+    return {"llama-cpp": "gguf", "mlx": "mlx"}.get(COMPUTES.get(engine, engine))
+
+
 def predicted(row: Row, table: Mapping[str, Any]) -> float:
     """Return tokens per second by the package's formula and the figures of `table`."""
+    from probe_cluster.planning.efficiency import kind_factor
+
     engine = COMPUTES.get(row.engine, row.engine)
     share = table["share"].get(engine, {}).get(row.kind) or table["share"][row.kind]
-    tau = table["tau"][engine][row.kind] * 1e-6 * table["kind"][row.model.kind]
+    tau = table["tau"][engine][row.kind] * 1e-6 * kind_factor(table, engine, row.model.kind)
     width = row.nodes if row.split else 1
     layer = row.model.layer_read_bytes / (width * share * row.bandwidth) + tau
     if row.split:
@@ -123,11 +131,14 @@ def unfitted(table: dict[str, Any]) -> list[Figures]:
     cuda, mlx, vllm = tau["llama-cpp"], tau["mlx"], tau["vllm"]
     figures += [
         Figures(75, (cuda, "gddr-new"), (cuda, "gddr-old")),
-        Figures(75, (cuda, "apple-m1-m2"), (cuda, "apple-m3")),
+        Figures(75, (cuda, "apple-m1-m2")),
+        Figures(75, (cuda, "apple-m3")),
         Figures(75, (mlx, "apple-m1-m2"), (mlx, "apple-m3")),
         Figures(75, *((vllm, name) for name in vllm)),
-        *(Figures(75, (cuda, name)) for name in ("hbm", "unified", "cpu")),
+        *(Figures(75, (cuda, name)) for name in ("gddr-pascal", "hbm", "unified", "cpu")),
         *(Figures(2, (kind, name)) for name in ("experts", "hybrid", "mla")),
+        Figures(1, (kind, "blocks")),
+        Figures(2, (kind["llama-cpp"], "mla")),
     ]
     return figures
 

@@ -138,26 +138,48 @@ def _lines(found: Answer, context: Context) -> list[str]:
 
 
 def _basis(plans: Sequence[Plan]) -> str:
-    """Return what the times rest on, and how far off they can be."""
+    """Return what the times rest on, and how far off such predictions were."""
     from probe_cluster.planning.predict import PEAKS
 
-    factor = next((plan.factor for plan in plans), None)
     sentences = dict.fromkeys(sentence for plan in plans for sentence in plan.basis)
     basis = "; ".join(sentences)
-    if factor is None and sentences.keys() <= {PEAKS}:
-        return "times are lower bounds, from theoretical peaks"
-    if factor is None:
+    if not plans or all(plan.bound for plan in plans):
+        if sentences.keys() <= {PEAKS}:
+            return "times are lower bounds, from theoretical peaks"
         return f"times are lower bounds · {basis}"
-    return f"off by at most a factor of {factor:g} in nine cases of ten · {basis}"
+    return f"{_measured(plans[0])} · {basis}"
+
+
+def _measured(plan: Plan) -> str:
+    from probe_cluster.planning.efficiency import FEW
+
+    if plan.like is None:
+        return "no measured case is like this"
+    factor, cases, publications = plan.like
+    most = "in nine of ten at most" if cases >= FEW else "at most"
+    return (
+        f"the range: {counted(cases, 'measured case')} like this, of"
+        f" {counted(publications, 'publication')}, {'was' if cases == 1 else 'were'} off by"
+        f" {most} {factor:g} times"
+    )
+
+
+def _speed(plan: Plan) -> str:
+    """Return tokens per second: a range where it is known how far off such predictions are."""
+    if plan.tokens_per_second is None or not plan.fits:
+        return "–"
+    if plan.tokens_range is None:
+        return f"{plan.tokens_per_second:.3g}"
+    low, high = plan.tokens_range
+    return f"{low:.3g} to {high:.3g}"
 
 
 def _row(plan: Plan, best: bool) -> tuple[str, ...]:
-    speed = plan.tokens_per_second if plan.fits else None
     where = ", ".join(f"{stage.node} {stage.layers}" for stage in plan.stages)
     return (
         "*" if best else "",
         plan.strategy,
-        "–" if speed is None else f"{speed:.3g}",
+        _speed(plan),
         _time(plan.slowest_stage),
         _time(plan.hop_seconds),
         str(len(plan.stages)),

@@ -24,7 +24,7 @@ KINDS: list[tuple[str, dict[str, Any], int, str]] = [
      "hybrid"),
     ("nemotron_h_moe", SSM | {"attention.head_count_kv": [0, 0, 2, 0],
                               "feed_forward_length": [0, 256, 0, 256]},
-     128_000 + STATE, "hybrid"),
+     128_000 + STATE, "blocks"),
     ("lfm2", {"attention.head_count_kv": [0, 0, 2, 0], "shortconv.l_cache": 3},
      128_000 + 3 * 4 * 2 * 64, "dense"),
     ("kimi-linear", {"attention.head_count_kv": [0, 0, 0, 1], "attention.kv_lora_rank": 48,

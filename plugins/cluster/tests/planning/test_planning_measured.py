@@ -17,7 +17,7 @@ from probe_core.cli import main
 
 GIB = 1 << 30
 BASIS = (
-    "measured: 34 GB/s read by memchr of glibc 2.36 on 2026-11-22, and 241 us a layer"
+    "measured: 34 GB/s read by memchr of glibc 2.36 on 2026-11-22, and 75 us a layer"
 )  # fmt: skip
 
 
@@ -54,7 +54,7 @@ def test_middle_run_of_reading_is_the_bandwidth() -> None:
     assert "bandwidth" not in own.reasons
     model = parse_model({"model": "7b", "layers": 32})
     seconds = token_seconds(own, model)
-    assert seconds == pytest.approx(model.layer_read_bytes / 34e9 + 241e-6)
+    assert seconds == pytest.approx(model.layer_read_bytes / 34e9 + 75e-6)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_without_an_engine_times_stay_those_of_peaks() -> None:
 def test_plan_says_what_it_rests_on_and_claims_no_range() -> None:
     model = parse_model({"model": "7b", "layers": 32})
     own = plan("fastest", [member("n", report(cpu(figure())))], model)
-    assert (own.basis, own.factor) == ((BASIS,), None)
+    assert (own.basis, own.like, own.bound) == ((BASIS,), None, True)
     assert capacity(report(cpu(figure()))).measured == Measured(
         34e9, "memchr of glibc 2.36 on 2026-11-22"
     )

@@ -210,7 +210,7 @@ class Shape:
     """Tokens that it was made for."""
     experts: Experts | None
     kind: str
-    """``dense``, ``experts``, ``hybrid`` (linear attention) or ``mla`` (with experts)."""
+    """One of `Model.kind`."""
     cache: tuple[CacheGroup, ...]
     """Empty where the file does not describe it."""
     params: Parameters | None
@@ -302,6 +302,9 @@ _STATES = frozenset(["linear", "kda", "mamba", "mamba1", "both"])
 
 
 def _kind(table: ConfigTable, kinds: Sequence[str]) -> str:
+    family = family_of(table)
+    if family is not None and family.blocks:
+        return "blocks"  # attention and feed-forward parts apart: half of a layer each
     if _STATES.intersection(kinds):
         return "hybrid"
     if experts_of(table) is None:

@@ -130,21 +130,16 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "seconds_per_token": plan.seconds_per_token,
         "tokens_per_second": plan.tokens_per_second,
         "basis": list(plan.basis),
-        "range": _range(plan),
+        "range": None if plan.tokens_range is None else list(plan.tokens_range),
+        "measured_cases": 0 if plan.like is None else plan.like.cases,
+        "measured_publications": 0 if plan.like is None else plan.like.publications,
+        "lower_bound": plan.bound,
         "slowest_stage": plan.slowest_stage,
         "seconds_per_prompt_token": plan.seconds_per_prompt_token,
         "hop_seconds": plan.hop_seconds,
         "stages": [_stage(stage) for stage in plan.stages],
         "notes": list(plan.notes),
     }
-
-
-def _range(plan: Plan) -> list[float] | None:
-    """Return tokens per second, least and most; None where the time is a lower bound."""
-    speed = plan.tokens_per_second
-    if speed is None or plan.factor is None:
-        return None
-    return [speed / plan.factor, speed * plan.factor]
 
 
 def _stage(stage: Stage) -> dict[str, Any]:

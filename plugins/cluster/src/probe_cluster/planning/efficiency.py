@@ -17,16 +17,17 @@ _HBM = re.compile(
     r"MI\d{2,3}[AX]?|Radeon VII|Instinct)\b",
     re.IGNORECASE,
 )
+# Without the instructions that llama.cpp multiplies quantised weights with, or with few of them.
+_BEFORE_VOLTA = ("pascal", "maxwell", "kepler", "fermi")
 _APPLE = re.compile(r"\bM(\d+)\b")
 
 
 class EfficiencyTable(TypedDict):
     """The tables of efficiency.toml; its comments say what they hold."""
 
-    range: float
     share: dict[str, float | dict[str, float]]
     tau: dict[str, dict[str, float]]
-    kind: dict[str, float]
+    kind: dict[str, float | dict[str, float]]
     reduce: dict[str, float]
     hop: dict[str, float]
 
@@ -44,10 +45,12 @@ class Efficiency(NamedTuple):
     """Whether the bandwidth is a measured one, which no fit on published speeds is about."""
     engine: str | None = None
     """Name of the engine."""
+    computes: str = ""
+    """What the engine computes with, as efficiency.toml names it."""
 
     def layer_seconds(self, kind: str) -> float:
         """Return the seconds of a layer beyond its bytes, by kind of model."""
-        return self.tau * table()["kind"].get(kind, 1.0)
+        return self.tau * kind_factor(table(), self.computes, kind)
 
 
 @cache
@@ -56,6 +59,50 @@ def table() -> EfficiencyTable:
     path = os.path.join(os.path.dirname(__file__), "efficiency.toml")
     with open(path, "rb") as file:
         return cast("EfficiencyTable", tomllib.load(file))
+
+
+class Range(NamedTuple):
+    """How far predictions of a class were off, by figures fitted without the publication."""
+
+    factor: float
+    """In nine cases of ten the speed was at most so many times larger or smaller."""
+    cases: int
+    """Published speeds of the class; of fewer than `FEW` the largest error is the factor."""
+    publications: int
+
+
+FEW = 10
+"""Nine cases of ten have a meaning from so many on."""
+
+
+@cache
+def _ranges() -> dict[tuple[str, str, str], Range]:
+    path = os.path.join(os.path.dirname(__file__), "ranges.toml")
+    with open(path, "rb") as file:
+        classes = tomllib.load(file)["class"]
+    return {
+        (each["engine"], each["hardware"], each["mode"]): Range(
+            each["factor"], each["cases"], each["publications"]
+        )
+        for each in classes
+    }
+
+
+def range_of(computes: str, class_: str, mode: str) -> Range | None:
+    """Return how far predictions of a class were off; None where no measured case is like it.
+
+    `mode` is ``one`` device, a ``pipeline`` of several, or ``tensor``, where they split layers.
+    """
+    return _ranges().get((computes, class_, mode))
+
+
+def kind_factor(figures: EfficiencyTable, computes: str, kind: str) -> float:
+    """Return what a kind of model costs each layer, times a dense one's; an engine's own first."""
+    own, general = figures["kind"].get(computes), figures["kind"].get(kind)
+    value = own.get(kind) if isinstance(own, dict) else None
+    if value is not None:
+        return value
+    return general if isinstance(general, float) else 1.0
 
 
 def device_class(
@@ -73,6 +120,8 @@ def device_class(
         return "unified"
     if _HBM.search(name or ""):
         return "hbm"
+    if vendor == "nvidia" and (arch or "").startswith(_BEFORE_VOLTA):
+        return "gddr-pascal"
     new = vendor == "nvidia" and (arch or "").startswith(("ada", "blackwell"))
     return "gddr-new" if new else "gddr-old"
 
@@ -95,7 +144,9 @@ def efficiency_of(class_: str | None, engine: str = "auto") -> Efficiency | None
     if tau is None or share is None:
         return None
     basis = f"{engine} on {class_}: {share:.0%} of the bandwidth and {tau:g} us a layer"
-    return Efficiency(share, tau * 1e-6, f"{basis}, fitted on published speeds", engine=engine)
+    return Efficiency(
+        share, tau * 1e-6, f"{basis}, fitted on published speeds", False, engine, computes
+    )
 
 
 def with_measured(default: Efficiency, bandwidth: float, by: str) -> Efficiency:
@@ -105,7 +156,7 @@ def with_measured(default: Efficiency, bandwidth: float, by: str) -> Efficiency:
     """
     speed = f"measured: {rate_text(bandwidth)} read by {by}"
     basis = f"{speed}, and {default.tau * 1e6:g} us a layer"
-    return Efficiency(1.0, default.tau, basis, measured=True, engine=default.engine)
+    return default._replace(share=1.0, basis=basis, measured=True)
 
 
 def hop_software(engine: str) -> float:

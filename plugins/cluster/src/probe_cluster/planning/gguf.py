@@ -284,6 +284,8 @@ _STATEFUL = ("ssm.state_size", "kda.head_dim")
 
 
 def _kind(keys: _Keys, count: int | None) -> str:
+    if keys.arch.startswith("nemotron_h"):
+        return "blocks"
     if any(keys.whole(name) is not None for name in _STATEFUL):
         return "hybrid"
     if not count:

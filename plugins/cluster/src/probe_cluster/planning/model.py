@@ -75,7 +75,8 @@ class Model:
     read_bytes: int | None = None
     """Bytes of weights that one token reads; None where all of `active_params` is read."""
     kind: str = "dense"
-    """``dense``, ``experts``, ``hybrid`` (linear attention) or ``mla`` (with experts)."""
+    """``dense``, ``experts``, ``hybrid`` (linear attention), ``blocks`` (the same, in halves of
+    layers) or ``mla`` (with experts)."""
     heads: int | None = None
     """Query heads of a layer."""
     source: str | None = None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from probe_cluster.planning.efficiency import table
+from probe_cluster.planning.efficiency import Range, range_of, table
 from probe_cluster.planning.engines import ENGINES
 from probe_cluster.planning.links import Links
 from probe_cluster.planning.members import Member
@@ -218,14 +218,24 @@ class Plan:
     """At most this share slower than the best pipeline; 0 is exact, None is not known."""
     basis: tuple[str, ...] = ()
     """What the time rests on: a sentence for each kind of node."""
-    factor: float | None = None
-    """In nine cases of ten the time is at most so many times larger or smaller; None where it is
-    a lower bound, from theoretical peaks or a measured bandwidth."""
+    like: Range | None = None
+    """How far predictions of such plans were off; None where no measured case is like it, and
+    where the time is a lower bound, from theoretical peaks or a measured bandwidth."""
+    bound: bool = True
+    """Whether the time is such a lower bound."""
 
     @property
     def tokens_per_second(self) -> float | None:
         """Of one request; None when a bandwidth is not known."""
         return 1 / self.seconds_per_token if self.seconds_per_token else None
+
+    @property
+    def tokens_range(self) -> tuple[float, float] | None:
+        """Least and most of `tokens_per_second` in nine cases of ten; None where not known."""
+        speed = self.tokens_per_second
+        if speed is None or self.like is None:
+            return None
+        return speed / self.like.factor, speed * self.like.factor
 
 
 def predicted(
@@ -253,7 +263,8 @@ def predicted(
         notes=tuple(sentences),
         parallel=_parallel(parts, model),
         basis=_basis(parts),
-        factor=table()["range"] if all(map(_is_fitted, parts)) else None,
+        like=_like(parts, _parallel(parts, model)),
+        bound=not all(map(_is_fitted, parts)),
     )
 
 
@@ -261,6 +272,20 @@ def _is_fitted(part: Part) -> bool:
     """Return whether the node's speed is a fit on published ones, with an error that is known."""
     efficiency = part.member.efficiency
     return efficiency is not None and not efficiency.measured
+
+
+def _like(parts: Sequence[Part], parallel: str) -> Range | None:
+    """Return how far predictions of such plans were off: of one engine on one class of device."""
+    if not all(map(_is_fitted, parts)):
+        return None
+    classes = {(part.member.efficiency, part.member.class_) for part in parts}
+    keys = {(each.computes, class_) for each, class_ in classes if each is not None}
+    if len(keys) != 1:
+        return None
+    computes, class_ = keys.pop()
+    # One after another, whether the devices are in one computer or in several.
+    several = parallel == "one" and any(len(part.member.pools) > 1 for part in parts)
+    return range_of(computes, class_ or "", "pipeline" if several else parallel)
 
 
 class Share(NamedTuple):
@@ -304,7 +329,8 @@ def split(shares: Sequence[Share], model: Model) -> Plan:
         notes=_cannot_split(parts),
         parallel="tensor",
         basis=_basis(parts),
-        factor=table()["range"] if all(map(_is_fitted, parts)) else None,
+        like=_like(parts, "tensor"),
+        bound=not all(map(_is_fitted, parts)),
     )
 
 
