@@ -23,6 +23,8 @@ FACTORS = (0.7, 0.85, 0.95, 0.98, 1.0, 1.02, 1.05, 1.2, 1.4)
 ROUNDS, PULL = 10, 1.0
 # Set, not fitted: few rows have such links.
 PCIE_HOP = 50e-6
+# distributed-llama PR 64: by sockets over 1GbE, which the package plans no split for.
+SOCKET_REDUCE = 900e-6
 COMPUTES = {"llama.cpp": "llama-cpp", "llama.cpp-rpc": "llama-cpp", "exo-ring": "mlx"}
 
 
@@ -71,6 +73,7 @@ def form_of(engine: str) -> str | None:
 def predicted(row: Row, table: Mapping[str, Any]) -> float:
     """Return tokens per second by the package's formula and the figures of `table`."""
     from probe_cluster.planning.efficiency import kind_factor
+    from probe_cluster.planning.links import parse_kind
 
     engine = COMPUTES.get(row.engine, row.engine)
     share = table["share"].get(engine, {}).get(row.kind) or table["share"][row.kind]
@@ -78,7 +81,7 @@ def predicted(row: Row, table: Mapping[str, Any]) -> float:
     width = row.nodes if row.split else 1
     layer = row.model.layer_read_bytes / (width * share * row.bandwidth) + tau
     if row.split:
-        layer += 2e-6 * table["reduce"][row.link]
+        layer += 2 * (parse_kind(row.link).reduce or SOCKET_REDUCE)
     seconds = layer * row.model.layers
     if row.nodes > width:
         seconds += hops(row, table)

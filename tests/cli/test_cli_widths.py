@@ -84,7 +84,7 @@ def test_clusters_fit(tmp_path: Path, printed: Printed) -> None:
         files.append(f"{name}={path}")
     for width in range(60, 201, 7):
         lines = printed("topology", *files, width=width)
-        assert "12 nodes, " in " ".join(lines)
+        assert "12 nodes: " in " ".join(lines)
         shown = "".join("".join(lines).split())
         assert all(name.partition("=")[0] in shown for name in files)
         options = ("--model", "8b", "--layers", "32", "--assume-bandwidth", "50GB/s")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from probe_cluster.planning.options import MODEL_HELP, add_model_options
+from itertools import chain
+
+from probe_cluster.planning.options import MODEL_HELP, add_have, add_model_options
 from probe_core.commands import CommandError, add_probe_options, folded, grid, size
 
 TYPE_CHECKING = False
@@ -32,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="what `probe --json` wrote on a node (default: probe this computer)",
     )
+    add_have(parser)
     group = parser.add_argument_group("model")
     add_model_options(group)
     group = parser.add_argument_group("memory")
@@ -74,7 +77,8 @@ def _answers(
     from probe_cluster.shared import ClusterError
 
     reserve = RESERVE if args.reserve is None else args.reserve
-    for name, report in _reports(args, context):
+    reports = _reports(args, context)
+    for name, report in reports:
         try:
             yield name, node_fit(report, model, args.devices, reserve)
         except ClusterError as error:
@@ -82,10 +86,10 @@ def _answers(
 
 
 def _reports(args: argparse.Namespace, context: Context) -> Iterable[tuple[str, Any]]:
-    if args.files:
-        from probe_cluster.planning.reading import each_report
+    if args.files or args.have:
+        from probe_cluster.planning.reading import described, each_report
 
-        return each_report(args.files)
+        return chain(each_report(args.files), described(args.have, None))
     return [("this computer", context.report())]
 
 
@@ -94,6 +98,10 @@ def _lines(model: Model, answers: Mapping[str, NodeFit], context: Context) -> li
     for name, answer in answers.items():
         lines += folded(f"{name}: {answer.sentence}", context.width)
     lines += ["", *folded(_model(model), context.width)]
+    origins = {name: answer.origin for name, answer in answers.items() if answer.origin}
+    for origin in dict.fromkeys(origins.values()):
+        own = [name for name, each in origins.items() if each == origin]
+        lines += folded(f"{', '.join(own)}: {origin}", context.width)
     for name, answer in answers.items():
         # Of what does not fit there is nothing to show beneath the answer.
         if answer.answer != "no":

@@ -10,6 +10,7 @@ from probe_cluster.planning.options import (
     links_of,
     members_of,
 )
+from probe_cluster.shared import names
 from probe_core.commands import CommandError, folded, grid, size
 from probe_core.wording import counted
 
@@ -119,6 +120,12 @@ def _lines(found: Answer, context: Context) -> list[str]:
     layers = counted(model.layers, "layer")
     lines = folded(f"{name}, {layers}: {found.fit.sentence}", context.width)
     lines += folded(f"engine {found.choice.engine}: {found.choice.reason}", context.width)
+    origins: dict[str, list[str]] = {}
+    for member in found.choice.members:
+        if "origin" in member.reasons:
+            origins.setdefault(member.reasons["origin"], []).append(member.id)
+    for origin, own in origins.items():
+        lines += folded(f"{names(own)}: {origin}", context.width)
     rows: list[tuple[str, ...]] = [
         ("", "STRATEGY", "TOKENS/S", "SLOWEST", "HOPS", "NODES", "WHERE")
     ]

@@ -24,7 +24,7 @@ from probe_cluster.planning.efficiency import (
 )
 from probe_cluster.planning.engines import ENGINES as ENGINES_KEYS
 from probe_cluster.planning.engines import file_form
-from probe_cluster.planning.links import KINDS, Link
+from probe_cluster.planning.links import KINDS, Link, parse_kind
 from probe_cluster.planning.model_spec import parse_model
 from probe_cluster.planning.predict import split_seconds
 from probe_core.cli import main
@@ -52,7 +52,8 @@ def predicted(row: list[Any], chips: dict[str, Any]) -> float:
         for at in range(nodes)
     ]
     if layout.endswith("T"):
-        seconds = split_seconds(members, model, table()["reduce"][link] * 1e-6)
+        # distributed-llama PR 64: by sockets, which the package plans no split for.
+        seconds = split_seconds(members, model, parse_kind(link).reduce or 900e-6)
         assert seconds is not None
         return 1 / (seconds * model.layers)
     default = PCIE if link == "pcie" else KINDS.get(link)

@@ -28,7 +28,6 @@ class EfficiencyTable(TypedDict):
     share: dict[str, float | dict[str, float]]
     tau: dict[str, dict[str, float]]
     kind: dict[str, float | dict[str, float]]
-    reduce: dict[str, float]
     hop: dict[str, float]
 
 

@@ -10,6 +10,7 @@ from probe_cluster.planning.members import Capacity, Member, capacity
 from probe_cluster.planning.model import Model
 from probe_cluster.planning.predict import RESERVE, check_reserve, layer_cap, undivided
 from probe_cluster.shared import ClusterError
+from probe_core.commands import document_of
 from probe_core.wording import gib
 
 POLICIES = {
@@ -162,6 +163,8 @@ class NodeFit:
     """Where it does not fit on the devices: the most bits per parameter at which it would."""
     layers: int
     """Layers of the model."""
+    origin: str | None = None
+    """Where the figures of a computer are from that nobody has probed."""
 
     @property
     def sentence(self) -> str:
@@ -192,6 +195,7 @@ def node_fit(report: Any, model: Model, devices: str = "all", reserve: float = R
     host = _host(offer, reserve)
     held = _held(rooms, model)
     context, context_by = _context(rooms, model)
+    origin = document_of(report).get("what_if")
     rest = model.layers - held
     host_layers = min(rest, host // model.layer_bytes)
     answer = "yes" if not rest else "offload" if host_layers == rest else "no"
@@ -206,6 +210,7 @@ def node_fit(report: Any, model: Model, devices: str = "all", reserve: float = R
         context_by=context_by,
         bits=None if answer == "yes" else _bits(rooms, model),
         layers=model.layers,
+        origin=origin if isinstance(origin, str) else None,
     )
 
 

@@ -21,6 +21,9 @@ class Link:
     kind: str
     bandwidth: float
     latency: float
+    reduce: float | None = None
+    """Seconds of an all-reduce of one token's activations; None where layers are not split over
+    such a link: sockets take longer than what is gained."""
 
     def seconds(self, size: int) -> float:
         """Return how long `size` bytes take."""
@@ -31,31 +34,55 @@ class Link:
 # measurements. Over the sockets of a desktop system, of a server's network card, by RDMA, by radio.
 _TCP, _TCP_FAST, _RDMA, _WIFI = 300e-6, 100e-6, 50e-6, 3e-3
 
+# Seconds of one all-reduce, of which a split layer has two. Set, not fitted: dgx-spark-playbooks
+# PR 103 (200G RoCE, 16 KiB), jeffgeerling.com 2025 (Thunderbolt), aiconfigurator (NVLink).
+_REDUCE_RDMA, _REDUCE_NETWORK, _REDUCE_NVLINK, _REDUCE_PCIE = 15e-6, 30e-6, 10e-6, 30e-6
+
 KINDS: dict[str, Link] = {
-    name: Link(name, gbits * 1e9 / 8, latency)
-    for name, gbits, latency in (
-        ("same-host", 80.0, 20e-6),
-        ("rdma", 80.0, _RDMA),  # Thunderbolt 5 with RDMA
-        ("infiniband", 100.0, 10e-6),
-        ("roce", 200.0, 10e-6),  # ConnectX-7 of a DGX Spark
-        ("thunderbolt5", 80.0, _TCP),
-        ("thunderbolt4", 40.0, _TCP),
-        ("thunderbolt3", 40.0, _TCP),
-        ("100gbe", 100.0, _TCP_FAST),
-        ("40gbe", 40.0, _TCP_FAST),
-        ("25gbe", 25.0, _TCP_FAST),
-        ("10gbe", 10.0, _TCP_FAST),
-        ("5gbe", 5.0, _TCP),
-        ("2.5gbe", 2.5, _TCP),
-        ("1gbe", 1.0, _TCP),
-        ("100mbe", 0.1, 500e-6),
-        ("wifi", 0.4, _WIFI),
+    name: Link(name, gbits * 1e9 / 8, latency, reduce)
+    for name, gbits, latency, reduce in (
+        ("same-host", 80.0, 20e-6, None),
+        # One direction: aiconfigurator systems/*.yaml; xGMI of MI300X: seven of 64 GB/s (recalled).
+        ("nvlink3", 2400.0, 10e-6, _REDUCE_NVLINK),
+        ("nvlink4", 3600.0, 10e-6, _REDUCE_NVLINK),
+        ("nvlink5", 7200.0, 10e-6, _REDUCE_NVLINK),
+        ("xgmi", 3584.0, 10e-6, _REDUCE_RDMA),
+        ("pcie4", 256.0, 10e-6, _REDUCE_PCIE),
+        ("pcie5", 512.0, 10e-6, _REDUCE_PCIE),
+        ("rdma", 80.0, _RDMA, _REDUCE_RDMA),  # Thunderbolt 5 with RDMA
+        ("infiniband", 100.0, 10e-6, _REDUCE_NETWORK),
+        ("hdr", 200.0, 10e-6, _REDUCE_NETWORK),
+        ("ndr", 400.0, 10e-6, _REDUCE_NETWORK),
+        ("roce", 200.0, 10e-6, _REDUCE_NETWORK),  # ConnectX-7 of a DGX Spark
+        ("thunderbolt5", 80.0, _TCP, None),
+        ("thunderbolt4", 40.0, _TCP, None),
+        ("thunderbolt3", 40.0, _TCP, None),
+        ("usb4", 10.0, _TCP, None),  # with IP on Linux: geerlingguy/ai-benchmarks 21
+        ("400gbe", 400.0, _TCP_FAST, None),
+        ("200gbe", 200.0, _TCP_FAST, None),
+        ("100gbe", 100.0, _TCP_FAST, None),
+        ("40gbe", 40.0, _TCP_FAST, None),
+        ("25gbe", 25.0, _TCP_FAST, None),
+        ("10gbe", 10.0, _TCP_FAST, None),
+        ("5gbe", 5.0, _TCP, None),
+        ("2.5gbe", 2.5, _TCP, None),
+        ("1gbe", 1.0, _TCP, None),
+        ("100mbe", 0.1, 500e-6, None),
+        ("wifi", 0.4, _WIFI, None),
+        ("wifi6", 0.8, _WIFI, None),
+        ("wifi7", 1.5, _WIFI, None),
     )
 }
 """Kind → link. ``thunderbolt`` alone means the slower, ``ethernet`` means 1 Gbit/s."""
 
-_ALIASES = {"thunderbolt": "thunderbolt4", "tb5": "thunderbolt5", "tb4": "thunderbolt4"}
-_ALIASES |= {"tb3": "thunderbolt3", "ethernet": "1gbe", "ib": "infiniband", "wi-fi": "wifi"}
+_ALIASES = {
+    "thunderbolt": "thunderbolt4", "tb5": "thunderbolt5", "tb4": "thunderbolt4",
+    "tb3": "thunderbolt3", "ethernet": "1gbe", "gigabit": "1gbe", "ib": "infiniband",
+    "wi-fi": "wifi", "wlan": "wifi", "wifi5": "wifi", "nvlink": "nvlink4", "pcie": "pcie4",
+    "edr": "infiniband", "connectx-7": "roce", "cx7": "roce", "infinityfabric": "xgmi",
+    "thunderboltrdma": "rdma", "thunderbolt5rdma": "rdma", "tb5rdma": "rdma", "rdmaovertb5": "rdma",
+    "rocev2": "roce",
+}  # fmt: skip
 _TIMES = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3}
 DEFAULT = "1gbe"
 
@@ -141,17 +168,33 @@ def parse_link(text: str) -> tuple[str, str, Link]:
 def parse_kind(text: str) -> Link:
     """Return the link of a kind, or of a bandwidth with a latency. Raises `ClusterError`."""
     kind = text.strip().lower()
-    kind = _ALIASES.get(kind, kind)
-    if kind in KINDS:
-        return KINDS[kind]
+    squeezed = kind.replace(" ", "").replace("-", "").replace("_", "")
+    for name in (kind, squeezed, squeezed.removesuffix("ethernet"), f"{squeezed}be"):
+        found = KINDS.get(_ALIASES.get(name, name))
+        if found is not None:
+            return found
     speed, _, delay = kind.partition(",")
     bandwidth = parse_speed(speed)
     latency = figure_of(delay, _TIMES) if delay else _TCP
     if bandwidth is None or latency is None:
         raise ClusterError(
-            f"{text!r} is no kind of link: one of {', '.join(KINDS)}, or figures: 10GB/s,50us"
+            f"{text.strip()!r} is no kind of link{_near(squeezed)}: one of {', '.join(KINDS)}, or figures:"
+            " 10GB/s,50us"
         )
-    return Link(text.strip(), bandwidth, latency)
+    # No socket is that fast. The time of three messages: 31 us at 10 us (dgx-spark-playbooks 103).
+    reduce = 3 * latency if latency <= _RDMA_LATENCY else None
+    return Link(text.strip(), bandwidth, latency, reduce)
+
+
+# What RDMA stays below and sockets do not.
+_RDMA_LATENCY = 20e-6
+
+
+def _near(kind: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(kind, [*KINDS, *_ALIASES], n=1)
+    return f" (near: {near[0]})" if near else ""
 
 
 # Routes between nodes over the links of others: a hub, a line or a star of cables.

@@ -120,6 +120,8 @@ class Member:
     """Equal devices that may split each layer among them (tensor parallelism)."""
     equal: int = 1
     """Equal devices with memory of their own, whether or not the engine splits layers."""
+    inner: str = "pcie4"
+    """Kind of link that joins its devices: the slowest that it can be where it is not known."""
     offer: Capacity | None = None
     """What its report offers; None where it was made by hand."""
     nominal: float | None = None
@@ -184,6 +186,9 @@ def member(
     node = document_of(report).get("node")
     model = node.get("model") if isinstance(node, Mapping) else None
     reasons = dict(offer.reasons)
+    what_if = document_of(report).get("what_if")
+    if isinstance(what_if, str):
+        reasons["origin"] = what_if
     if offer.bandwidth is None and bandwidth is not None:
         reasons["bandwidth"] = "as given, not from the report"
     own = Member(
@@ -199,6 +204,7 @@ def member(
         reasons=reasons,
         class_=device_class(offer.kind, offer.vendor, offer.chip, offer.arch, offer.unified),
         equal=_equal(report, offer),
+        inner=_inner(report, offer),
         offer=offer,
         nominal=bandwidth if offer.bandwidth is None else offer.bandwidth,
     )
@@ -238,3 +244,17 @@ def _equal(report: Any, offer: Capacity) -> int:
     devices = document_of(report).get("devices") or ()
     names = {device.get("name") for device in devices if device.get("id") in offer.devices}
     return max(1, len(offer.pools)) if len(names) == 1 and not offer.unified else 1
+
+
+def _inner(report: Any, offer: Capacity) -> str:
+    """Return the kind of link by which all devices that count are joined."""
+    devices = document_of(report).get("devices") or ()
+    kinds = [
+        {link.get("kind") for link in device.get("links") or () if isinstance(link, Mapping)}
+        for device in devices
+        if device.get("id") in offer.devices
+    ]
+    for kind, name in (("nvlink", "nvlink4"), ("xgmi", "xgmi")):
+        if kinds and all(kind in own for own in kinds):
+            return name
+    return "pcie4"

@@ -36,11 +36,13 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
     """Add FILES, --link, --default-link and --devices."""
     parser.add_argument(
         "files",
-        nargs="+",
+        nargs="*",
+        default=[],
         metavar="FILE",
         help="what `probe --json` wrote on a node; desk=FILE gives the node an id;"
         " or what `probe cluster --json` wrote, with its measured links",
     )
+    add_have(parser)
     parser.add_argument(
         "--link",
         action="append",
@@ -58,6 +60,18 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
         help="what counts on a node: all visible GPUs (default), primary, or cpu",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON document")
+
+
+def add_have(parser: argparse.ArgumentParser) -> None:
+    """Add --have: computers that nobody has probed."""
+    parser.add_argument(
+        "--have",
+        action="append",
+        default=[],
+        metavar="MACHINES",
+        help='computers that you do not have: "2x Mac Studio M3 Ultra 512GB, thunderbolt5",'
+        ' "4x RTX 3090 + Threadripper 128GB", or a file of such lines',
+    )
 
 
 def links_of(args: argparse.Namespace) -> Links:
@@ -85,8 +99,11 @@ def members_of(args: argparse.Namespace, links: Links) -> list[Member]:
 
     try:
         assumed = getattr(args, "assume_bandwidth", None)
+        if not args.files and not args.have:
+            raise ClusterError("there is no node: give a FILE of `probe --json`, or --have")
         members = read_members(
             args.files,
+            have=args.have,
             devices=args.devices,
             bandwidth=_bandwidths(getattr(args, "bandwidth", [])),
             assumed=_speed(assumed) if assumed else None,

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from probe_cluster.planning.efficiency import Range, range_of, table
+from probe_cluster.planning.efficiency import Range, range_of
 from probe_cluster.planning.engines import ENGINES
-from probe_cluster.planning.links import Links
+from probe_cluster.planning.links import KINDS, Links
 from probe_cluster.planning.members import Member
 from probe_cluster.planning.model import Model
 from probe_cluster.planning.search import pairs, ring_seconds
@@ -46,8 +46,8 @@ def _quickest(member: Member, model: Model) -> tuple[float | None, int]:
     best, by = whole_seconds(member, model), 1
     if best is None or member.width < 2:
         return best, by
-    # What the devices are joined by is not known here; PCIe is the slowest that they can be.
-    reduce = table()["reduce"]["pcie"] * 1e-6
+    reduce = KINDS[member.inner].reduce
+    assert reduce is not None, member.inner
     for width in widths(model):
         if member.width % width == 0:
             seconds = split_seconds([member] * width, model, reduce)

@@ -6,6 +6,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from itertools import chain
 
 from probe_cluster.planning.links import Link
 from probe_cluster.planning.members import Member, member
@@ -177,6 +178,15 @@ _OTHERS = {
 }
 
 
+def described(have: Iterable[str], links: Links | None) -> Iterator[tuple[str, Json]]:
+    """Yield the reports of computers that nobody has probed; their data is read for these alone."""
+    texts = list(have)
+    if texts:
+        from probe_cluster.planning.whatif import what_if
+
+        yield from what_if(texts, links).items()
+
+
 def read_members(
     files: Iterable[str],
     *,
@@ -185,16 +195,18 @@ def read_members(
     assumed: float | None = None,
     engine: str = "auto",
     links: Links | None = None,
+    have: Iterable[str] = (),
 ) -> list[Member]:
     """Return the members that the files describe; `links` gets what a cluster's document measured.
 
+    `have` describes computers that nobody has probed, as `what_if` reads them.
     `bandwidth` gives a node's memory bandwidth, `assumed` that of every node that does not tell
     it, both in bytes per second; `engine` is one of `ENGINES`. Raises `ClusterError`.
     """
     speeds = dict(bandwidth or {})
     members = [
         member(id_, report, devices=devices, bandwidth=speeds.get(id_, assumed), engine=engine)
-        for id_, report in each_report(files, links)
+        for id_, report in chain(each_report(files, links), described(have, links))
     ]
     known = {each.id for each in members}
     for id_ in speeds:

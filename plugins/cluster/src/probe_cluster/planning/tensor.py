@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import NamedTuple
 
-from probe_cluster.planning.efficiency import table
-from probe_cluster.planning.links import Links
 from probe_cluster.planning.predict import (
     Plan,
     Share,
@@ -20,9 +18,6 @@ from probe_cluster.planning.search import EXACT_NODES, Costs, cheapest
 from probe_cluster.planning.setting import Setting
 
 # Groups of nodes that split each layer among them, over links whose all-reduce is known.
-
-# distributed-llama splits layers over sockets too, at 0.9 ms an all-reduce; exo and vLLM do not.
-_LINKS = ("rdma", "roce", "infiniband")
 
 TEAM_NODES = 8
 """Up to this many nodes with such links all groups are compared: 8 Macs take 40 ms."""
@@ -46,7 +41,7 @@ def teams(setting: Setting) -> list[Team]:
 
     Each two of a group have a link of their own, and a width divides the heads.
     """
-    costs = _reduces(setting.cables)
+    costs = _reduces(setting)
     names = [member.id for member in setting.members]
     joined = [at for at, name in enumerate(names) if any(name in pair for pair in costs)]
     if setting.pinned or len(joined) > TEAM_NODES:
@@ -96,10 +91,23 @@ def disjoint(units: Sequence[Team]) -> list[tuple[tuple[Team, ...], int]]:
     return choices
 
 
-def _reduces(links: Links) -> dict[tuple[str, ...], float]:
-    costs = {kind: table()["reduce"][kind] * 1e-6 for kind in _LINKS}
-    named = links.named().items()
-    return {pair: costs[link.kind] for pair, link in named if link.kind in costs}
+def _reduces(setting: Setting) -> dict[tuple[str, ...], float]:
+    """Return the seconds of an all-reduce of each two nodes whose link can carry it.
+
+    Of many nodes that only the default link joins, the fastest as many as can be compared.
+    """
+    cables, names = setting.cables, [member.id for member in setting.members]
+    costs: dict[tuple[str, ...], float] = {
+        pair: link.reduce for pair, link in cables.named().items() if link.reduce is not None
+    }
+    default = cables.default.reduce
+    if default is None:
+        return costs
+    some = [names[unit.nodes[0]] for unit in _alone(setting)[:TEAM_NODES]]
+    for pair in combinations(sorted(some), 2):
+        if pair not in cables.named():
+            costs[pair] = default
+    return costs
 
 
 _NEVER = float("inf")

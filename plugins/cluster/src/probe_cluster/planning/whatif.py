@@ -1,0 +1,355 @@
+"""Computers that nobody has probed: `2x Mac Studio M3 Ultra 512GB, thunderbolt5` as reports.
+
+    GROUP  = PART {"+" PART} ["," LINK]
+    PART   = [COUNT "x"] NAME [MEMORY]
+
+NAME is a machine of machines.toml, a card of the chip database, or a host. COUNT machines are so
+many nodes; cards stand together in one node, with the host that follows them, whose MEMORY is its
+RAM. LINK joins the nodes of the group. Figures are the makers', and the report says so.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Iterable
+from functools import cache
+from itertools import combinations
+from typing import Any, NamedTuple, TypedDict, cast
+
+from probe_cluster.planning.links import Link, Links, parse_kind
+from probe_cluster.shared import ClusterError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from probe_chipdb import Chip, Database
+
+NOT_PROBED = "not probed, figures of the maker"
+
+_GIB, _GB = 1 << 30, 10**9
+_MOST = 1000
+"""Nodes or cards of a group: more are a slip of the pen."""
+
+_MEMORY = re.compile(r"\s+(\d{1,5})\s*(GB|GiB|TB)$", re.IGNORECASE)
+_COUNT = re.compile(r"^(\d{1,6})\s*[x×*]\s*", re.IGNORECASE)
+
+
+class Machine(TypedDict, total=False):
+    """An entry of machines.toml; its head says what the keys mean."""
+
+    name: str
+    also: list[str]
+    os: str
+    kind: str
+    chip: str
+    chips: dict[str, str]
+    memory: list[int]
+    gets: float
+    ports: list[str]
+    bandwidth: float
+    count: int
+    inner: str
+    host: int
+    source: str
+
+
+class _Table(TypedDict):
+    machine: list[Machine]
+    host: list[Machine]
+    cards: dict[str, str]
+
+
+class _Part(NamedTuple):
+    many: int
+    name: str
+    memory: int | None
+    """GB."""
+
+
+Reports = dict[str, dict[str, Any]]
+"""Node → what its report would say."""
+
+
+@cache
+def table() -> _Table:
+    """Return machines.toml."""
+    path = os.path.join(os.path.dirname(__file__), "machines.toml")
+    with open(path, "rb") as file:
+        return cast("_Table", tomllib.load(file))
+
+
+def what_if(groups: Iterable[str], links: Links | None = None) -> Reports:
+    """Return the reports of computers that people describe; `links` gets those between them.
+
+    A group may be the path of a file with one on each line; lines with # are comments. Raises
+    `ClusterError` for what is unknown, not sold, or ambiguous, with the candidates.
+    """
+    groups_of = [_joined(text) for text in _lines(groups)]
+    names = [name for nodes, _ in groups_of for name, _ in nodes]
+    reports: Reports = {}
+    for nodes, link in groups_of:
+        ids: list[str] = []
+        for name, report in nodes:
+            number = sum(id_.rpartition("-")[0] == name for id_ in reports) + 1
+            ids.append(f"{name}-{number}" if names.count(name) > 1 else name)
+            reports[ids[-1]] = report
+        if link is not None and links is not None:
+            for first, second in combinations(ids, 2):
+                links.connect(first, second, link)
+    return reports
+
+
+def _joined(text: str) -> tuple[list[tuple[str, dict[str, Any]]], Link | None]:
+    """Return the nodes of a group, by what they are called, and the link that joins them."""
+    body, comma, link = text.partition(",")
+    nodes = [("-".join(_words(name)), report) for name, report in _group(body)]
+    return nodes, parse_kind(link) if comma else None
+
+
+def _lines(groups: Iterable[str]) -> Iterable[str]:
+    for text in groups:
+        if not os.path.isfile(text):
+            yield text
+            continue
+        try:
+            with open(text, encoding="utf-8") as file:
+                lines = file.read(1 << 16).splitlines()
+        except (OSError, ValueError) as error:
+            raise ClusterError(f"{text}: {error}") from None
+        yield from (line for raw in lines if (line := raw.partition("#")[0].strip()))
+
+
+def _group(text: str) -> list[tuple[str, dict[str, Any]]]:
+    """Return (name, report) of each node of a group."""
+    nodes: list[tuple[str, dict[str, Any]]] = []
+    cards: list[tuple[int, Chip]] = []
+    for part in map(_part, text.split("+")):
+        machine = _machine(part)
+        if machine is not None:
+            nodes += [(machine["name"], _report(machine, part))] * part.many
+            continue
+        host = _named(table()["host"], part.name)
+        if host:
+            if not cards:
+                raise ClusterError(
+                    f"{part.name!r} is a host without cards: write them first, 2x RTX 4090 +"
+                    f" {part.name}"
+                )
+            nodes.append(_with_cards(cards, part))
+            cards = []
+            continue
+        cards.append((part.many, _card(part)))
+    return [*nodes, *([_with_cards(cards, None)] if cards else [])]
+
+
+def _part(text: str) -> _Part:
+    rest = text.strip()
+    count, match = 1, _COUNT.match(rest)
+    if match:
+        count, rest = int(match[1]), rest[match.end() :]
+    memory = _MEMORY.search(" " + rest)
+    gb = None
+    if memory:
+        rest = (" " + rest)[: memory.start()].strip()
+        gb = int(memory[1]) * (1024 if memory[2].lower() == "tb" else 1)
+    if not rest or not 0 < count <= _MOST:
+        raise ClusterError(
+            f"{text.strip()!r} describes no computer: write 2x Mac Studio M3 Ultra 512GB,"
+            f" or 4x RTX 3090 + Threadripper 128GB (at most {_MOST} of a kind)"
+        )
+    return _Part(count, rest.strip(), gb)
+
+
+def _words(name: str) -> tuple[str, ...]:
+    return tuple(re.findall(r"[a-z0-9]+\+?", name.lower().replace("®", "").replace("™", "")))
+
+
+def _named(entries: list[Machine], name: str) -> dict[str, Machine]:
+    """Return the entry of exactly this name, else all whose name has all of its words."""
+    wish = _words(name)
+    names = [(own, entry) for entry in entries for own in _spellings(entry)]
+    for own, entry in names:
+        if _words(own) == wish:
+            return {own: entry}
+    found: dict[str, Machine] = {}
+    for own, entry in names:
+        # H100 alone is a card, and DGX H100 a server of eight.
+        whole = entry.get("kind") != "cards" or "dgx" in wish
+        if whole and set(wish) <= set(_words(own)) and entry not in found.values():
+            found[own] = entry
+    return found
+
+
+def _spellings(entry: Machine) -> list[str]:
+    return [entry["name"], *entry.get("also", ())]
+
+
+def _machine(part: _Part) -> Machine | None:
+    """Return the machine that is meant; None where the name is of none."""
+    found = _named(table()["machine"], part.name)
+    if len(found) > 1:
+        # Only some are sold with the memory that is asked for.
+        sold = {n: m for n, m in found.items() if part.memory in (None, *m.get("memory", ()))}
+        if len(sold) != 1:
+            raise ClusterError(f"{part.name!r} may be one of {', '.join(found)}: say which")
+        found = sold
+    return next(iter(found.values()), None)
+
+
+def _report(machine: Machine, part: _Part) -> dict[str, Any]:
+    if machine["kind"] == "cards":
+        chip = _database().chip(machine["chip"])
+        assert chip is not None, machine["chip"]
+        if part.memory is not None:
+            raise ClusterError(f"{machine['name']} is known with the memory of its cards alone")
+        return _document(
+            machine["name"],
+            machine["os"],
+            machine["host"] * _GIB,
+            _card_devices([(machine["count"], chip)], machine["inner"]),
+            machine["source"],
+        )
+    size = _memory(machine, part)
+    total = size * _GIB
+    id_ = machine.get("chips", {}).get(str(size), machine.get("chip"))
+    chip = _database().chip(id_) if id_ else None
+    limit = int(total * machine["gets"])
+    if chip is None:
+        # A processor without a chip of accelerators: its bandwidth is in the table.
+        device = {
+            "id": "cpu:0", "ids": ["cpu:0"], "kind": "cpu", "name": machine["name"],
+            "memory": {"kind": "shared", "total": total}, "bandwidth": machine["bandwidth"],
+        }  # fmt: skip
+        return _document(machine["name"], machine["os"], total, [device], machine["source"], limit)
+    memory = {"kind": "unified", "total": total, "free": limit, "parts": {"limit": limit}}
+    device = {**_device(chip, 0), "memory": memory}
+    return _document(machine["name"], machine["os"], total, [device], machine["source"])
+
+
+def _memory(machine: Machine, part: _Part) -> int:
+    """Return the GB of a machine, which must be sold with so many."""
+    sold = machine["memory"]
+    if part.memory is None and len(sold) == 1:
+        return sold[0]
+    choices = f"{', '.join(map(str, sold[:-1]))} or {sold[-1]}" if len(sold) > 1 else str(sold[0])
+    if part.memory is None:
+        raise ClusterError(f"{machine['name']} is sold with {choices} GB: say which")
+    if part.memory not in sold:
+        raise ClusterError(
+            f"{machine['name']} is not sold with {part.memory} GB, but with {choices} GB"
+        )
+    return part.memory
+
+
+@cache
+def _database() -> Database:
+    import probe_chipdb
+
+    return probe_chipdb.load()
+
+
+def _card(part: _Part) -> Chip:
+    """Return the chip of a card. Raises `ClusterError` with candidates, or the nearest names."""
+    database = _database()
+    usual = {_words(name): id_ for name, id_ in table()["cards"].items()}
+    id_ = usual.get(_words(part.name))
+    if id_ is not None:
+        chip = database.chip(id_)
+        assert chip is not None, id_
+        return _with_memory(chip, part)
+    match = database.match(name=part.name)
+    if match.chip is not None:
+        return _with_memory(match.chip, part)
+    candidates = [chip for chip in match.candidates if _fits(chip, part.memory)]
+    if len(candidates) == 1:
+        return candidates[0]
+    if match.candidates:
+        names = ", ".join(dict.fromkeys(chip.name for chip in candidates or match.candidates))
+        raise ClusterError(f"{part.name!r} may be one of {names}: say which")
+    raise ClusterError(f"{part.name!r} is no machine and no card that is known{_near(part.name)}")
+
+
+def _fits(chip: Chip, gb: int | None) -> bool:
+    return gb is None or (chip.memory.gib is not None and abs(chip.memory.gib - gb) < 1)
+
+
+def _with_memory(chip: Chip, part: _Part) -> Chip:
+    if chip.memory.gib is None:
+        raise ClusterError(f"the memory of {chip.name} is not in the chip database")
+    if not _fits(chip, part.memory):
+        raise ClusterError(f"{chip.name} has {chip.memory.gib:g} GB, not {part.memory}")
+    return chip
+
+
+def _near(name: str) -> str:
+    from difflib import get_close_matches
+
+    known = [own for machine in table()["machine"] for own in _spellings(machine)]
+    lower = {own.lower(): own for own in known}
+    close = [lower[own] for own in get_close_matches(name.lower(), lower, n=2)]
+    close += [chip.name for chip in _database().near(name, 2)]
+    return f"; close: {', '.join(close)}" if close else ""
+
+
+def _with_cards(cards: list[tuple[int, Chip]], host: _Part | None) -> tuple[str, dict[str, Any]]:
+    """Return the node of cards and what they stand in."""
+    names = [re.sub(r"^(?:NVIDIA|AMD|Intel)\W+", "", chip.name) for _, chip in cards]
+    each = zip((number for number, _ in cards), names, strict=True)
+    name = " ".join(f"{number}x {own}" if number > 1 else own for number, own in each)
+    ram = host.memory * _GIB if host and host.memory else None
+    # Boards for SXM sockets have NVLink, those for OAM xGMI; cards have PCIe.
+    first = cards[0][1].id
+    inner = "nvlink" if "sxm" in first else "xgmi" if "instinct-mi3" in first else "pcie"
+    return name, _document(name, "linux", ram, _card_devices(cards, inner), "the chip database")
+
+
+def _card_devices(cards: list[tuple[int, Chip]], inner: str) -> list[dict[str, Any]]:
+    devices: list[dict[str, Any]] = []
+    for number, chip in cards:
+        for _ in range(number):
+            size = int((chip.memory.gib or 0) * _GIB)
+            memory = {"kind": "dedicated", "total": size, "free": size}
+            links = [{"kind": inner}] if inner != "pcie" else []
+            devices.append({**_device(chip, len(devices)), "memory": memory, "links": links})
+    return devices
+
+
+def _device(chip: Chip, place: int) -> dict[str, Any]:
+    id_ = f"what-if:{place}"
+    return {
+        "id": id_,
+        "ids": [id_],
+        "kind": "gpu",
+        "vendor": chip.vendor,
+        "name": chip.name,
+        "arch": chip.arch,
+        "bandwidth": chip.bandwidth,
+        "fp32": _tera(chip, "fp32", "vector"),
+        "fp16": _tera(chip, "fp16", "matrix") or _tera(chip, "fp16", "vector"),
+        "int8": _tera(chip, "int8", "matrix") or _tera(chip, "int8", "vector"),
+        "readiness": {"state": "ready"},
+    }
+
+
+def _tera(chip: Chip, dtype: str, path: str) -> float | None:
+    peak = chip.peak(dtype, path=path)
+    return None if peak is None else peak.tflops
+
+
+def _document(
+    name: str,
+    system: str,
+    ram: int | None,
+    devices: list[dict[str, Any]],
+    source: str,
+    available: int | None = None,
+) -> dict[str, Any]:
+    memory = {"total": ram, "available": ram if available is None else available, "limit": None}
+    node = {"os": system, "model": name, "memory": memory if ram else {}}
+    return {
+        "schema": 1,
+        "node": node,
+        "devices": devices,
+        "what_if": f"{NOT_PROBED}: {source}",
+    }

@@ -1,0 +1,69 @@
+"""Links by name and by figures: which can carry a split layer, named or as the default."""
+
+from __future__ import annotations
+
+import pytest
+
+from probe_cluster import ClusterError, Links, compare
+from probe_cluster.planning.answer import answer
+from probe_cluster.planning.links import KINDS, parse_kind
+from probe_cluster.planning.model_spec import parse_model
+from probe_cluster.planning.reading import read_members
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "splits"),
+    [
+        ("rdma", "rdma", True), ("RoCE", "roce", True), ("RoCEv2", "roce", True),
+        ("infiniband", "infiniband", True), ("ib", "infiniband", True), ("NDR", "ndr", True),
+        ("thunderbolt5", "thunderbolt5", False), ("Thunderbolt 5", "thunderbolt5", False),
+        ("TB5", "thunderbolt5", False), ("200gbe", "200gbe", False), ("200 GbE", "200gbe", False),
+        ("400G", "400gbe", False), ("10g ethernet", None, False), ("NVLink", "nvlink4", True),
+        ("nvlink5", "nvlink5", True), ("xGMI", "xgmi", True), ("PCIe 5", "pcie5", True),
+        ("wifi 6", "wifi6", False), ("USB4", "usb4", False), ("ConnectX-7", "roce", True),
+        ("50GB/s,5us", "50GB/s,5us", True), ("50GB/s,50us", "50GB/s,50us", False),
+        ("10GB/s", "10GB/s", False),
+    ],
+)  # fmt: skip
+def test_kinds_as_people_write_them(text: str, kind: str | None, splits: bool) -> None:
+    if kind is None:
+        with pytest.raises(ClusterError, match="is no kind of link"):
+            parse_kind(text)
+        return
+    found = parse_kind(text)
+    assert (found.kind, found.reduce is not None) == (kind, splits)
+
+
+def test_what_is_no_link_is_refused_with_the_nearest() -> None:
+    with pytest.raises(ClusterError, match=r"'infinband' is no kind of link \(near: infiniband\)"):
+        parse_kind("infinband")
+
+
+@pytest.mark.parametrize("kind", ["rdma", "roce", "infiniband", "50GB/s,5us"])
+def test_a_default_link_that_can_carry_it_yields_a_tensor_plan(kind: str) -> None:
+    macs = read_members([], have=["2x Mac Studio M3 Ultra 256GB"])
+    asked = {"model": "qwen3-235b", "bits": "8bit"}
+    assert parse_model(asked).weight_bytes / 2**30 == pytest.approx(232.7, abs=0.1)
+    by_default = answer(macs, asked, links=Links(default=parse_kind(kind))).comparison.best
+    named = Links({(macs[0].id, macs[1].id): parse_kind(kind)})
+    by_pair = answer(macs, asked, links=named).comparison.best
+    assert by_default is not None
+    assert by_pair is not None
+    assert (by_default.parallel, by_default.seconds_per_token) == (
+        "tensor", pytest.approx(by_pair.seconds_per_token)
+    )  # fmt: skip
+
+
+def test_a_slow_default_link_yields_none() -> None:
+    macs = read_members([], have=["2x Mac Studio M3 Ultra 256GB"])
+    links = Links(default=KINDS["thunderbolt5"])
+    found = compare(macs, parse_model({"model": "qwen3-235b", "bits": "8bit"}), links=links)
+    assert "tensor" not in [plan.strategy for plan in found.plans]
+
+
+def test_of_many_nodes_the_fastest_that_can_be_compared_split_layers() -> None:
+    sparks = read_members([], have=["20x DGX Spark"])
+    links = Links(default=KINDS["roce"])
+    asked = parse_model({"model": "llama-3.1-70b", "bits": "8bit"})
+    found = [p for p in compare(sparks, asked, links=links).plans if p.strategy == "tensor"]
+    assert [(plan.parallel, len(plan.stages)) for plan in found] == [("tensor", 8)]

@@ -1,0 +1,145 @@
+"""Computers that nobody has probed: the grammar, what is sold, and what is asked back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import probe_chipdb
+from probe_cluster import ClusterError, Links, Member
+from probe_cluster.planning.links import KINDS
+from probe_cluster.planning.reading import read_members
+from probe_cluster.planning.whatif import table, what_if
+from probe_core.cli import main
+
+GIB = 1 << 30
+Home = dict[str, dict[str, Any]]
+
+
+def members(*groups: str, links: Links | None = None) -> dict[str, Member]:
+    return {each.id: each for each in read_members([], have=groups, links=links)}
+
+
+@pytest.mark.parametrize(
+    ("group", "nodes"),
+    [
+        # node → (GB of memory, GB/s, class of efficiency, equal devices)
+        ("Mac Studio M3 Ultra 512GB", {"mac-studio-m3-ultra": (384, 819, "apple-m3", 1)}),
+        ("mac studio m3 ultra 96gb", {"mac-studio-m3-ultra": (72, 819, "apple-m3", 1)}),
+        ("Mac Studio M4 Max 36GB", {"mac-studio-m4-max": (27, 410, "apple-m3", 1)}),
+        ("MacBook Pro M4 Max 128 GB", {"mac-studio-m4-max": (96, 546, "apple-m3", 1)}),
+        ("M2 Ultra 192GB", {"mac-studio-m2-ultra": (144, 819, "apple-m1-m2", 1)}),
+        ("2x Mac mini M4 Pro 64GB", {
+            "mac-mini-m4-pro-1": (48, 273, "apple-m3", 1),
+            "mac-mini-m4-pro-2": (48, 273, "apple-m3", 1),
+        }),
+        ("DGX Spark", {"dgx-spark": (121.6, 273, "unified", 1)}),
+        ("Strix Halo 128GB", {"framework-desktop": (110.08, 256, "unified", 1)}),
+        ("Raspberry Pi 5 8GB", {"raspberry-pi-5": (7.2, 17, "cpu", 1)}),
+        ("RTX 4090", {"geforce-rtx-4090": (24, 1008, "gddr-new", 1)}),
+        ("4x RTX 3090 + Threadripper 128GB", {
+            "4x-geforce-rtx-3090": (96, 936, "gddr-old", 4),
+        }),
+        ("2× RTX 3090 + RTX 4090", {"2x-geforce-rtx-3090-geforce-rtx-4090": (
+            72, 959, "gddr-old", 1,
+        )}),
+        ("8x H100 SXM", {"8x-h100-80gb-hbm3": (640, 3350, "hbm", 8)}),
+        ("8x MI300X", {"8x-instinct-mi300x": (1536, 5300, "hbm", 8)}),
+        ("DGX H200", {"dgx-h200": (1128, 4800, "hbm", 8)}),
+        ("Mac mini M4 Pro 24GB + DGX Spark", {
+            "mac-mini-m4-pro": (18, 273, "apple-m3", 1),
+            "dgx-spark": (121.6, 273, "unified", 1),
+        }),
+    ],
+)  # fmt: skip
+def test_what_people_write(group: str, nodes: dict[str, tuple[float, float, str, int]]) -> None:
+    found = members(group)
+    assert list(found) == list(nodes)
+    for name, (gib, gbs, class_, equal) in nodes.items():
+        own = found[name]
+        assert sum(own.usable("available")) / GIB == pytest.approx(gib, rel=0.01)
+        assert (own.bandwidth or 0) / 1e9 == pytest.approx(gbs, rel=0.01)
+        assert (own.class_, own.equal) == (class_, equal)
+        assert own.reasons["origin"].startswith("not probed, figures of the maker: ")
+
+
+@pytest.mark.parametrize(
+    ("group", "sentence"),
+    [
+        ("Mac Studio M3 Ultra", "Mac Studio M3 Ultra is sold with 96, 256 or 512 GB: say which"),
+        ("Mac Studio M3 Ultra 1TB", "is not sold with 1024 GB, but with 96, 256 or 512 GB"),
+        ("Mac Studio", "'Mac Studio' may be one of Mac Studio M4 Max, Mac Studio M3 Ultra"),
+        ("A100", "'A100' may be one of NVIDIA A100 80GB PCIe, NVIDIA A100-PCIE-40GB"),
+        ("RTX 4090 16GB", "NVIDIA GeForce RTX 4090 has 24 GB, not 16"),
+        ("RTX 4099", "'RTX 4099' is no machine and no card that is known; close: NVIDIA GeForce"),
+        ("Mac Stduio M3 Ultra 96GB", "is no machine .*; close: Mac Studio M3 Ultra"),
+        ("Threadripper 128GB", "'Threadripper' is a host without cards: write them first"),
+        ("0x RTX 4090", "'0x RTX 4090' describes no computer: write 2x Mac Studio"),
+        ("99999x RTX 4090", "describes no computer: .*at most 1000 of a kind"),
+        ("", "'' describes no computer"),
+        ("2x", "'2x' describes no computer"),
+        ("RTX 4090, string", "'string' is no kind of link"),
+        ("DGX H100 80GB", "DGX H100 is known with the memory of its cards alone"),
+    ],
+)
+def test_what_is_unknown_or_ambiguous_is_asked_back(group: str, sentence: str) -> None:
+    with pytest.raises(ClusterError, match=sentence):
+        what_if([group])
+
+
+def test_a_link_joins_the_nodes_of_its_group_alone() -> None:
+    links = Links()
+    found = members("2x Mac mini M4 Pro 64GB, tb5", "2x DGX Spark, roce", links=links)
+    assert len(found) == 4
+    assert {pair: link.kind for pair, link in links.named().items()} == {
+        ("mac-mini-m4-pro-1", "mac-mini-m4-pro-2"): "thunderbolt5",
+        ("dgx-spark-1", "dgx-spark-2"): "roce",
+    }
+
+
+def test_cards_of_a_server_are_joined_by_what_it_has() -> None:
+    found = members("8x H100 SXM", "4x RTX 4090", "8x MI300X", "DGX A100")
+    assert [each.inner for each in found.values()] == ["nvlink4", "pcie4", "xgmi", "nvlink4"]
+
+
+def test_a_file_of_lines_and_reports_beside(
+    home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    desk, wish = tmp_path / "desk.json", tmp_path / "wish.txt"
+    desk.write_text(json.dumps(home["desk"]))
+    wish.write_text("# the next one\nMac Studio M3 Ultra 96GB  # refurbished\n\nRTX 5090\n")
+    asked = ["partition", str(desk), "--have", str(wish), "--model", "llama-3.1-8b", "--bits", "q4"]
+    assert main([*asked, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["engine"]["nodes"] == ["desk", "mac-studio-m3-ultra", "geforce-rtx-5090"]
+    assert main(["fit", "llama-3.1-8b", "--have", "RTX 4090", "--bits", "q4"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("geforce-rtx-4090: yes: ")
+    assert "geforce-rtx-4090: not probed, figures of the maker: the chip database" in printed
+    assert main(["topology"]) == 2
+    assert "give a FILE of `probe --json`, or --have" in capsys.readouterr().err
+
+
+def test_every_machine_of_the_table_is_complete() -> None:
+    database = probe_chipdb.load()
+    for machine in table()["machine"]:
+        assert machine["source"], machine["name"]
+        chips = [machine.get("chip"), *machine.get("chips", {}).values()]
+        for id_ in filter(None, chips):
+            chip = database.chip(id_)
+            assert chip is not None, id_
+            assert chip.bandwidth, id_
+        assert all(port in KINDS for port in machine["ports"]), machine["name"]
+        if machine["kind"] == "cards":
+            found = what_if([machine["name"]])
+            assert len(found) == 1
+            continue
+        assert set(machine.get("chips", {})) <= set(map(str, machine["memory"]))
+        for memory in machine["memory"]:
+            (report,) = what_if([f"{machine['name']} {memory}GB"]).values()
+            assert report["node"]["memory"]["total"] == memory * GIB
+    for id_ in table()["cards"].values():
+        assert database.chip(id_) is not None
