@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Sequence
 
-    from probe_cluster import Plan
+    from probe_cluster import Member, Plan
     from probe_cluster.planning.answer import Answer
+    from probe_cluster.planning.serving import Serving
     from probe_core.commands import Context
 
 HELP = "Share a model's layers among nodes, and compare what each strategy would cost."
@@ -41,6 +42,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=MODEL_HELP,
     )
     add_model_options(group)
+    group = parser.add_argument_group("many requests")
+    for flag, metavar, meaning in (
+        ("requests", "N", "so many requests at once: throughput, speed of each, first token"),
+        ("prompt", "TOKENS", "tokens of each prompt, such as 2k"),
+        ("answer", "TOKENS", "tokens of each answer (256)"),
+    ):
+        group.add_argument(f"--{flag}", metavar=metavar, help=meaning)
     group = parser.add_argument_group("planning")
     group.add_argument("--strategy", metavar="S", help="plan by this one alone")
     group.add_argument(
@@ -92,16 +100,82 @@ def run(args: argparse.Namespace, context: Context) -> int:
             strategies=_strategies(args.strategy, STRATEGIES),
             pinned=layers_of(args.layers_on),
         )
+        served = _served(args, members, found)
     except ClusterError as error:
         raise CommandError(str(error)) from None
     if args.json:
-        from probe_cluster.planning.document import answer_document
+        from probe_cluster.planning.document import answer_document, serving_document
 
-        context.json(answer_document(found))
+        extra = {} if served is None else {"serving": serving_document(served)}
+        context.json(answer_document(found) | extra)
     else:
-        for line in _lines(found, context):
+        for line in _lines(found, context) if served is None else _serving(found, served, context):
             context.out(line)
+    if served is not None:
+        return 0
     return 0 if found.fit.ok and found.comparison.best is not None else 1
+
+
+def _served(args: argparse.Namespace, members: Sequence[Member], found: Answer) -> Serving | None:
+    """Return how many requests are served, where they are asked for."""
+    from probe_cluster.planning.model_spec import tokens
+    from probe_cluster.planning.predict import RESERVE
+    from probe_cluster.planning.serving import ANSWER, Load, serve
+
+    if args.requests is None and args.prompt is None:
+        return None
+    if args.requests is None or args.prompt is None:
+        raise CommandError("--requests needs --prompt, and --prompt needs --requests")
+    answer = ANSWER if args.answer is None else int(tokens(args.answer))
+    return serve(
+        found.choice.members,
+        found.model,
+        Load(int(tokens(args.requests)), int(tokens(args.prompt)), answer),
+        engine=found.choice.engine,
+        links=found.links,
+        reserve=RESERVE if args.reserve is None else args.reserve,
+    )
+
+
+def _serving(found: Answer, served: Serving, context: Context) -> list[str]:
+    """Return the page of many requests."""
+    from probe_cluster.planning.serving import SERVING_FACTOR
+
+    load, lines = served.load, _head(found, context)
+    sentence = (
+        f"{counted(load.requests, 'request')} of {load.prompt} tokens, {load.answer} tokens of"
+        " answer each"
+    )
+    rows: list[tuple[str, ...]] = [
+        ("BEST AT", "LAYOUT", "DEVICES", "TOKENS/S", "EACH", "FIRST", "LAST FIRST", "MEMORY", "OF")
+    ]
+    for best_at, layout in served.layouts:
+        rows.append(
+            (
+                best_at,
+                layout.name,
+                str(layout.devices),
+                f"{layout.total:.3g}",
+                f"{layout.each:.3g}",
+                _time(layout.first_token),
+                _time(layout.last_first_token),
+                size(layout.memory),
+                size(layout.room),
+            )
+        )
+        if layout.waiting:
+            sentence += f"; {layout.name}: {layout.running} have room at once, others wait"
+    lines += ["", *folded(sentence, context.width)]
+    lines += ["", *grid(rows, context.width, right=rows[0][2:], wrap="LAYOUT")]
+    notes = [*found.notes, *served.notes]
+    for note in notes:
+        lines += folded(note, context.width)
+    rule = (
+        "TOKENS/S of all answers, prompts included in the time; EACH while an answer is written;"
+        " FIRST token of a request that comes alone, and of the last of all that come at once."
+        f" Published throughputs were within a factor of {SERVING_FACTOR:g} in four of five cases."
+    )
+    return [*lines, "", *folded(rule, context.width)]
 
 
 def _strategies(name: str | None, names: Iterable[str]) -> tuple[str, ...]:
@@ -114,8 +188,9 @@ def _strategies(name: str | None, names: Iterable[str]) -> tuple[str, ...]:
     return (name,)
 
 
-def _lines(found: Answer, context: Context) -> list[str]:
-    model, comparison = found.model, found.comparison
+def _head(found: Answer, context: Context) -> list[str]:
+    """Return whether the model fits, the engine, and which nodes nobody has probed."""
+    model = found.model
     name = model.name or f"{model.params / 1e9:.3g}b ({model.source or 'of equal layers'})"
     layers = counted(model.layers, "layer")
     lines = folded(f"{name}, {layers}: {found.fit.sentence}", context.width)
@@ -126,6 +201,11 @@ def _lines(found: Answer, context: Context) -> list[str]:
             origins.setdefault(member.reasons["origin"], []).append(member.id)
     for origin, own in origins.items():
         lines += folded(f"{names(own)}: {origin}", context.width)
+    return lines
+
+
+def _lines(found: Answer, context: Context) -> list[str]:
+    lines, comparison = _head(found, context), found.comparison
     rows: list[tuple[str, ...]] = [
         ("", "STRATEGY", "TOKENS/S", "SLOWEST", "HOPS", "NODES", "WHERE")
     ]

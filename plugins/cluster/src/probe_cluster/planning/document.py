@@ -10,6 +10,7 @@ from probe_cluster.planning.answer import Answer
 from probe_cluster.planning.fitting import Fit, NodeFit
 from probe_cluster.planning.model import Model
 from probe_cluster.planning.predict import Plan, Stage, token_seconds
+from probe_cluster.planning.serving import Serving
 from probe_cluster.planning.setting import Setting
 from probe_cluster.planning.strategies import Comparison
 from probe_cluster.planning.tensor import teams
@@ -54,6 +55,20 @@ def answer_document(found: Answer) -> dict[str, Any]:
         "notes": list(found.notes),
     }
     return comparison_document(found.model, found.fit, found.comparison) | {"engine": engine}
+
+
+def serving_document(served: Serving) -> dict[str, Any]:
+    """Return the layouts of many requests. Seconds, bytes, tokens per second; null is unknown."""
+    layouts = [
+        {"best_at": best_at.split(", "), "name": layout.name} | asdict(layout)
+        for best_at, layout in served.layouts
+    ]
+    return {
+        "load": served.load._asdict(),
+        "nodes": list(served.nodes),
+        "layouts": layouts,
+        "notes": list(served.notes),
+    }
 
 
 def comparison_document(model: Model, answer: Fit, comparison: Comparison) -> dict[str, Any]:

@@ -29,6 +29,7 @@ class EfficiencyTable(TypedDict):
     tau: dict[str, dict[str, float]]
     kind: dict[str, float | dict[str, float]]
     hop: dict[str, float]
+    arithmetic: dict[str, dict[str, float]]
 
 
 class Efficiency(NamedTuple):
@@ -58,6 +59,13 @@ def table() -> EfficiencyTable:
     path = os.path.join(os.path.dirname(__file__), "efficiency.toml")
     with open(path, "rb") as file:
         return cast("EfficiencyTable", tomllib.load(file))
+
+
+def arithmetic_share(computes: str, class_: str | None, kind: str) -> float | None:
+    """Return the share of its peak that a class of device reaches; None where it is not known."""
+    figures = table()["arithmetic"]
+    share = figures.get(computes, {}).get(class_ or "")
+    return None if share is None else share * figures["kind"].get(kind, 1.0)
 
 
 class Range(NamedTuple):

@@ -178,8 +178,8 @@ def parse_kind(text: str) -> Link:
     latency = figure_of(delay, _TIMES) if delay else _TCP
     if bandwidth is None or latency is None:
         raise ClusterError(
-            f"{text.strip()!r} is no kind of link{_near(squeezed)}: one of {', '.join(KINDS)}, or figures:"
-            " 10GB/s,50us"
+            f"{text.strip()!r} is no kind of link{_near(squeezed)}: one of {', '.join(KINDS)},"
+            " or figures: 10GB/s,50us"
         )
     # No socket is that fast. The time of three messages: 31 us at 10 us (dgx-spark-playbooks 103).
     reduce = 3 * latency if latency <= _RDMA_LATENCY else None

@@ -81,6 +81,8 @@ class Model:
     """Query heads of a layer."""
     source: str | None = None
     """Where the figures were read, or whose shape was taken."""
+    experts: tuple[int, int] | None = None
+    """Experts of a layer, and how many of them one token uses; None without any."""
     longest: int | None = None
     """Tokens of the longest context that it was made for."""
     quant: str | None = None
@@ -155,6 +157,22 @@ class Model:
         if self.read_bytes is None:
             weights = (self.active_params or self.params) * self.bits / 8
         return weights / self.layers + self.kv_bytes_per_layer
+
+    def read_at_once(self, tokens: float) -> float:
+        """Return the bytes of weights that so many tokens of different requests read together.
+
+        Each token uses its own experts, so more of them are read the more tokens there are.
+        """
+        weights: float = self.read_bytes or 0
+        if self.read_bytes is None:
+            weights = (self.active_params or self.params) * self.bits / 8
+        if self.experts is None or tokens <= 1:
+            return weights
+        share = self.experts[1] / self.experts[0]
+        # What is stored and not read are experts (and the input embedding, which is small).
+        experts = (self.weight_bytes - weights) / (1 - share) if share < 1 else 0.0
+        hit = 1 - float((1 - share) ** tokens)
+        return weights + experts * (hit - share)
 
     @property
     def layer_operations(self) -> float:

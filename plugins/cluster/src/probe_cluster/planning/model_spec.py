@@ -55,7 +55,7 @@ def parse_model(options: Mapping[str, Any]) -> Model:
     if options.get("layers") is not None:
         fields["layers"] = _number("layers", options["layers"], True)
     if options.get("context") is not None:
-        fields["context"] = _tokens(options["context"])
+        fields["context"] = tokens(options["context"])
     _weighed(fields, options.get("bits"), options.get("form"))
     if options.get("kv_bits") is not None:
         fields["kv_bits"] = _cache_bits(options["kv_bits"])
@@ -239,6 +239,7 @@ def _plain(shape: Shape) -> Fields:
         "cache": shape.cache,
         "kind": shape.kind,
         "heads": shape.heads,
+        "experts": None if shape.experts is None else tuple(shape.experts),
         "longest": shape.context,
     }
 
@@ -309,7 +310,7 @@ def _number(name: str, text: Any, whole: bool) -> int | float:
     return int(value) if whole else value
 
 
-def _tokens(text: Any) -> int | float:
+def tokens(text: Any) -> int | float:
     """Return a number of tokens, of which ``32k`` are 32,768 and ``1m`` are 1,048,576."""
     digits = str(text).strip().lower()
     scale = {"k": 1 << 10, "m": 1 << 20}.get(digits[-1:], 1)

@@ -1,0 +1,437 @@
+"""Many requests at once: replicas, layers that are split, pipelines, and experts that are spread.
+
+A layout gives every replica `tensor` devices that split each layer, times `stages` that follow each
+other. A request has a prompt and an answer; a replica computes prompts one after another, and all
+its requests decode together. Times are those of `predict`, with the weights read once for all
+requests, their caches each, and arithmetic that grows with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from probe_cluster.planning.efficiency import Efficiency, arithmetic_share
+from probe_cluster.planning.engines import ENGINES
+from probe_cluster.planning.links import KINDS, Link, Links
+from probe_cluster.planning.members import Member
+from probe_cluster.planning.model import Model
+from probe_cluster.planning.predict import RESERVE, widths
+from probe_cluster.shared import ClusterError, names
+from probe_core.wording import counted, gib
+
+ANSWER = 256
+"""Tokens of an answer where nobody says: a judgement."""
+
+# Judgement: what is measured of one request is known better than what is measured of many.
+SERVING_FACTOR = 1.5
+"""How far off throughput may be, either way: 80 % of the published rows are within it."""
+
+_TERA = 1e12
+
+# Twice the peak of FP8, of which TensorRT-LLM reaches three quarters of the share that it reaches
+# there (perf-overview.md: 0.36 against 0.48 of dense models).
+_FP4 = 1.5
+
+
+class Load(NamedTuple):
+    """What is asked of the servers."""
+
+    requests: int
+    """At once."""
+    prompt: int
+    """Tokens of each."""
+    answer: int = ANSWER
+    """Tokens of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One of equal devices. Bytes, bytes per second, operations per second."""
+
+    memory: int
+    bandwidth: float
+    """What decoding reaches of it."""
+    arithmetic: float | None
+    """What prompts reach of the peak of the precision that computes; None is not known."""
+    efficiency: Efficiency
+    inner: Link
+    """To the others in its node."""
+    outer: Link
+    """To those in other nodes."""
+    per_node: int
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A way to serve, and what it gives. Seconds, tokens per second, bytes."""
+
+    replicas: int
+    """Copies of the model, which share the requests."""
+    tensor: int
+    """Devices that split each layer of a replica."""
+    stages: int
+    """Groups of them that follow each other."""
+    expert: bool
+    """Whether experts are spread over the `tensor` devices, and attention is not split."""
+    devices: int
+    running: int
+    """Requests that run at once on all replicas; more wait."""
+    waiting: int
+    """Requests that find no room for their cache."""
+    total: float
+    """Tokens of answers per second of all requests, prompts included in the time."""
+    each: float
+    """Tokens per second that one user sees while an answer is written."""
+    first_token: float | None
+    """Seconds until the first token of a request that comes alone; None without known FLOPS."""
+    last_first_token: float | None
+    """The same for the last one, where all requests come at once."""
+    memory: int
+    """On each device, weights and caches."""
+    room: int
+    """On each device."""
+
+    @property
+    def name(self) -> str:
+        """The layout in words."""
+        way = "expert" if self.expert else "tensor"
+        parts = [counted(self.replicas, "replica")] if self.replicas > 1 else []
+        parts += [f"{way} {self.tensor}"] if self.tensor > 1 else []
+        parts += [f"pipeline {self.stages}"] if self.stages > 1 else []
+        return " x ".join(parts) or "one device"
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """The layouts worth having, and which nodes they are of."""
+
+    load: Load
+    layouts: tuple[tuple[str, Layout], ...]
+    """(what it is best at, layout)."""
+    nodes: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def serve(
+    members: Sequence[Member],
+    model: Model,
+    load: Load,
+    *,
+    engine: str,
+    links: Links | None = None,
+    reserve: float = RESERVE,
+) -> Serving:
+    """Return the few layouts worth having: fastest for one user, most throughput, fewest devices.
+
+    Devices of a layout are equal, so of different nodes the group with most throughput serves.
+    Raises `ClusterError` where no layout holds the model and one request.
+    """
+    _check(load, model)
+    each = replace(model, context=load.prompt + load.answer)
+    best: tuple[float, list[Layout], list[Member]] | None = None
+    problems: list[str] = []
+    for group in _equal(members):
+        device = _device(group, model, links or Links(), reserve)
+        if device is None:
+            problems.append(f"the speed of {names([m.id for m in group])} is not known")
+            continue
+        found = list(_layouts(device, len(group), each, load, engine))
+        if not found:
+            problems.append(_no_room(group, device, each))
+            continue
+        most = max(layout.total for layout in found)
+        if best is None or most > best[0]:
+            best = most, found, group
+    if best is None:
+        raise ClusterError("; ".join(problems) or "there is no node; give at least one report")
+    _, all_layouts, group = best
+    used = {member.id for member in group}
+    others = [member.id for member in members if member.id not in used]
+    notes = (f"{names(others)}: another kind of device, not used",) if others else ()
+    return Serving(load, _worth(all_layouts), tuple(member.id for member in group), notes)
+
+
+def layouts(
+    members: Sequence[Member],
+    model: Model,
+    load: Load,
+    *,
+    engine: str,
+    links: Links | None = None,
+    reserve: float = RESERVE,
+) -> list[Layout]:
+    """Return every layout of nodes whose devices are alike. Raises `ClusterError` as `serve`."""
+    _check(load, model)
+    device = _device(members, model, links or Links(), reserve)
+    each = replace(model, context=load.prompt + load.answer)
+    return [] if device is None else list(_layouts(device, len(members), each, load, engine))
+
+
+def _check(load: Load, model: Model) -> None:
+    for name, value, least in (
+        ("requests", load.requests, 1),
+        ("prompt", load.prompt, 1),
+        ("answer", load.answer, 1),
+    ):
+        if not least <= value <= 1 << 24:
+            raise ClusterError(f"the {name} is {value}; it must be {least} to {1 << 24}")
+    if not (model.cache or (model.kv_heads and model.head_dim)):
+        raise ClusterError(
+            "the KV cache of the model is not known, so how many requests fit is not; name a known"
+            " model, or give its config.json"
+        )
+
+
+def _equal(members: Sequence[Member]) -> list[list[Member]]:
+    """Return groups of nodes whose devices are alike."""
+    groups: dict[tuple[str | None, float | None, int], list[Member]] = {}
+    for member in members:
+        # Memories that differ by a tenth, as free memory does, are alike.
+        key = (member.chip, member.bandwidth, member.equal)
+        groups.setdefault(key, []).append(member)
+    return list(groups.values())
+
+
+def _device(group: Sequence[Member], model: Model, links: Links, reserve: float) -> Device | None:
+    first = group[0]
+    if first.bandwidth is None or first.efficiency is None:
+        return None
+    pools = [pool for member in group for pool in member.usable("available")]
+    ids = [member.id for member in group]
+    slowest = [links.between(a, b) for a in ids[:8] for b in ids[:8] if a != b]
+    outer = max(slowest, key=lambda link: link.seconds(model.hop_bytes), default=links.default)
+    efficiency = first.efficiency
+    return Device(
+        memory=int(min(pools) * (1 - reserve)),
+        bandwidth=first.bandwidth * efficiency.share,
+        arithmetic=_arithmetic(first, model),
+        efficiency=efficiency,
+        inner=KINDS[first.inner],
+        outer=outer,
+        per_node=max(1, first.equal),
+    )
+
+
+def _arithmetic(member: Member, model: Model) -> float | None:
+    """Return operations per second of one device, by the precision that computes."""
+    efficiency = member.efficiency
+    if efficiency is None:
+        return None
+    share = arithmetic_share(efficiency.computes, member.class_, model.kind)
+    peak = member.fp16
+    arch = member.offer.arch if member.offer else None
+    if efficiency.computes == "vllm" and model.quant in ("fp8", "int8", "fp8_fp4"):
+        # FP8 and INT8 have the same peak where there is FP8.
+        peak = member.int8 if (arch or "").startswith(("ada", "hopper", "blackwell")) else peak
+    if model.quant in ("nvfp4", "mxfp4") and (arch or "").startswith("blackwell"):
+        peak = None if member.int8 is None else _FP4 * member.int8
+    if share is None or peak is None:
+        return None
+    return peak * _TERA * share / max(1, member.equal)
+
+
+def _layouts(device: Device, nodes: int, model: Model, load: Load, engine: str) -> Iterator[Layout]:
+    """Give every layout that holds the model and at least one request of each replica."""
+    total = nodes * device.per_node
+    able = ENGINES[engine]
+    for tensor in _tensor_widths(device, nodes, model, engine):
+        for expert in (False, True) if _spreads(model, engine, tensor) else (False,):
+            for stages in range(1, min(total // tensor, model.layers) + 1):
+                if stages > 1 and (expert or (able.alone and tensor * stages > device.per_node)):
+                    break
+                most = total // (tensor * stages)
+                for replicas in {1, most, min(most, load.requests)}:
+                    layout = _layout(device, model, load, engine, replicas, tensor, stages, expert)
+                    if layout is not None:
+                        yield layout
+                if stages > 8 and most < 1:
+                    break
+
+
+def _tensor_widths(device: Device, nodes: int, model: Model, engine: str) -> list[int]:
+    """Return by how many devices a layer can be split: in a node, or over links that carry it."""
+    able, found = ENGINES[engine], [1]
+    for width in _server_widths(model) if able.cards else widths(model):
+        inside = able.cards and width <= device.per_node and device.per_node % width == 0
+        across = able.across and device.outer.reduce is not None
+        whole = width % device.per_node == 0 and width // device.per_node <= nodes
+        if inside or (across and whole):
+            found.append(width)
+    return found
+
+
+def _server_widths(model: Model) -> list[int]:
+    """Return the widths of vLLM and its like, which copy KV heads where there are fewer."""
+    heads, kv_heads = model.heads or 0, model.kv_heads or model.heads or 1
+    return [
+        width
+        for width in (2, 4, 8)
+        if heads
+        and heads % width == 0
+        and (model.kind == "mla" or not (kv_heads % width and width % kv_heads))
+    ]
+
+
+def _spreads(model: Model, engine: str, tensor: int) -> bool:
+    return tensor > 1 and model.experts is not None and ENGINES[engine].computes == "vllm"
+
+
+def _layout(
+    device: Device,
+    model: Model,
+    load: Load,
+    engine: str,
+    replicas: int,
+    tensor: int,
+    stages: int,
+    expert: bool,
+) -> Layout | None:
+    """Return a layout and what it gives; None where it holds not even one request."""
+    parts = tensor * stages
+    weights = _weights(model, tensor, expert) / stages
+    cache = model.kv_bytes / stages / _cache_parts(model, tensor, expert)
+    room = device.memory - weights
+    if room < cache:
+        return None
+    most = int(room // cache) if cache else load.requests
+    wanted = -(-load.requests // replicas)
+    running = min(wanted, most)
+    step = _step(device, model, load, engine, tensor, stages, expert, running)
+    prompt = _prompt(device, model, load, tensor)
+    # A pipeline that is kept busy works on as many prompts as it has stages.
+    at_once = min(stages, running) if ENGINES[engine].cards else 1
+    cycle = running * (prompt or 0.0) / at_once + load.answer * step
+    busy = min(load.requests, replicas * running)
+    return Layout(
+        replicas=replicas,
+        tensor=tensor,
+        stages=stages,
+        expert=expert,
+        devices=replicas * parts,
+        running=busy,
+        waiting=load.requests - busy,
+        total=busy * load.answer / cycle,
+        each=1 / step,
+        first_token=None if prompt is None else prompt + step,
+        last_first_token=None if prompt is None else wanted * prompt + step,
+        memory=int(weights + running * cache),
+        room=device.memory,
+    )
+
+
+def _cache_parts(model: Model, tensor: int, expert: bool) -> int:
+    """Return over how many devices the cache of the requests is spread.
+
+    MLA keeps one vector for all heads on each device; with experts spread each has requests of its
+    own.
+    """
+    if expert:
+        return tensor
+    return 1 if model.kind == "mla" else min(tensor, model.kv_heads or tensor)
+
+
+def _weights(model: Model, tensor: int, expert: bool) -> float:
+    """Return the bytes of weights of each device, were there one stage."""
+    if not expert or model.experts is None:
+        return model.weight_bytes / tensor
+    common = model.weight_bytes - _experts(model)
+    return common + _experts(model) / tensor
+
+
+def _experts(model: Model) -> float:
+    """Return the bytes of all routed experts."""
+    if model.experts is None:
+        return 0.0
+    share = model.experts[1] / model.experts[0]
+    return (model.weight_bytes - model.read_at_once(1)) / (1 - share) if share < 1 else 0.0
+
+
+def _step(
+    device: Device,
+    model: Model,
+    load: Load,
+    engine: str,
+    tensor: int,
+    stages: int,
+    expert: bool,
+    running: int,
+) -> float:
+    """Return the seconds of one token of all running requests of a replica.
+
+    vLLM keeps all stages of a pipeline busy with parts of the requests; llama.cpp and MLX send all
+    requests through one stage after another.
+    """
+    together = max(1.0, running / stages) if ENGINES[engine].cards else float(running)
+    middle = replace(model, context=load.prompt + load.answer // 2)
+    # With experts spread each device has the attention of its own requests.
+    own = together / tensor if expert else together
+    cache = (
+        own * middle.kv_bytes * (1.0 if expert else 1.0 / (1 if model.kind == "mla" else tensor))
+    )
+    reading = (_read(model, together, tensor, expert) + cache) / device.bandwidth
+    computing = 0.0
+    if device.arithmetic:
+        computing = together * 2 * (model.active_params or model.params) / tensor
+        computing /= device.arithmetic
+    beyond = model.layers * device.efficiency.layer_seconds(model.kind)
+    seconds = max(reading, computing) + beyond
+    if tensor > 1:
+        seconds += model.layers * 2 * _reduce(device, model, tensor, together)
+    if stages > 1:
+        link = device.inner if stages * tensor <= device.per_node else device.outer
+        seconds += stages * link.seconds(int(model.hop_bytes * together))
+    return seconds
+
+
+def _read(model: Model, together: float, tensor: int, expert: bool) -> float:
+    """Return the bytes of weights that each device reads for a token of all requests."""
+    if not expert:
+        return model.read_at_once(together) / tensor
+    active = _experts(model) * (model.experts or (1, 1))[1] / (model.experts or (1, 1))[0]
+    common = model.read_at_once(1) - active
+    return common + (model.read_at_once(together) - common) / tensor
+
+
+def _reduce(device: Device, model: Model, tensor: int, together: float) -> float:
+    """Return the seconds of one all-reduce of the activations of all requests."""
+    link = device.inner if tensor <= device.per_node else device.outer
+    size = 2 * (tensor - 1) / tensor * model.hop_bytes * together
+    return (link.reduce or link.latency) + size / link.bandwidth
+
+
+def _prompt(device: Device, model: Model, load: Load, tensor: int) -> float | None:
+    """Return the seconds of one prompt; attention grows with the square of its tokens."""
+    if not device.arithmetic:
+        return None
+    operations = 2.0 * (model.active_params or model.params) * load.prompt
+    if model.heads and model.head_dim:
+        operations += 2.0 * model.layers * model.heads * model.head_dim * load.prompt**2
+    seconds = operations / (device.arithmetic * tensor)
+    if tensor > 1:
+        seconds += model.layers * 2 * _reduce(device, model, tensor, load.prompt)
+    return seconds
+
+
+def _worth(found_layouts: Sequence[Layout]) -> tuple[tuple[str, Layout], ...]:
+    """Return the layouts that are best at something, each once."""
+    serving = [layout for layout in found_layouts if not layout.waiting] or list(found_layouts)
+    chosen = {
+        "fastest for one user": max(serving, key=lambda each: (each.each, -each.devices)),
+        "most throughput": max(serving, key=lambda each: (each.total, -each.devices)),
+        "fewest devices": min(serving, key=lambda each: (each.devices, -each.total)),
+    }
+    found: dict[Layout, list[str]] = {}
+    for name, layout in chosen.items():
+        found.setdefault(layout, []).append(name)
+    return tuple((", ".join(own), layout) for layout, own in found.items())
+
+
+def _no_room(group: Sequence[Member], device: Device, model: Model) -> str:
+    count = len(group) * device.per_node
+    return (
+        f"{counted(count, 'device')} of {names([m.id for m in group])} with {gib(device.memory)}"
+        f" each do not hold {gib(model.weight_bytes)} of weights and the cache of one request,"
+        f" {gib(model.kv_bytes)}"
+    )

@@ -1,0 +1,176 @@
+"""Many requests at once: against published speeds, and what a layout may and may not be."""
+
+from __future__ import annotations
+
+import json
+import math
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from probe_cluster import ClusterError, Links, Member
+from probe_cluster.planning.choice import choices
+from probe_cluster.planning.engines import file_form
+from probe_cluster.planning.links import KINDS
+from probe_cluster.planning.members import with_engine
+from probe_cluster.planning.model_spec import parse_model
+from probe_cluster.planning.reading import read_members
+from probe_cluster.planning.serving import SERVING_FACTOR, Load, Serving, layouts, serve
+from probe_core.cli import main
+
+PUBLISHED = Path(__file__).parents[4] / "tests" / "bench" / "serving.toml"
+
+
+def have(machines: str, engine: str) -> list[Member]:
+    return [with_engine(member, engine) for member in read_members([], have=[machines])]
+
+
+def predicted(row: list[Any]) -> float:
+    name, bits, machines, engine, tensor, stages, requests, prompt, answer, kv, _, _ = row
+    options = {"model": name, "bits": bits, "kv_bits": kv, "form": file_form(engine)}
+    found = layouts(
+        have(machines, engine), parse_model(options), Load(requests, prompt, answer), engine=engine
+    )
+    (total,) = {
+        each.total
+        for each in found
+        if (each.replicas, each.tensor, each.stages) == (1, tensor, stages) and not each.expert
+    }
+    return total
+
+
+def test_published_throughput_is_within_a_factor_in_four_of_five() -> None:
+    data = tomllib.loads(PUBLISHED.read_text())
+    rows = data["rows"]["measured"]
+    assert {row[-1] for row in rows} == set(data["sources"])
+    errors = [abs(math.log(predicted(row) / row[-2])) for row in rows]
+    inside = [error <= math.log(SERVING_FACTOR) for error in errors]
+    assert len(rows) >= 35
+    assert sum(inside) / len(inside) >= 0.8
+
+
+def served(machines: str, model: str, bits: str, load: Load, engine: str, **more: Any) -> Serving:
+    found = parse_model({"model": model, "bits": bits, "form": file_form(engine)})
+    return serve(have(machines, engine), found, load, engine=engine, **more)
+
+
+def named(found: Serving) -> dict[str, Any]:
+    return {reason: layout for reasons, layout in found.layouts for reason in reasons.split(", ")}
+
+
+def test_replicas_win_where_each_device_holds_the_model() -> None:
+    best = named(served("8x H100 SXM", "llama-3.1-8b", "fp8", Load(256, 1024, 256), "vllm"))
+    most = best["most throughput"]
+    assert (most.replicas * most.tensor, most.stages) == (8, 1)
+    assert (most.tensor <= 2, most.name) == (True, "4 replicas x tensor 2")
+    assert best["fastest for one user"].tensor > 1
+    assert best["fastest for one user"].each > most.each
+    assert best["fewest devices"].devices == 1
+
+
+def test_what_no_device_holds_is_split() -> None:
+    best = named(served("8x H100 SXM", "llama-3.1-405b", "fp8", Load(16, 1024, 256), "vllm"))
+    # Six hold it, at 65 of 76 GiB each.
+    assert best["fewest devices"].devices == 6
+    for layout in best.values():
+        assert layout.tensor * layout.stages >= 6
+        assert layout.memory <= layout.room
+        assert layout.waiting == 0
+
+
+def test_more_devices_never_give_less() -> None:
+    totals, users = [], []
+    for count in (1, 2, 4, 8):
+        found = served(f"{count}x H200", "llama-3.3-70b", "fp8", Load(64, 2048, 256), "vllm")
+        best = named(found)
+        totals.append(best["most throughput"].total)
+        users.append(best["fastest for one user"].each)
+    assert totals == sorted(totals)
+    assert users == sorted(users)
+
+
+def test_requests_without_room_wait_and_are_counted() -> None:
+    found = served("RTX 4090", "llama-3.1-8b", "fp8", Load(500, 8192, 512), "vllm")
+    for _, layout in found.layouts:
+        assert layout.running + layout.waiting == 500
+        assert layout.waiting > 0
+        # 8,704 tokens at 128 KiB each, on 24 GB less 5 % and the weights.
+        assert layout.running == 13
+
+
+def test_first_tokens_come_after_all_prompts_before() -> None:
+    ((_, alone),) = served("H100", "llama-3.1-8b", "fp8", Load(1, 4096, 64), "vllm").layouts
+    ((_, many),) = served("H100", "llama-3.1-8b", "fp8", Load(8, 4096, 64), "vllm").layouts
+    assert alone.first_token == alone.last_first_token
+    assert many.last_first_token == pytest.approx(
+        8 * (many.first_token - 1 / many.each) + 1 / many.each
+    )
+    # 66 TFLOP of weights and attention at 1979 x 0.56.
+    assert alone.first_token == pytest.approx(0.064, rel=0.1)
+
+
+def test_experts_are_spread_by_servers_alone() -> None:
+    load = Load(512, 1024, 256)
+    model = parse_model({"model": "qwen3-235b", "bits": "fp8"})
+    for engine, spread in (("vllm", True), ("sglang", True)):
+        found = layouts(have("8x H200", engine), model, load, engine=engine)
+        assert any(each.expert for each in found) is spread
+    dense = parse_model({"model": "llama-3.3-70b", "bits": "fp8"})
+    assert not any(
+        each.expert for each in layouts(have("8x H200", "vllm"), dense, load, engine="vllm")
+    )
+
+
+def test_macs_split_layers_over_rdma_alone() -> None:
+    load = Load(4, 1024, 256)
+    machines = "2x Mac Studio M3 Ultra 256GB"
+    slow = served(machines, "llama-3.3-70b", "4bit", load, "exo")
+    fast = served(
+        machines, "llama-3.3-70b", "4bit", load, "exo", links=Links(default=KINDS["rdma"])
+    )
+    assert max(layout.tensor for _, layout in slow.layouts) == 1
+    assert max(layout.tensor for _, layout in fast.layouts) == 2
+
+
+@pytest.mark.parametrize(
+    ("machines", "model", "load", "sentence"),
+    [
+        ("RTX 4090", "llama-3.1-405b", Load(1, 1024), "1 device of geforce-rtx-4090 with 22.8 GiB"),
+        ("RTX 4090", "llama-3.1-8b", Load(0, 1024), "the requests is 0; it must be 1 to"),
+        ("RTX 4090", "llama-3.1-8b", Load(1, 200_000), "was made for 131072 at most"),
+        ("Arc B580", "llama-3.1-8b", Load(1, 1024), "the speed of arc-b580.* is not known"),
+    ],
+)
+def test_what_cannot_be_served_is_refused(
+    machines: str, model: str, load: Load, sentence: str
+) -> None:
+    with pytest.raises(ClusterError, match=sentence):
+        served(machines, model, "fp8", load, "vllm")
+
+
+def test_nodes_of_another_kind_are_told() -> None:
+    nodes = read_members([], have=["2x RTX 4090", "RTX 3060"])
+    model = parse_model({"model": "llama-3.1-8b", "bits": "q4"})
+    (choice,) = choices(nodes, model, Links(), "auto")
+    found = serve(choice.members, model, Load(4, 512), engine=choice.engine)
+    assert found.nodes == ("2x-geforce-rtx-4090",)
+    assert found.notes == ("geforce-rtx-3060: another kind of device, not used",)
+
+
+def test_the_command_prints_the_few_layouts_and_their_document(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    asked = ["partition", "--have", "8x H100 SXM", "--model", "llama-3.3-70b", "--bits", "fp8"]
+    asked += ["--requests", "64", "--prompt", "2k"]
+    assert main(asked) == 0
+    printed = capsys.readouterr().out
+    assert "64 requests of 2048 tokens, 256 tokens of answer each" in printed
+    assert "most throughput" in printed
+    assert main([*asked, "--json", "--answer", "128"]) == 0
+    serving = json.loads(capsys.readouterr().out)["serving"]
+    assert serving["load"] == {"requests": 64, "prompt": 2048, "answer": 128}
+    assert {"replicas", "tensor", "total", "first_token", "best_at"} <= set(serving["layouts"][0])
+    assert main([*asked[:-2]]) == 2
+    assert "--requests needs --prompt" in capsys.readouterr().err
