@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from probe_cluster.planning.options import (
     MODEL_HELP,
     add_cluster_options,
@@ -18,9 +20,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Sequence
+    from typing import Any
 
     from probe_cluster import Member, Plan
     from probe_cluster.planning.answer import Answer
+    from probe_cluster.planning.launch import Line
     from probe_cluster.planning.serving import Serving
     from probe_core.commands import Context
 
@@ -49,6 +53,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("answer", "TOKENS", "tokens of each answer (256)"),
     ):
         group.add_argument(f"--{flag}", metavar=metavar, help=meaning)
+    parser.add_argument(
+        "--as",
+        dest="form",
+        metavar="ENGINE",
+        help="print what starts the plan: vllm, llama.cpp, mlx or exo; each figure with its reason",
+    )
     group = parser.add_argument_group("planning")
     group.add_argument("--strategy", metavar="S", help="plan by this one alone")
     group.add_argument(
@@ -86,6 +96,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
     from probe_cluster.planning.strategies import STRATEGIES
     from probe_cluster.shared import ClusterError
 
+    if args.form is not None and args.engine == "auto":
+        # Who wants an engine's line wants the plan that it makes.
+        args.engine = args.form
     links = links_of(args)
     members = members_of(args, links)
     try:
@@ -101,15 +114,19 @@ def run(args: argparse.Namespace, context: Context) -> int:
             pinned=layers_of(args.layers_on),
         )
         served = _served(args, members, found)
+        started = _started(args, found, served)
     except ClusterError as error:
         raise CommandError(str(error)) from None
     if args.json:
         from probe_cluster.planning.document import answer_document, serving_document
 
-        extra = {} if served is None else {"serving": serving_document(served)}
+        extra: dict[str, Any] = {} if served is None else {"serving": serving_document(served)}
+        extra |= {"launch": [asdict(line) for line in started]} if started else {}
         context.json(answer_document(found) | extra)
     else:
         for line in _lines(found, context) if served is None else _serving(found, served, context):
+            context.out(line)
+        for line in _launch(started, context):
             context.out(line)
     if served is not None:
         return 0
@@ -135,6 +152,37 @@ def _served(args: argparse.Namespace, members: Sequence[Member], found: Answer) 
         links=found.links,
         reserve=RESERVE if args.reserve is None else args.reserve,
     )
+
+
+def _started(args: argparse.Namespace, found: Answer, served: Serving | None) -> list[Line]:
+    """Return what starts the plan, where it is asked for: of many requests the most throughput."""
+    if args.form is None:
+        return []
+    from probe_cluster.planning.engines import engine_name
+    from probe_cluster.planning.launch import launch
+    from probe_cluster.planning.predict import RESERVE
+
+    layout = None
+    if served is not None:
+        named = [each for best_at, each in served.layouts if "most throughput" in best_at]
+        layout = named[0]
+    return launch(
+        found,
+        engine_name(args.form),
+        layout=layout,
+        load=None if served is None else served.load,
+        reserve=RESERVE if args.reserve is None else args.reserve,
+    )
+
+
+def _launch(lines: Sequence[Line], context: Context) -> list[str]:
+    """Return each line as it is to be run, and beneath it the reasons of its figures."""
+    shown: list[str] = []
+    for line in lines:
+        shown += ["", f"{line.node}:", f"  {line.text}"]
+        for figure, why in line.why:
+            shown += folded(f"  {figure}: {why}", context.width)
+    return shown
 
 
 def _serving(found: Answer, served: Serving, context: Context) -> list[str]:

@@ -34,7 +34,7 @@ def choices(members: Sequence[Member], model: Model, links: Links, engine: str) 
     engine = engine_name(engine)
     if engine != "auto":
         for member in members:
-            problem = _refusal(engine, model, member)
+            problem = refusal(engine, model, member)
             if problem is not None:
                 raise ClusterError(problem, node=member.id)
         if ENGINES[engine].alone and len(members) > 1:
@@ -55,10 +55,10 @@ def choices(members: Sequence[Member], model: Model, links: Links, engine: str) 
     able = [
         _choice(*_exo(name, reason, own, links))
         for name, reason, own in found
-        if not any(_refusal(name, model, member) for member in own)
+        if not any(refusal(name, model, member) for member in own)
     ]
     if not able:
-        problems = [_refusal(name, model, own[0]) for name, _, own in found]
+        problems = [refusal(name, model, own[0]) for name, _, own in found]
         raise ClusterError("; ".join(dict.fromkeys(filter(None, problems))))
     return able
 
@@ -113,7 +113,7 @@ _LEAST = {
 _NOT_ON_AMD = ("awq", "gptq", "int8", "int4", "bnb_4bit", "nvfp4")
 
 
-def _refusal(name: str, model: Model, member: Member) -> str | None:
+def refusal(name: str, model: Model, member: Member) -> str | None:
     """Return why an engine cannot run a model on a node; None where nothing speaks against it."""
     engine, offer = ENGINES[name], member.offer
     vendor = offer.vendor if offer else None

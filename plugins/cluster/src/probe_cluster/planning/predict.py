@@ -38,6 +38,11 @@ def splits(member: Member, model: Model) -> bool:
     return _quickest(member, model)[1] > 1
 
 
+def split_width(member: Member, model: Model) -> int:
+    """Return by how many of a node's devices each layer is split; 1 where that is no faster."""
+    return _quickest(member, model)[1]
+
+
 def _quickest(member: Member, model: Model) -> tuple[float | None, int]:
     """Return the least time of one layer, and by how many of the node's devices.
 
