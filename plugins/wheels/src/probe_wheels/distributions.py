@@ -11,7 +11,7 @@ import os
 from errno import EFBIG
 
 from probe_core.jsontext import parse
-from probe_wheels.files import Exhausted, Opened, read_text
+from probe_wheels.files import Exhausted, read_text
 from probe_wheels.records import Listing, listing_of
 
 TYPE_CHECKING = False
@@ -194,7 +194,7 @@ def _metadata_text(folder: str, budget: Budget) -> str:
         return ""  # an old egg has its requirements in another form
     path = os.path.join(folder, "METADATA")
     try:
-        with Opened(path, budget) as file:
+        with budget.open(path) as file:
             raw = file.read(0, MAX_METADATA)
     except OSError as error:
         budget.fault(path, "it is not there" if isinstance(error, FileNotFoundError) else error)
@@ -224,7 +224,7 @@ def read_packages(
 ) -> list[DistributionDoc]:
     """Return conda's packages with code for GPUs that no Python distribution has listed."""
     listed = {
-        os.path.realpath(os.path.join(document["site"], path))
+        budget.real(os.path.join(document["site"], path))
         for document in documents
         for path in document["files"]
     }
@@ -264,7 +264,7 @@ def _package(
     files = {
         file: document
         for file, document in files.items()
-        if os.path.realpath(os.path.join(prefix, file)) not in listed
+        if budget.real(os.path.join(prefix, file)) not in listed
     }
     if not files:
         return None
@@ -288,7 +288,7 @@ def _package_listing(path: str, budget: Budget, cache: Cache | None) -> Listing:
     stored = cache.listing(key) if cache else None
     if stored is not None:
         return stored
-    with Opened(path, budget) as file:
+    with budget.open(path) as file:
         if file.size > MAX_BYTES:
             raise OSError(EFBIG, f"it is longer than {MAX_BYTES >> 20} MiB", path)
         raw = file.read(0, MAX_BYTES)

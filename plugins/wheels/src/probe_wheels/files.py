@@ -12,7 +12,23 @@ from time import monotonic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
     from types import TracebackType
+    from typing import Protocol
+
+    from probe_wheels.documents import LibraryDoc
+
+    class Readable(Protocol):
+        """A regular file, wherever it lies: on the disk, or within an image's layer."""
+
+        @property
+        def size(self) -> int:
+            """Return its bytes."""
+
+        def read(self, offset: int, count: int) -> bytes:
+            """Return at most `count` bytes at `offset`; fewer at the end of the file."""
+
 
 __all__ = ["Budget", "Exhausted", "Opened", "identity", "read_text"]
 
@@ -41,10 +57,10 @@ class Exhausted(Exception):
 
 
 class Budget:
-    """What one look at an environment may cost in all, and what it met.
+    """The files of one look at an environment: what it may cost in all, and what it met.
 
     `paths` are the files and folders that it depends on, `faults` those that are there and cannot
-    be read, each with the reason.
+    be read, each with the reason. `images.view` has the same for the files of a container's image.
     """
 
     __slots__ = ("deadline", "faults", "paths", "reads")
@@ -86,6 +102,22 @@ class Budget:
         """Return `identity` of a file; raises `OSError`."""
         self.paths.add(path)
         return identity(path)
+
+    def open(self, path: str) -> AbstractContextManager[Readable]:
+        """Return a regular file, for a ``with`` statement; raises `OSError`."""
+        return Opened(path, self)
+
+    def known(self, path: str) -> LibraryDoc | None:
+        """Return what a file has code for, where that was read before; None: it is to be read."""
+        return None
+
+    def real(self, path: str) -> str:
+        """Return a path with its links resolved."""
+        return os.path.realpath(path)
+
+    def walk(self, folder: str) -> Iterator[tuple[str, list[str], list[str]]]:
+        """Yield a folder and all below it, each with the names of its folders and of its files."""
+        yield from os.walk(folder)
 
     def spend(self, reads: int = 1) -> None:
         """Count some reads; raises `Exhausted`."""
@@ -166,7 +198,7 @@ _read_at = getattr(os, "pread", _read_by_seeking)  # Windows has no pread
 
 def read_text(path: str, limit: int, budget: Budget, encoding: str = "utf-8") -> str:
     """Return the text of a file, at most `limit` bytes of it; raises `OSError`."""
-    with Opened(path, budget) as file:
+    with budget.open(path) as file:
         return file.read(0, limit).decode(encoding, "replace").removeprefix("\ufeff")
 
 

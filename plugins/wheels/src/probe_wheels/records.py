@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from io import BytesIO
 
-from probe_wheels.files import Exhausted, Opened, read_text
+from probe_wheels.files import Exhausted, read_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def listing_of(metadata: str, site: str, budget: Budget) -> Listing:
 def _read(path: str, budget: Budget) -> bytes | None:
     """Return the bytes of a RECORD; None where it is absent or useless, and a walk must do."""
     try:
-        with Opened(path, budget) as file:
+        with budget.open(path) as file:
             raw, size = file.read(0, min(file.size, MAX_RECORD)), file.size
     except (OSError, ValueError) as error:
         budget.fault(path, error)
@@ -197,7 +197,7 @@ def _walked(metadata: str, site: str, budget: Budget) -> Iterator[str]:
     """Yield the libraries in the packages of a distribution that has no list of its files."""
     count = 0
     for package in _packages(metadata, site, budget):
-        for folder, folders, names in os.walk(os.path.join(site, package)):
+        for folder, folders, names in budget.walk(os.path.join(site, package)):
             budget.paths.add(folder)
             count += len(names) + len(folders)
             if count > MAX_WALK:

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from probe_wheels.files import Opened
+    from probe_wheels.files import Readable
 
 
 ELF_MAGIC = b"\x7fELF"
@@ -21,13 +21,28 @@ MAX_NAMES = 1 << 20
 MAX_DYNAMIC = 64 << 10
 MAX_NEEDED = 256
 MAX_NAME = 256
+MAX_SEARCH_PATH = 4096
+"""Bytes of one list of folders."""
+MAX_VERSIONS = 512
+"""Versions of symbols in one file; glibc 2.41 defines 48."""
 
 _HEADER = Struct("<16xHHIQQQIHHHHHH")
 _ELF_SECTION = Struct("<IIQQQQIIQQ")
 _DYNAMIC = Struct("<qQ")
 _SHT_DYNAMIC = 6
 _SHT_NOBITS = 8
+_SHT_GNU_VERDEF = 0x6FFFFFFD
+_SHT_GNU_VERNEED = 0x6FFFFFFE
 _DT_NEEDED = 1
+_DT_RPATH = 15
+_DT_RUNPATH = 29
+
+# Of Verneed and Verdef the offsets of the first part and of the next entry; of their parts the
+# name and the offset of the next (gABI's LSB, "Symbol Versioning").
+_VERNEED = Struct("<8xII")
+_VERNAUX = Struct("<8xII")
+_VERDEF = Struct("<12xII")
+_VERDAUX = Struct("<II")
 
 
 class BadFile(ValueError):
@@ -53,7 +68,7 @@ class Elf:
     __slots__ = ("_file", "abi", "flags", "machine", "sections")
 
     def __init__(
-        self, file: Opened, machine: str, flags: int, abi: int, sections: list[Section]
+        self, file: Readable, machine: str, flags: int, abi: int, sections: list[Section]
     ) -> None:
         self._file = file
         self.abi = abi
@@ -63,25 +78,79 @@ class Elf:
 
     def needed(self) -> list[str]:
         """Return the names of the libraries that the loader will look for."""
+        return self._dynamic(_DT_NEEDED)
+
+    def search_path(self) -> list[str]:
+        """Return the folders of DT_RPATH and DT_RUNPATH, as they are written (``$ORIGIN/..``)."""
+        texts = [*self._dynamic(_DT_RPATH), *self._dynamic(_DT_RUNPATH)]
+        return [folder for text in texts for folder in text.split(":") if folder]
+
+    def interpreter(self) -> str:
+        """Return the loader that the kernel starts for it; "" for a static program or a library."""
+        raw = next((self._bytes(s) for s in self.sections if s.name == ".interp"), b"")
+        return raw.partition(b"\0")[0].decode("utf-8", "replace")
+
+    def section(self, name: str) -> bytes:
+        """Return the first 64 KiB of a section; b"" where it has none."""
+        return next((self._bytes(section) for section in self.sections if section.name == name), b"")
+
+    def versions_needed(self) -> list[str]:
+        """Return the versions of symbols that it takes from other libraries: ``GLIBC_2.34``."""
+        return self._versions(_SHT_GNU_VERNEED, _VERNEED, _VERNAUX)
+
+    def versions_defined(self) -> list[str]:
+        """Return the versions of symbols that it has itself."""
+        return self._versions(_SHT_GNU_VERDEF, _VERDEF, _VERDAUX)
+
+    def _bytes(self, section: Section) -> bytes:
+        return self._file.read(section.offset, min(section.size, MAX_DYNAMIC))
+
+    def _dynamic(self, wanted: int) -> list[str]:
         for section in self.sections:
             if section.kind == _SHT_DYNAMIC and section.link < len(self.sections):
                 strings = self.sections[section.link]
-                raw = self._file.read(section.offset, min(section.size, MAX_DYNAMIC))
-                return list(self._needed(raw, strings.offset))
+                return list(self._texts(self._bytes(section), strings.offset, wanted))
         return []
 
-    def _needed(self, raw: bytes, strings: int) -> Iterator[str]:
+    def _texts(self, raw: bytes, strings: int, wanted: int) -> Iterator[str]:
         count = 0
         for tag, value in _DYNAMIC.iter_unpack(raw[: len(raw) // 16 * 16]):
             if tag == 0 or count == MAX_NEEDED:
                 return
-            if tag == _DT_NEEDED:
+            if tag == wanted:
                 count += 1
-                name = self._file.read(strings + value, MAX_NAME).partition(b"\0")[0]
-                yield name.decode("ascii", "replace")
+                limit = MAX_NAME if wanted == _DT_NEEDED else MAX_SEARCH_PATH
+                yield self._text(strings + value, limit)
+
+    def _text(self, offset: int, limit: int = MAX_NAME) -> str:
+        return self._file.read(offset, limit).partition(b"\0")[0].decode("utf-8", "replace")
+
+    def _versions(self, kind: int, entry: Struct, part: Struct) -> list[str]:
+        """Return the names in a list of lists: both have a link to their next, 0 at the end."""
+        names: list[str] = []
+        for section in self.sections:
+            if section.kind != kind or section.link >= len(self.sections):
+                continue
+            raw, strings = self._bytes(section), self.sections[section.link].offset
+            at = 0
+            while at + entry.size <= len(raw) and len(names) < MAX_VERSIONS:
+                first, step = entry.unpack_from(raw, at)
+                inner = at + first
+                for _ in range(MAX_VERSIONS):
+                    if inner + part.size > len(raw):
+                        break
+                    name, inner_step = part.unpack_from(raw, inner)
+                    names.append(self._text(strings + name))
+                    if inner_step == 0 or len(names) == MAX_VERSIONS:
+                        break
+                    inner += inner_step
+                if step == 0:
+                    break
+                at += step
+        return names
 
 
-def read_elf(file: Opened) -> Elf:
+def read_elf(file: Readable) -> Elf:
     """Return the headers of an ELF file; raises `BadFile`."""
     head = file.read(0, 64)
     if len(head) < 64 or head[:4] != ELF_MAGIC:
@@ -93,7 +162,7 @@ def read_elf(file: Opened) -> Elf:
     return Elf(file, MACHINES.get(machine, str(machine)), flags, head[8], sections)
 
 
-def _sections(file: Opened, table: int, entry: int, count: int, names: int) -> list[Section]:
+def _sections(file: Readable, table: int, entry: int, count: int, names: int) -> list[Section]:
     if entry != _ELF_SECTION.size:
         raise BadFile(f"its section headers have {entry} bytes, not {_ELF_SECTION.size}")
     if count == 0 or names == 0xFFFF:  # too many for 16 bits: section 0 has the numbers
@@ -136,7 +205,7 @@ MACHO_MACHINES = {0x01000007: "x86_64", 0x0100000C: "arm64"}
 _DYLIBS = (0xC, 0x80000018, 0x8000001F)  # LC_LOAD_DYLIB, _WEAK_DYLIB, _REEXPORT_DYLIB
 
 
-def read_macho(file: Opened) -> tuple[list[str], list[str]]:
+def read_macho(file: Readable) -> tuple[list[str], list[str]]:
     """Return the machines and the names of linked libraries; raises `BadFile`."""
     if file.read(0, 4) == THIN:
         machine, names = _part(file, 0)
@@ -150,7 +219,7 @@ def read_macho(file: Opened) -> tuple[list[str], list[str]]:
     return machines, list(dict.fromkeys(linked))
 
 
-def _part(file: Opened, start: int) -> tuple[str, list[str]]:
+def _part(file: Readable, start: int) -> tuple[str, list[str]]:
     head = file.read(start, 32)
     if len(head) < 32 or head[:4] != THIN:
         raise BadFile("it is cut within its first header")
@@ -189,7 +258,7 @@ _PE_NAMES = {
 }
 
 
-def read_pe(file: Opened) -> tuple[str, list[Section]]:
+def read_pe(file: Readable) -> tuple[str, list[Section]]:
     """Return machine and sections of a PE file, named as on Linux; raises `BadFile`."""
     start = int.from_bytes(file.read(0x3C, 4), "little")
     raw = file.read(start, _COFF.size)

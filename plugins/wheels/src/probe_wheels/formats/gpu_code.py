@@ -14,7 +14,7 @@ from probe_wheels.formats.packed import NoDecoder, unpack, unzlib_head, unzstd_h
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from probe_wheels.files import Opened
+    from probe_wheels.files import Readable
 
 
 FATBIN_MAGIC = 0xBA55ED50
@@ -41,7 +41,7 @@ Groups = dict[tuple[str, ...], int]
 """Targets of one container, sorted, to the number of containers that have exactly them."""
 
 
-def cuda_groups(file: Opened, offset: int, size: int) -> tuple[Groups, str | None]:
+def cuda_groups(file: Readable, offset: int, size: int) -> tuple[Groups, str | None]:
     """Return the targets of the containers in a section, and what is wrong with it, if anything.
 
     A target is ``sm_90a`` (machine code) or ``ptx_90@8.7`` (PTX with its ISA version).
@@ -52,7 +52,7 @@ def cuda_groups(file: Opened, offset: int, size: int) -> tuple[Groups, str | Non
     return groups, problem
 
 
-def _containers(file: Opened, offset: int, end: int) -> tuple[Groups, str | None]:
+def _containers(file: Readable, offset: int, end: int) -> tuple[Groups, str | None]:
     groups: Groups = {}
     padding = 0
     for _ in range(MAX_CONTAINERS):
@@ -80,7 +80,7 @@ def _containers(file: Opened, offset: int, end: int) -> tuple[Groups, str | None
     return groups, f"it has more than {MAX_CONTAINERS} containers of CUDA code"
 
 
-def _targets(file: Opened, offset: int, end: int, raw: bytes) -> set[str]:
+def _targets(file: Readable, offset: int, end: int, raw: bytes) -> set[str]:
     """Return the targets of the entries between two offsets; `raw` is the first entry's header."""
     targets: set[str] = set()
     for _ in range(MAX_ENTRIES):
@@ -129,7 +129,7 @@ _HEADS = {1: (Struct("<4xHHIQ"), 20), 2: (Struct("<4xHHIIQ"), 24), 3: (Struct("<
 _ZLIB, _ZSTD = 0, 1
 
 
-def hip_groups(file: Opened, offset: int, size: int) -> tuple[Groups, int, str | None]:
+def hip_groups(file: Readable, offset: int, size: int) -> tuple[Groups, int, str | None]:
     """Return the targets of the bundles, how many could not be decompressed, and what is wrong.
 
     A target is the processor with its flags: ``gfx90a:sramecc+:xnack-``.
@@ -163,7 +163,7 @@ def hip_groups(file: Opened, offset: int, size: int) -> tuple[Groups, int, str |
     return groups, unread, f"it has more than {MAX_BUNDLES} bundles of HIP code"
 
 
-def _bundle(file: Opened, offset: int, head: bytes) -> tuple[tuple[str, ...], int]:
+def _bundle(file: Readable, offset: int, head: bytes) -> tuple[tuple[str, ...], int]:
     """Return a bundle's targets and its bytes; raises `ValueError` or `struct.error`."""
     if head.startswith(PLAIN):
         # The list is longer than a page in a bundle of about forty targets.
@@ -262,7 +262,7 @@ MAX_TOC = 4 << 20
 """Bytes of the table of contents; it has a few dozen per kernel library and target."""
 
 
-def pack_targets(file: Opened) -> tuple[str, ...]:
+def pack_targets(file: Readable) -> tuple[str, ...]:
     """Return the processors that a kernel pack has code for; raises `BadFile`.
 
     Header: magic, u32 version, u64 offset of a MessagePack map with ``gfx_arches``
@@ -302,7 +302,7 @@ _HEADER = 60
 GENERIC = "generic_ir"
 
 
-def built_for(file: Opened, offset: int, size: int) -> tuple[list[str], bool]:
+def built_for(file: Readable, offset: int, size: int) -> tuple[list[str], bool]:
     """Return the IP versions in the first image of a section, and whether it has SPIR-V, too.
 
     No version where the image cannot be read: then nobody knows which chips it is for.

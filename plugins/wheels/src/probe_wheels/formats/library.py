@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_wheels.files import Exhausted, Opened
+from probe_wheels.files import Exhausted
 from probe_wheels.formats.executables import (
     ELF_MAGIC,
     MACHO_MAGICS,
@@ -24,10 +24,10 @@ from probe_wheels.formats.gpu_code import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_wheels.documents import LibraryDoc
-    from probe_wheels.files import Budget
+    from probe_wheels.files import Budget, Readable
     from probe_wheels.formats.gpu_code import Groups
 
-__all__ = ["read_library"]
+__all__ = ["read_code", "read_library"]
 
 _SYCL = "__CLANG_OFFLOAD_BUNDLE__sycl-spir64"
 _MAX_GROUPS = 512
@@ -36,20 +36,29 @@ _MAX_GROUPS = 512
 
 def read_library(path: str, budget: Budget) -> LibraryDoc:
     """Return what a file has code for. It raises nothing but `Exhausted`: a problem is a text."""
+    known = budget.known(path)
+    if known is not None:
+        return known
     try:
-        with Opened(path, budget) as file:
-            return _read(file)
-    except BadFile as error:
-        return {"problem": str(error)}
+        with budget.open(path) as file:
+            return read_code(file)
     except OSError as error:
         return {"problem": error.strerror or "it cannot be read"}
-    except Exhausted:
+
+
+def read_code(file: Readable) -> LibraryDoc:
+    """Return what an open file has code for. It raises nothing but `OSError` and `Exhausted`."""
+    try:
+        return _read(file)
+    except BadFile as error:
+        return {"problem": str(error)}
+    except (OSError, Exhausted):
         raise
     except (ValueError, OverflowError, MemoryError) as error:
         return {"problem": f"it cannot be read ({type(error).__name__})"}
 
 
-def _read(file: Opened) -> LibraryDoc:
+def _read(file: Readable) -> LibraryDoc:
     magic = file.read(0, 4)
     if magic == ELF_MAGIC:
         return _of_elf(file)
@@ -68,7 +77,7 @@ def _read(file: Opened) -> LibraryDoc:
     return {"format": "other"} if file.size else {"problem": "it is empty"}
 
 
-def _of_elf(file: Opened) -> LibraryDoc:
+def _of_elf(file: Readable) -> LibraryDoc:
     elf = read_elf(file)
     doc: LibraryDoc = {"format": "elf", "machines": [elf.machine]}
     if elf.machine == "cuda":
@@ -105,14 +114,14 @@ def _is_runtime(name: str) -> bool:
     )
 
 
-def _of_pe(file: Opened) -> LibraryDoc:
+def _of_pe(file: Readable) -> LibraryDoc:
     machine, sections = read_pe(file)
     doc: LibraryDoc = {"format": "pe", "machines": [machine]}
     _add_code(doc, file, sections)
     return doc
 
 
-def _add_code(doc: LibraryDoc, file: Opened, sections: list[Section]) -> None:
+def _add_code(doc: LibraryDoc, file: Readable, sections: list[Section]) -> None:
     """Add what the sections of a library hold."""
     cuda: Groups = {}
     hip: Groups = {}
@@ -140,7 +149,7 @@ def _add_code(doc: LibraryDoc, file: Opened, sections: list[Section]) -> None:
         doc["hip"] = [(list(targets), count) for targets, count in hip.items()]
 
 
-def _add_sycl(doc: LibraryDoc, file: Opened, section: Section) -> None:
+def _add_sycl(doc: LibraryDoc, file: Readable, section: Section) -> None:
     if not section.name.startswith(_SYCL + "_gen"):
         doc["spirv"] = True
         doc.setdefault("intel", "spirv")
