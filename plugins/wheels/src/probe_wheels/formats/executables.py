@@ -92,7 +92,9 @@ class Elf:
 
     def section(self, name: str) -> bytes:
         """Return the first 64 KiB of a section; b"" where it has none."""
-        return next((self._bytes(section) for section in self.sections if section.name == name), b"")
+        return next(
+            (self._bytes(section) for section in self.sections if section.name == name), b""
+        )
 
     def versions_needed(self) -> list[str]:
         """Return the versions of symbols that it takes from other libraries: ``GLIBC_2.34``."""

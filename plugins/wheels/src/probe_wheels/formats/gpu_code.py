@@ -178,6 +178,19 @@ def _bundle(file: Readable, offset: int, head: bytes) -> tuple[tuple[str, ...], 
     return _plain(text)[0], _compressed_size(head)
 
 
+def bundle_size(head: bytes) -> int:
+    """Return the bytes of the bundle that a page begins, its list included; 0 where it is none.
+
+    For those who see a file pass once, and must know where the next bundle may begin.
+    """
+    try:
+        if head.startswith(COMPRESSED):
+            return _compressed_size(head)
+        return _plain(head)[1] if head.startswith(PLAIN) and _fits(head) else 0
+    except (error, ValueError):
+        return 0
+
+
 def _fits(head: bytes) -> bool:
     (count,) = _COUNT.unpack_from(head, len(PLAIN))
     return bool(count < 32)

@@ -8,7 +8,21 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import TypeAlias
+    from typing import Protocol, TypeAlias
+
+    class ZstdStream(Protocol):
+        """Decodes zstd frames one after another; `complete` is whether the last one has ended."""
+
+        complete: bool
+
+        def step(self, raw: bytes, limit: int) -> tuple[bytes, int]:
+            """Return up to `limit` bytes of output and the bytes of `raw` that were used.
+
+            Raises `ValueError` for data that is damaged, or needs a window above 128 MiB.
+            """
+
+        def close(self) -> None:
+            """Free the memory of the library."""
 
     Value: TypeAlias = "bool | int | float | str | bytes | list[Value] | dict[str, Value] | None"
 
@@ -66,11 +80,44 @@ def _of_python() -> Callable[[bytes, int], bytes] | None:
 
 
 def _of_library() -> Callable[[bytes, int], bytes] | None:
-    """Return the decoder of the system's libzstd, a part of every Debian, Fedora and Arch.
+    """Return the decoder of the system's libzstd."""
+    make = system_zstd()
+    if make is None:
+        return None
 
-    By its file name: `ctypes.util.find_library` would start ldconfig or a compiler.
+    def decode(raw: bytes, limit: int) -> bytes:
+        stream, pieces, size = make(), [], 0
+        try:
+            while size < limit:
+                piece, used = stream.step(raw, limit - size)
+                if not piece and not used:
+                    break  # it wants input that is not here
+                pieces.append(piece)
+                size += len(piece)
+                raw = raw[used:]
+        except ValueError:
+            pass
+        finally:
+            stream.close()
+        return b"".join(pieces)
+
+    return decode
+
+
+def system_zstd() -> type[ZstdStream] | None:
+    """Return the class of streams of the system's libzstd; None where it has none.
+
+    A part of every Debian, Fedora and Arch. By its file name: `ctypes.util.find_library` would
+    start ldconfig or a compiler.
     """
     import ctypes
+
+    try:
+        library = ctypes.CDLL("libzstd.so.1")
+        library.ZSTD_createDStream.restype = ctypes.c_void_p
+        step, failed = library.ZSTD_decompressStream, library.ZSTD_isError
+    except (OSError, AttributeError):
+        return None
 
     class Buffer(ctypes.Structure):
         _fields_ = (
@@ -79,32 +126,31 @@ def _of_library() -> Callable[[bytes, int], bytes] | None:
             ("at", ctypes.c_size_t),
         )
 
-    try:
-        library = ctypes.CDLL("libzstd.so.1")
-        library.ZSTD_createDStream.restype = ctypes.c_void_p
-        step = library.ZSTD_decompressStream
-    except (OSError, AttributeError):
-        return None
     step.argtypes = (ctypes.c_void_p, ctypes.POINTER(Buffer), ctypes.POINTER(Buffer))
-    step.restype = ctypes.c_size_t
+    step.restype = failed.restype = ctypes.c_size_t
+    failed.argtypes = (ctypes.c_size_t,)
     library.ZSTD_freeDStream.argtypes = (ctypes.c_void_p,)
 
-    def decode(raw: bytes, limit: int) -> bytes:
-        output = ctypes.create_string_buffer(limit)
-        target = Buffer(ctypes.addressof(output), limit, 0)
-        source = Buffer(ctypes.cast(ctypes.c_char_p(raw), ctypes.c_void_p).value, len(raw), 0)
-        stream = library.ZSTD_createDStream()
-        try:
-            while target.at < limit and source.at < len(raw):
-                before = target.at, source.at
-                step(stream, ctypes.byref(target), ctypes.byref(source))
-                if (target.at, source.at) == before:
-                    break  # an error, or it wants input that is not here
-        finally:
-            library.ZSTD_freeDStream(stream)
-        return ctypes.string_at(output, target.at)
+    class Stream:
+        def __init__(self) -> None:
+            self.complete = True
+            self._stream = library.ZSTD_createDStream()
 
-    return decode
+        def step(self, raw: bytes, limit: int) -> tuple[bytes, int]:
+            output = ctypes.create_string_buffer(limit)
+            target = Buffer(ctypes.addressof(output), limit, 0)
+            source = Buffer(ctypes.cast(ctypes.c_char_p(raw), ctypes.c_void_p).value, len(raw), 0)
+            code = step(self._stream, ctypes.byref(target), ctypes.byref(source))
+            if failed(code):
+                raise ValueError("its zstd data is damaged")
+            if source.at or target.at:
+                self.complete = code == 0
+            return ctypes.string_at(output, target.at), source.at
+
+        def close(self) -> None:
+            library.ZSTD_freeDStream(self._stream)
+
+    return Stream
 
 
 # The little of MessagePack that kernel packs use: maps, lists, texts, numbers.

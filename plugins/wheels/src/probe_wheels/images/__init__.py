@@ -1,0 +1,1 @@
+"""Images of containers, read where they lie: never unpacked, followed or executed."""
