@@ -5,6 +5,7 @@ from __future__ import annotations
 from probe_core.doctor.causes import concerned, fixed, of_cause
 from probe_core.doctor.check import check, failed, not_applicable, passed, unknown
 from probe_core.model.fix import REBOOT, by_hand
+from probe_core.model.rocm import release_of_driver
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,16 +15,6 @@ __all__ = ["CHECKS", "DRIVER", "ROCM"]
 
 ROCM, DRIVER = "/opt/rocm/.info/version", "/sys/module/amdgpu/version"
 
-# AMD's amdgpu-dkms to the ROCm that it came with: its packages name both (6.12.12.60400).
-_RELEASE_OF_DRIVER = {
-    (6, 3): "6.0",
-    (6, 7): "6.1",
-    (6, 8): "6.2",
-    (6, 10): "6.3",
-    (6, 12): "6.4",
-    (6, 14): "7.0",
-    (6, 16): "7.1",
-}
 _RELEASES = ("5.5", "5.6", "5.7", "6.0", "6.1", "6.2", "6.3", "6.4", "7.0", "7.1", "7.2")
 _APART = 2
 """Releases that may lie between them ("User and kernel-space support matrix", ROCm 6.3)."""
@@ -37,7 +28,7 @@ def skew(request: Request) -> ResultDoc:
     text = request.machine.read(DRIVER, 64)
     if not devices or rocm is None or text is None:
         return not_applicable("neither AMD's own kernel driver nor /opt/rocm is here")
-    driver = _RELEASE_OF_DRIVER.get(_pair(text))
+    driver = release_of_driver(text)
     if driver is None or rocm not in _RELEASES:
         return unknown(f"which release of ROCm amdgpu {text} belongs to is not known")
     if abs(_RELEASES.index(rocm) - _RELEASES.index(driver)) <= _APART:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NotRequired, Required, TypedDict
+from typing import Any, Literal, NotRequired, Required, TypedDict
 
 from probe_core.model.document import FindingDoc
 
@@ -11,6 +11,7 @@ __all__ = [
     "DistributionDoc",
     "DriversDoc",
     "FrameworkDoc",
+    "ImagesDoc",
     "LibraryDoc",
     "ResultDoc",
     "TorchDoc",
@@ -135,6 +136,15 @@ class ResultDoc(TypedDict):
     reason: str | None
     facts: NotRequired[dict[str, str]]
     wheels: NotRequired[list[WheelDoc]]
+
+
+class ImagesDoc(TypedDict):
+    """`data/images.toml`: what containers get of their host, and what goes with its drivers."""
+
+    mounts: dict[str, Any]
+    brands: dict[str, Any]
+    pairing: dict[str, Any]
+    intel: dict[str, Any]
 
 
 class FrameworkDoc(TypedDict, total=False):

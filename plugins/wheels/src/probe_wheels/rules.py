@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from probe_wheels.documents import DriversDoc, FrameworkDoc, TorchDoc
+    from probe_wheels.documents import DriversDoc, FrameworkDoc, ImagesDoc, TorchDoc
 
 
 FOLDER = Path(__file__).with_name("data")
@@ -33,6 +33,7 @@ def _table(name: str) -> Any:
 DRIVERS: DriversDoc = _table("drivers")
 FRAMEWORKS: dict[str, FrameworkDoc] = _table("frameworks")
 TORCH: TorchDoc = _table("torch")
+IMAGES: ImagesDoc = _table("images")
 
 
 # Which code runs on which GPU: pure rules over targets and what a device is.

@@ -1,0 +1,633 @@
+"""Whether an image runs on a node: each step with its reason, and the first firm "no" wins.
+
+An image runs where every step is proven. A step without data makes the answer "unknown", never
+"runs". The order: platform, loader, C library, devices, groups, start check, libcuda, driver
+against toolkit, code for the chip.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+
+from probe_wheels.distributions import normal
+from probe_wheels.frameworks import framework_of
+from probe_wheels.images.nvidia import (
+    CDI,
+    CSV,
+    LEGACY,
+    brands_of,
+    capabilities_of,
+    driver_text,
+    is_geforce,
+    mounted_by,
+    requirements_of,
+    start_check,
+)
+from probe_wheels.judging import Scene, judge, title
+from probe_wheels.records import VENDOR_NAMES
+from probe_wheels.rules import IMAGES, dotted, driver_of_toolkit, version_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Literal
+
+    from probe_wheels.devices import Gpu
+    from probe_wheels.documents import VerdictDoc
+    from probe_wheels.images.contents import Contents
+    from probe_wheels.images.nodes import Node
+
+    Word = Literal["runs", "less", "no", "unknown"]
+
+__all__ = ["Answer", "Step", "answer_of", "code_steps"]
+
+RUNS, LESS, NO, UNKNOWN = "runs", "less", "no", "unknown"
+_GOOD = ("native", "compiles")
+_TORCH = ("torch-companions", "vllm", "sgl-kernel", "bitsandbytes", "xformers", "flash-attn")
+"""Frameworks that run on PyTorch, and not without it."""
+_EVERYWHERE = (2, 28)
+"""glibc of Debian 10 and RHEL 8: the oldest with which current drivers of GPUs are offered."""
+_FIX_GROUP = "start it with --group-add {group}, or as root"
+
+
+class Step:
+    """One step: its name, "ok", "less", "no" or "unknown", one sentence, where, and what mends it.
+
+    `place` is the file or variable of the image that decided, "" where the node did.
+    """
+
+    __slots__ = ("fix", "name", "place", "reason", "word")
+
+    def __init__(self, name: str, word: str, reason: str, place: str = "", fix: str = "") -> None:
+        self.name = name
+        self.word = word
+        self.reason = reason
+        self.place = place
+        self.fix = fix
+
+
+class Answer:
+    """The answer for a node: `word` is "runs", "less", "no" or "unknown".
+
+    `step` decided it; None where nothing speaks against it. `steps` are all that did not pass, and
+    `devices` the answer for each device of the image's vendors: word, name and reason.
+    """
+
+    __slots__ = ("devices", "notes", "step", "steps", "word")
+
+    def __init__(self, word: str, steps: Sequence[Step]) -> None:
+        self.word = word
+        self.steps = [step for step in steps if step.word != "ok"]
+        self.step = next((step for step in self.steps if step.word == word), None)
+        self.devices: list[tuple[str, str, str]] = []
+        self.notes: list[str] = []
+
+
+def answer_of(contents: Contents, node: Node) -> Answer:
+    """Return whether an image runs on a node. Where the node's mode is unknown, each counts."""
+    if contents.problems:
+        return Answer(UNKNOWN, [Step("image", UNKNOWN, text) for text in contents.problems])
+    steps = list(_of_image(contents, node))
+    word = _worst(steps)
+    if word == NO or not contents.vendors:
+        answer = Answer(word, steps)
+        if not contents.vendors:
+            answer.notes.append("it has no code for a GPU: it uses the CPU")
+        return answer
+    gpus = [gpu for gpu in node.gpus if gpu.vendor in contents.vendors]
+    if not gpus:
+        return _without_gpu(contents, node, steps)
+    modes = (node.mode,) if node.mode else (LEGACY, CDI)
+    if contents.is_environment or not any(gpu.vendor == "nvidia" for gpu in gpus):
+        modes = (CDI,)
+    answers = [_by_mode(contents, node, gpus, steps, mode) for mode in modes]
+    return answers[0] if len(answers) == 1 else _either(answers)
+
+
+def _worst(steps: Iterable[Step]) -> str:
+    words = {step.word for step in steps}
+    return next((word for word in (NO, UNKNOWN, LESS) if word in words), RUNS)
+
+
+def _either(answers: Sequence[Answer]) -> Answer:
+    """Return what holds under either mode; where they differ it is unknown, and both are named."""
+    legacy, cdi = answers
+    if legacy.word == cdi.word and (legacy.word != NO or _reason(legacy) == _reason(cdi)):
+        return legacy
+    if {legacy.word, cdi.word} <= {RUNS, LESS}:
+        return legacy if legacy.word == LESS else cdi
+    if legacy.word == cdi.word == NO:
+        return legacy
+    texts = [f"{name}: {_told(answer)}" for name, answer in (("legacy", legacy), ("CDI", cdi))]
+    fix = "tell how its containers get GPUs: --mode legacy or --mode cdi"
+    step = Step(
+        "mode", UNKNOWN, f"it depends on the mode of the toolkit; {'; '.join(texts)}", "", fix
+    )
+    joined = Answer(UNKNOWN, [step, *legacy.steps, *cdi.steps])
+    joined.step = step
+    joined.devices = cdi.devices
+    return joined
+
+
+def _reason(answer: Answer) -> str:
+    return answer.step.reason if answer.step else ""
+
+
+def _told(answer: Answer) -> str:
+    words = {RUNS: "it runs", LESS: "it runs with less", NO: "it does not run", UNKNOWN: "unknown"}
+    return f"{words[answer.word]}{', ' + _reason(answer) if _reason(answer) else ''}"
+
+
+# Steps that hold for the whole node.
+
+
+def _of_image(contents: Contents, node: Node) -> Iterator[Step]:
+    yield _platform(contents, node)
+    if contents.is_environment:
+        yield from _glibc_of_node(contents, node)
+    else:
+        yield _program(contents)
+        yield from _glibc(contents)
+
+
+def _platform(contents: Contents, node: Node) -> Step:
+    arch, os = contents.arch, contents.image.config.os
+    if contents.is_environment:
+        return _platform_of_libraries(contents, node)
+    if os != node.os:
+        return Step("platform", NO, f"it is an image for {os}, and the node has {node.os}")
+    if arch is None:
+        return Step("platform", UNKNOWN, "the image does not say its architecture")
+    if node.arch == "unknown":
+        return Step("platform", UNKNOWN, "the architecture of the node is unknown")
+    same = arch == node.arch or (arch == "i686" and node.arch == "x86_64")
+    if not same:
+        fix = f"take the image for {node.arch}"
+        return Step("platform", NO, f"it is built for {arch}, and the node is {node.arch}", "", fix)
+    binary = contents.program.binary if contents.program else None
+    if binary is not None and binary.machine != arch:
+        place = contents.place(contents.program.path) if contents.program else ""
+        return Step("platform", NO, f"its program is built for {binary.machine}", place)
+    return Step("platform", "ok", arch)
+
+
+def _platform_of_libraries(contents: Contents, node: Node) -> Step:
+    """Return whether the libraries of a Python environment are for the node's processor."""
+    for document in contents.documents:
+        for path, library in document["files"].items():
+            machines = set(library.get("machines", ())) - {"cuda", "amdgpu"}
+            if machines and node.arch == "unknown":
+                return Step("platform", UNKNOWN, "the architecture of the node is unknown")
+            if machines and node.arch not in machines:
+                built = " and ".join(sorted(machines))
+                reason = f"{title(document)} is built for {built}, and the node is {node.arch}"
+                return Step("platform", NO, reason, f"{document['site']}/{path}")
+    return Step("platform", "ok", node.arch)
+
+
+def _program(contents: Contents) -> Step:
+    program = contents.program
+    if program is None:
+        return Step("loader", "ok", "it names no program")
+    place = contents.place(program.path)
+    if program.missing:
+        return Step("loader", NO, f"its program {program.path} is not in it", place)
+    if program.binary is None:
+        return Step("loader", UNKNOWN, f"its program cannot be read: {program.problem}", place)
+    loader = program.binary.interpreter
+    if loader and contents.files.tree.file(loader.lstrip("/")) is None:
+        return Step(
+            "loader", NO, f"its program needs the loader {loader}, which is not in it", place
+        )
+    for library in program.binary.needed:
+        if mounted_by(library):
+            continue
+        found = contents.found(library, program.binary, program.path)
+        if found is False:
+            return Step("loader", NO, f"its program needs {library}, which is not in it", place)
+        if found is None:
+            reason = f"{library} is in no folder where its program's loader looks"
+            return Step("loader", UNKNOWN, reason, place)
+    return Step("loader", "ok", loader or "static")
+
+
+def _glibc(contents: Contents) -> Iterator[Step]:
+    """Yield the steps about the C library; host files of NVIDIA need glibc, which musl is not."""
+    if contents.is_musl() and "nvidia" in contents.vendors:
+        reason = "its C library is musl, and the files of NVIDIA's driver need glibc"
+        yield Step("glibc", NO, reason, "", "take an image with glibc")
+        return
+    needs = list(_glibc_needs(contents))
+    if not needs:
+        return
+    place, version = contents.libc()
+    highest, path = max(needs)
+    if not place:
+        reason = f"{path} needs glibc {_text(highest)}, and the image has none"
+        yield Step("glibc", NO, reason, contents.place(path))
+    elif not version:
+        yield Step(
+            "glibc", UNKNOWN, "the version of its glibc cannot be read", contents.place(place)
+        )
+    elif highest > version:
+        reason = f"{path} needs glibc {_text(highest)}, and the image has {_text(version)}"
+        fix = f"take a base with glibc {_text(highest)} or newer"
+        yield Step("glibc", NO, reason, contents.place(path), fix)
+
+
+def _glibc_of_node(contents: Contents, node: Node) -> Iterator[Step]:
+    """Yield whether the node's own glibc is new enough for a Python environment."""
+    highest, path = max(_glibc_needs(contents), default=((), ""))
+    if node.glibc and highest > node.glibc:
+        reason = f"{path} needs glibc {_text(highest)}, and the node has {_text(node.glibc)}"
+        yield Step("glibc", NO, reason, path)
+    elif not node.glibc and highest > _EVERYWHERE:
+        reason = f"{path} needs glibc {_text(highest)}, and which one the node has is not recorded"
+        yield Step("glibc", UNKNOWN, reason, path)
+
+
+def _glibc_needs(contents: Contents) -> Iterator[tuple[tuple[int, ...], str]]:
+    program = contents.program
+    if program is not None and program.binary is not None and program.binary.glibc:
+        yield program.binary.glibc, program.path
+    for document in contents.documents:
+        for name in document["files"]:
+            path = f"{document['site']}/{name}"
+            binary = contents.binary(path)
+            if binary is not None and binary.glibc:
+                yield binary.glibc, path
+
+
+def _text(version: Iterable[int]) -> str:
+    return ".".join(map(str, version))
+
+
+def _without_gpu(contents: Contents, node: Node, steps: list[Step]) -> Answer:
+    names = " or ".join(VENDOR_NAMES.get(vendor, vendor) for vendor in contents.vendors)
+    has = ", ".join(dict.fromkeys([*(gpu.name for gpu in node.gpus), *node.others])) or "no GPU"
+    reason = f"it needs a GPU of {names}, and the node has {has}"
+    if contents.falls_back:
+        step = Step("devices", LESS, f"{reason}: it uses the CPU")
+    else:
+        step = Step("devices", NO, reason, "", f"take a node with a GPU of {names}")
+    steps = [*steps, step]
+    return Answer(_worst(steps), steps)
+
+
+# Steps for each device.
+
+
+def _by_mode(
+    contents: Contents, node: Node, gpus: Sequence[Gpu], steps: Sequence[Step], mode: str
+) -> Answer:
+    kinds: dict[object, list[Step]] = {}
+    by_device: list[tuple[Gpu, list[Step]]] = []
+    for gpu in gpus:
+        key = (gpu.kind, gpu.id in node.broken)
+        if key not in kinds:
+            kinds[key] = list(_of_gpu(contents, node, gpu, mode))
+        by_device.append((gpu, kinds[key]))
+    words = [_worst(found) for _, found in by_device]
+    together = _together(words)
+    best = next(
+        found for word, (_, found) in zip(words, by_device, strict=True) if word == _first(words)
+    )
+    told = [step for step in best if step.word != "ok"]
+    if together == LESS and LESS not in words:
+        told = [*_left_out(by_device, words), *told]
+    if contents.falls_back and together == NO:
+        together = LESS
+        told = [
+            Step(s.name, LESS, f"{s.reason}: it uses the CPU", s.place, s.fix) for s in told[:1]
+        ]
+    word = _worst([*steps, Step("devices", together if together != RUNS else "ok", "")])
+    answer = Answer(word, [*steps, *told])
+    answer.step = next((step for step in answer.steps if step.word == word), answer.step)
+    for (gpu, found), own in zip(by_device, words, strict=True):
+        reason = next((step.reason for step in found if step.word == own), "")
+        answer.devices.append((own, gpu.name, reason))
+    return answer
+
+
+def _first(words: Sequence[str]) -> str:
+    return next(word for word in (RUNS, LESS, UNKNOWN, NO) if word in words)
+
+
+def _together(words: Sequence[str]) -> str:
+    """Return what several devices give together: one that runs it is enough, with less."""
+    found = set(words)
+    if len(found) == 1:
+        return words[0]
+    return LESS if found & {RUNS, LESS} else UNKNOWN
+
+
+def _left_out(by_device: Sequence[tuple[Gpu, list[Step]]], words: Sequence[str]) -> list[Step]:
+    told = {}
+    for (gpu, steps), word in zip(by_device, words, strict=True):
+        if word != RUNS:
+            step = next(step for step in steps if step.word == word)
+            told[gpu.name] = Step(step.name, LESS, f"not on {gpu.name}: {step.reason}", step.place)
+    return list(told.values())
+
+
+def _of_gpu(contents: Contents, node: Node, gpu: Gpu, mode: str) -> Iterator[Step]:
+    broken = node.broken.get(gpu.id)
+    if broken is not None:
+        evidence = broken["evidence"] or broken["code"] or broken["step"]
+        yield Step("devices", NO, f"{gpu.name}: {evidence}", "", "probe doctor on the node")
+        return
+    if contents.is_environment:
+        yield from _driver_known(contents, gpu)
+    elif gpu.vendor == "nvidia":
+        gpu = copy(gpu)
+        yield from _nvidia(contents, node, gpu, mode)
+    elif gpu.vendor == "amd":
+        yield from _groups(contents, node, "/dev/kfd")
+        yield from _pairing(contents, node)
+    elif gpu.vendor == "intel":
+        yield from _groups(contents, node, "/dev/dri")
+        yield from _intel(contents, gpu)
+    yield from code_steps(contents, gpu)
+
+
+def _driver_known(contents: Contents, gpu: Gpu) -> Iterator[Step]:
+    if gpu.vendor == "nvidia" and not gpu.driver:
+        yield Step("driver", UNKNOWN, "the version of the node's NVIDIA driver is unknown")
+
+
+def _nvidia(contents: Contents, node: Node, gpu: Gpu, mode: str) -> Iterator[Step]:
+    """Yield the steps of NVIDIA's; `gpu` gets the driver version of the libcuda that is loaded."""
+    if mode == CSV or not gpu.driver:
+        reason = "the version of the node's NVIDIA driver is unknown"
+        if gpu.capabilities and gpu.arch == "aarch64" and not gpu.discrete:
+            reason = "what JetPack's lists of files mount is not recorded"
+        yield Step("driver", UNKNOWN, reason)
+    if mode == LEGACY:
+        yield from _start_check(contents, gpu)
+        yield from _mounts(contents)
+    kernel = gpu.driver
+    yield from _libcuda(contents, gpu, mode)
+    yield from _toolkit(contents, gpu, kernel)
+
+
+def _start_check(contents: Contents, gpu: Gpu) -> Iterator[Step]:
+    for name, requirement in requirements_of(contents.environ).items():
+        try:
+            answer = start_check(requirement, gpu)
+        except ValueError as error:
+            yield Step("start check", NO, f"the hook refuses {name}: {error}", name)
+            return
+        if answer is False:
+            brand = (brands_of(gpu) or ("unknown",))[0]
+            reason = (
+                f"the hook refuses the start: driver {driver_text(gpu.driver)} of a board of the"
+            )
+            reason += f" brand {brand} is none that {name} allows"
+            fix = "update the driver, or let containers get GPUs by CDI"
+            yield Step("start check", NO, reason, f"{name}={requirement[:60]}", fix)
+            return
+        if answer is None:
+            yield Step("start check", UNKNOWN, f"whether {name} holds is unknown", name)
+
+
+def _mounts(contents: Contents) -> Iterator[Step]:
+    """Yield what the hook does not mount, by NVIDIA_DRIVER_CAPABILITIES."""
+    name = "NVIDIA_DRIVER_CAPABILITIES"
+    try:
+        words = capabilities_of(contents.environ)
+    except ValueError as error:
+        yield Step("libcuda", NO, f"the hook refuses the start: {error}", name)
+        return
+    if "compute" not in words:
+        fix = f"set {name}=compute,utility"
+        yield Step("libcuda", NO, f"{name} is without compute: no libcuda is mounted", name, fix)
+        return
+    program = contents.program
+    needed = program.binary.needed if program and program.binary else ()
+    for library in needed:
+        wanted = mounted_by(library)
+        if wanted and not words & set(wanted) and library not in contents.names:
+            reason = f"its program needs {library}, which comes with {' or '.join(wanted)}"
+            yield Step("libcuda", NO, reason, name, f"add {wanted[0]} to {name}")
+
+
+def _libcuda(contents: Contents, gpu: Gpu, mode: str) -> Iterator[Step]:
+    own = sorted(name for name in contents.names if name.startswith("libcuda.so."))
+    compats = contents.compat
+    listed = {compat.path.rpartition("/")[2] for compat in compats} | {"libcuda.so.1"}
+    foreign = [name for name in own if name not in listed and name.count(".") > 2]
+    if foreign:
+        reason = f"it has a libcuda of its own ({foreign[0]}), and which one is loaded is unknown"
+        yield Step("libcuda", UNKNOWN, reason)
+        return
+    if len(compats) != 1:
+        if any(compat.forced for compat in compats):
+            yield Step("libcuda", UNKNOWN, "LD_LIBRARY_PATH leads to several compat libraries")
+        return
+    compat, place = compats[0], contents.place(compats[0].path)
+    taken = compat.is_taken(mode, gpu.driver)
+    if taken is None:
+        yield Step("libcuda", UNKNOWN, "whether its compat libcuda is used is unknown", place)
+    if not taken:
+        return
+    if compat.version[:2] < gpu.driver[:2]:
+        reason = f"LD_LIBRARY_PATH leads to libcuda {dotted(compat.version)}, older than the node's"
+        reason += f" driver {dotted(gpu.driver)} (CUDA error 803)"
+        yield Step("libcuda", NO, reason, place, "leave the compat folder out of LD_LIBRARY_PATH")
+        return
+    if compat.version == gpu.driver:
+        return
+    refused = is_geforce(gpu)
+    if refused:
+        reason = f"its compat libcuda {dotted(compat.version)} is used, and no GeForce runs with it"
+        fix = f"update the driver to {compat.version[0]}, or remove /usr/local/cuda/compat"
+        yield Step("libcuda", NO, f"{reason} (CUDA error 804)", place, fix)
+    elif refused is None:
+        reason = f"whether {gpu.name} runs with a compat libcuda is unknown: selected boards do"
+        yield Step("libcuda", UNKNOWN, reason, place)
+    elif not compat.fits(gpu.driver):
+        reason = f"whether the driver's branch {gpu.driver[0]} runs its compat libcuda is unknown"
+        yield Step("libcuda", UNKNOWN, reason, place)
+    else:
+        gpu.driver = compat.version
+
+
+def _toolkit(contents: Contents, gpu: Gpu, kernel: tuple[int, ...]) -> Iterator[Step]:
+    floor = driver_of_toolkit(contents.toolkit, gpu.os)
+    if gpu.driver and floor and gpu.driver < floor:
+        reason = f"CUDA {_text(contents.toolkit)} needs driver {dotted(floor)} or newer, and the"
+        reason += f" node has {dotted(kernel)}"
+        fix = f"update the driver to {dotted(floor)}, or take an image of an older CUDA"
+        yield Step("driver", NO, reason, "", fix)
+    elif contents.toolkit and not floor:
+        yield Step("driver", UNKNOWN, f"the driver for CUDA {_text(contents.toolkit)} is unknown")
+
+
+# AMD and Intel.
+
+
+def _groups(contents: Contents, node: Node, device: str) -> Iterator[Step]:
+    """Yield whether the image's user may open the device nodes, which belong to a number."""
+    user, _, group = contents.image.config.user.partition(":")
+    if user in ("", "0", "root"):
+        return
+    if node.group is None:
+        reason = f"the group of {device} is not recorded, and the image's user is {user}"
+        fix = f"start it with --group-add and the number of `stat -c %g {device}`"
+        yield Step("groups", UNKNOWN, reason, "User", fix)
+        return
+    if node.group in _groups_of(contents, user, group):
+        return
+    reason = f"{device} belongs to group {node.group}, and the image's user {user} is not in it"
+    yield Step("groups", NO, reason, "User", _FIX_GROUP.format(group=node.group))
+
+
+def _groups_of(contents: Contents, user: str, group: str) -> set[int]:
+    """Return the numbers of a user's groups, by the image's own lists."""
+    people = _rows(contents.files.text("/etc/passwd"))
+    groups = _rows(contents.files.text("/etc/group"))
+    found: set[int] = set()
+    name = user
+    for row in people:
+        if len(row) > 3 and user in (row[0], row[2]):
+            name = row[0]
+            found |= {int(row[3])} if row[3].isdecimal() and not group else set()
+            break
+    for row in groups:
+        if len(row) > 3 and row[2].isdecimal() and (name in row[3].split(",") or group == row[0]):
+            found.add(int(row[2]))
+    return found | ({int(group)} if group.isdecimal() else set())
+
+
+def _rows(text: str) -> list[list[str]]:
+    return [line.split(":") for line in text.splitlines()[:4096]]
+
+
+def _pairing(contents: Contents, node: Node) -> Iterator[Step]:
+    """Yield whether AMD supports the image's ROCm on the node's kernel driver."""
+    if not contents.rocm:
+        yield Step("driver", UNKNOWN, "the version of ROCm in the image is unknown")
+        return
+    rocm = _text(contents.rocm)
+    row = IMAGES["pairing"].get(node.rocm or "")
+    if row is None:
+        reason = f"which ROCm the node's kernel driver belongs to is unknown; the image has {rocm}"
+        fix = "a driver of the kernel's own tree is in no table of AMD"
+        yield Step("driver", UNKNOWN, reason, "/opt/rocm/.info/version", fix)
+    elif not version_of(row[0]) <= contents.rocm[:2] <= version_of(row[1]):
+        reason = (
+            f"AMD supports ROCm {row[0]} to {row[1]} on the node's driver (of {node.rocm}), and"
+        )
+        reason += f" the image has {rocm}"
+        yield Step("driver", UNKNOWN, reason, "/opt/rocm/.info/version")
+
+
+def _intel(contents: Contents, gpu: Gpu) -> Iterator[Step]:
+    for library in IMAGES["intel"]["libraries"]:
+        if not any(name.startswith(library) for name in contents.names):
+            fix = "install Intel's compute runtime in the image (intel-opencl-icd, libze1)"
+            yield Step("runtime", NO, f"Level Zero needs {library}, which is not in it", "", fix)
+            return
+    if set(gpu.families) & set(IMAGES["intel"]["new"]):
+        reason = f"whether the image's compute runtime knows {gpu.target} is unknown"
+        yield Step("runtime", UNKNOWN, reason)
+
+
+# Code for the chip.
+
+
+def code_steps(contents: Contents, gpu: Gpu) -> Iterator[Step]:
+    """Yield what speaks against the image's code for a device, wheel by wheel."""
+    verdicts = _with_torch(judge([gpu], Scene(contents.documents, contents.environ)))
+    own = [verdict for verdict in verdicts if _key(verdict) != "components"]
+    verdicts = own or verdicts
+    paths = {title(document): document["site"] for document in contents.documents}
+    by_word = {verdict["verdict"]: verdict for verdict in reversed(verdicts)}
+    lacking = [v for v in verdicts if v["verdict"] in ("lacks-device", "needs-newer-driver")]
+    foreign = [v for v in verdicts if v["verdict"] in ("other-vendor", "cpu-build")]
+    unread = [v for v in verdicts if v["verdict"] == "unknown"]
+    slow = [v for v in verdicts if v["verdict"] == "jit-only"]
+    # What compiles at run time (triton) does not stand for the framework that uses it.
+    works = "native" in by_word or bool(slow)
+    works = works or ("compiles" in by_word and not (lacking or foreign or unread))
+    for verdict in lacking:
+        yield _lacking(contents, verdict, LESS if works else NO, paths)
+    for verdict in unread:
+        yield _told_of(contents, verdict, LESS if works else UNKNOWN, paths)
+    for verdict in slow:
+        yield _told_of(contents, verdict, LESS, paths)
+    for verdict in foreign:
+        if works or not (lacking or unread):
+            yield _told_of(contents, verdict, LESS if works else NO, paths)
+    for verdict in verdicts:
+        if verdict["verdict"] in _GOOD:
+            yield from _own_needs(contents, verdict, paths)
+    if not verdicts:
+        yield from _dropped(contents, gpu)
+
+
+def _key(verdict: VerdictDoc) -> str:
+    entry = framework_of(verdict["wheel"].split(" ")[0])
+    return entry[0] if entry else ""
+
+
+def _told_of(contents: Contents, verdict: VerdictDoc, word: str, paths: dict[str, str]) -> Step:
+    reason = f"{verdict['wheel']}: {verdict['why']}"
+    return Step("code", word, reason, _where(contents, verdict, paths))
+
+
+def _dropped(contents: Contents, gpu: Gpu) -> Iterator[Step]:
+    """Yield that a toolkit's own libraries have no code for a GPU: CUDA 13 begins at 7.5."""
+    if gpu.vendor != "nvidia" or contents.toolkit[:1] < (13,):
+        return
+    if gpu.capabilities and max(gpu.capabilities) < (7, 5):
+        reason = f"CUDA {_text(contents.toolkit)} has no code for {gpu.target}: it begins at sm_75"
+        yield Step("code", NO, reason, "", "take an image of CUDA 12")
+
+
+def _with_torch(verdicts: list[VerdictDoc]) -> list[VerdictDoc]:
+    """Return the verdicts; what runs on PyTorch runs no better than it."""
+    torch = next((v for v in verdicts if normal(v["wheel"].split(" ")[0]) == "torch"), None)
+    if torch is None or torch["verdict"] in (*_GOOD, "jit-only"):
+        return verdicts
+    return [v if v is torch or not _needs_torch(v) else _as_torch(v, torch) for v in verdicts]
+
+
+def _needs_torch(verdict: VerdictDoc) -> bool:
+    return _key(verdict) in _TORCH
+
+
+def _as_torch(verdict: VerdictDoc, torch: VerdictDoc) -> VerdictDoc:
+    if verdict["verdict"] not in (*_GOOD, "jit-only"):
+        return verdict
+    return {**verdict, "verdict": torch["verdict"], "why": f"it runs on PyTorch: {torch['why']}"}
+
+
+def _lacking(contents: Contents, verdict: VerdictDoc, word: str, paths: dict[str, str]) -> Step:
+    reason = f"{verdict['wheel']} has {verdict['has']}: {verdict['why']}"
+    fix = f"take a build with {verdict['needs']}"
+    if verdict["verdict"] == "needs-newer-driver":
+        fix = f"the node needs {verdict['needs']}"
+    return Step("code", word, reason, _where(contents, verdict, paths), fix)
+
+
+def _where(contents: Contents, verdict: VerdictDoc, paths: dict[str, str]) -> str:
+    site, library = paths.get(verdict["wheel"], ""), verdict["library"]
+    return contents.place(f"{site}/{library}") if library else ""
+
+
+def _own_needs(contents: Contents, verdict: VerdictDoc, paths: dict[str, str]) -> Iterator[Step]:
+    """Yield what a deciding library needs and the image has not."""
+    site, library = paths.get(verdict["wheel"], ""), verdict["library"]
+    if verdict["has"] == "Vulkan":
+        reason = f"{verdict['wheel']}: whether a driver for Vulkan is in the container is unknown"
+        yield Step("runtime", UNKNOWN, reason)
+    if contents.is_environment or not library:
+        return
+    path = f"{site}/{library}"
+    binary = contents.binary(path)
+    for name in binary.needed if binary else ():
+        if name not in contents.names and not mounted_by(name):
+            reason = f"{verdict['wheel']} needs {name}, which is not in the image"
+            yield Step("loader", NO, reason, contents.place(path))
+            return

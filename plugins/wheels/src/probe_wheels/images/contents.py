@@ -1,0 +1,390 @@
+"""What an image contains that decides where it runs: programs, wheels, libraries, toolkits."""
+
+from __future__ import annotations
+
+import os
+
+from probe_wheels.distributions import read_distributions, read_packages
+from probe_wheels.environment import find_environment
+from probe_wheels.files import Budget, Exhausted, Opened
+from probe_wheels.frameworks import framework_of, has_code, vendors_of
+from probe_wheels.images.layers import Read, binary_of, role_of
+from probe_wheels.images.nvidia import Compat
+from probe_wheels.images.tree import Tree
+from probe_wheels.images.view import ImageFiles
+from probe_wheels.records import processors_in
+from probe_wheels.rules import version_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from probe_wheels.documents import DistributionDoc, LibraryDoc
+    from probe_wheels.images.layers import Binary, File
+    from probe_wheels.images.sources import Image
+
+__all__ = ["Contents", "Program", "contents_of"]
+
+SECONDS = 300.0
+MAX_HOPS = 8
+"""Scripts that start scripts, before the program."""
+
+VENDORS = ("nvidia", "amd", "intel", "apple")
+
+_DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_LIBRARIES = (
+    "lib", "lib64", "usr/lib", "usr/lib64", "usr/local/lib", "usr/local/lib64",
+    "lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu", "usr/local/lib/x86_64-linux-gnu",
+    "lib/aarch64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/local/lib/aarch64-linux-gnu",
+    "usr/local/nvidia/lib", "usr/local/nvidia/lib64",
+)  # fmt: skip
+
+# Programs that take a library with code for GPUs where one fits, and else the CPU (llama.cpp,
+# ggml/src/ggml-backend-reg.cpp; ollama, docs/gpu.md).
+_FALLING_BACK = ("libggml",)
+
+
+class Program:
+    """What an image starts: its path, what the loader needs of it, and why it cannot be told."""
+
+    __slots__ = ("binary", "missing", "path", "problem")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.binary: Binary | None = None
+        self.missing = False
+        self.problem: str | None = None
+
+
+class Contents:
+    """What decides, found once for an image and judged for every node.
+
+    `documents` are distributions, and folders of libraries beside them, with code for GPUs.
+    `vendors` are those whose GPUs it has code for, or asks for. `falls_back` is whether all of its
+    code is of programs that use the CPU where no GPU fits. `rocm` is the version of ROCm's user
+    space. `places` says for paths which layer they lie in.
+    """
+
+    def __init__(self, image: Image, files: ImageFiles) -> None:
+        self.image = image
+        self.files = files
+        self.environ: Mapping[str, str] = image.config.environ
+        self.documents: list[DistributionDoc] = []
+        self.vendors: list[str] = []
+        self.falls_back = False
+        self.program: Program | None = None
+        self.compat: list[Compat] = []
+        self.toolkit: tuple[int, ...] = ()
+        self.rocm: tuple[int, ...] = ()
+        self.problems: list[str] = []
+        self.names: set[str] = set()
+
+    @property
+    def is_environment(self) -> bool:
+        """Whether it is a Python environment, whose system is the node's own."""
+        return self.image.kind == "environment"
+
+    def place(self, path: str) -> str:
+        """Return where a file lies, for people: ``/usr/lib/a.so (layer 3)``."""
+        file = self.files.tree.file(path.lstrip("/"))
+        layers = self.image.layers
+        if file is None or file.layer >= len(layers):
+            return path
+        return f"{path} ({layers[file.layer]})"
+
+    def binary(self, path: str) -> Binary | None:
+        """Return what the loader needs of a library; None for what is no ELF file."""
+        if not self.is_environment:
+            return self.files.binary(path)
+        try:
+            with Opened(path, self.files) as file:
+                return binary_of(file)
+        except OSError:
+            return None
+
+    def libc(self) -> tuple[str, tuple[int, ...]]:
+        """Return the path of glibc and the version that it has; "" where the image has none."""
+        found = [path for path in self.files.tree.files if path.endswith("/libc.so.6")]
+        for path in sorted(found, key=len):
+            binary = self.files.binary(path)
+            if binary is not None and (not self.arch or binary.machine == self.arch):
+                return f"/{path}", binary.provides
+        return (f"/{found[0]}", ()) if found else ("", ())
+
+    @property
+    def arch(self) -> str | None:
+        """The architecture: what the configuration says, else the program's own."""
+        program = self.program
+        own = program.binary.machine if program and program.binary else None
+        return self.image.config.arch or own
+
+    def is_musl(self) -> bool:
+        """Return whether musl is its C library, and glibc is not there."""
+        return any(name.startswith("ld-musl-") for name in self.names) and not self.libc()[0]
+
+    def found(self, library: str, binary: Binary, path: str) -> bool | None:
+        """Return whether the loader finds a library; None where it lies elsewhere in the image."""
+        if library not in self.names:
+            return False
+        origin = path.rpartition("/")[0]
+        own = [folder.replace("${ORIGIN}", "$ORIGIN") for folder in binary.folders]
+        folders = [folder.replace("$ORIGIN", origin) for folder in own]
+        folders += self.environ.get("LD_LIBRARY_PATH", "").split(":")
+        folders += [*self._configured(), *_LIBRARIES, origin]
+        tree = self.files.tree
+        if any(library in tree.names(folder.lstrip("/")) for folder in folders if folder):
+            return True
+        return None
+
+    def _configured(self) -> list[str]:
+        names = [f"/etc/ld.so.conf.d/{name}" for name in self.files.listed("/etc/ld.so.conf.d")]
+        texts = [self.files.text(path) for path in ("/etc/ld.so.conf", *names)]
+        lines = [line.strip() for text in texts for line in text.splitlines()[:1024]]
+        return [line for line in lines if line.startswith("/")]
+
+
+def contents_of(image: Image) -> Contents:
+    """Return what decides of an image. What cannot be read is in its `problems`."""
+    if image.kind == "environment":
+        return _of_environment(image)
+    contents = Contents(image, ImageFiles(image.tree(), SECONDS))
+    contents.problems += image.problems
+    contents.names = {path.rpartition("/")[2] for path in contents.files.tree.files}
+    contents.names |= {path.rpartition("/")[2] for path in contents.files.tree.links}
+    try:
+        _fill(contents)
+    except Exhausted as error:
+        contents.problems.append(f"not all of it was read: {error}")
+    contents.problems += [
+        f"{document['name']}: {document['note']}"
+        for document in contents.documents
+        if "note" in document
+    ]
+    return contents
+
+
+def _of_environment(image: Image) -> Contents:
+    """Return what decides of a Python environment of this computer."""
+    files = ImageFiles(Tree({}, {}), SECONDS)
+    contents = Contents(image, files)
+    budget = Budget(SECONDS)
+    environment = find_environment(image.folder, {}, budget)
+    documents = read_distributions(environment.sites, budget)
+    if environment.kind == "conda":
+        documents += read_packages(environment.prefix, documents, budget, None)
+    contents.documents = [document for document in documents if _decides(document)]
+    contents.problems += [problem.summary for problem in environment.problems]
+    _conclude(contents)
+    return contents
+
+
+def _fill(contents: Contents) -> None:
+    files, tree = contents.files, contents.files.tree
+    sites = _sites(tree, contents.environ)
+    documents = read_distributions(sites, files)
+    for prefix in sorted(
+        {path.rpartition("/conda-meta/")[0] for path in tree.files if "conda-meta/" in path}
+    ):
+        documents += read_packages(f"/{prefix}".rstrip("/"), documents, files, None)
+    claimed = {
+        files.real(os.path.join(document["site"], path))
+        for document in documents
+        for path in document["files"]
+    }
+    loose = _loose(contents, claimed, sites)
+    kernels = _rocblas(tree)
+    documents = [*filter(_decides, documents), *loose]
+    for document in documents:
+        if not document["gfx"] and kernels and "amd" in vendors_of(document):
+            document["gfx"] = sorted(kernels)
+    contents.documents = documents
+    contents.program = _program(contents)
+    contents.compat = _compats(contents)
+    contents.toolkit = _toolkit(contents)
+    contents.rocm = _rocm(contents)
+    _conclude(contents)
+
+
+def _conclude(contents: Contents) -> None:
+    """Fill in the vendors that it has code for, or asks for, and whether it can do without."""
+    found = {vendor for document in contents.documents for vendor in vendors_of(document)}
+    for document in contents.documents:
+        entry = framework_of(document["name"])
+        if entry and entry[0] != "components" and not vendors_of(document):
+            found.update(entry[1].get("compiles", ()))
+            if document["text"].get("cuda"):
+                found.add("nvidia")
+    environ = contents.environ
+    if any(name.startswith("NVIDIA_REQUIRE_") for name in environ) or "CUDA_VERSION" in environ:
+        found.add("nvidia")
+    if not found and environ.get("NVIDIA_VISIBLE_DEVICES") not in (None, "", "void", "none"):
+        found.add("nvidia")
+    contents.vendors = [vendor for vendor in VENDORS if vendor in found]
+    names = [
+        path.rpartition("/")[2]
+        for document in contents.documents
+        for path, library in document["files"].items()
+        if any(has_code(library, vendor) for vendor in VENDORS)
+    ]
+    contents.falls_back = bool(names) and all(name.startswith(_FALLING_BACK) for name in names)
+
+
+def _decides(document: DistributionDoc) -> bool:
+    """Return whether a distribution may say something of GPUs."""
+    return bool(document["files"] or document["gfx"] or framework_of(document["name"]))
+
+
+def _sites(tree: Tree, environ: Mapping[str, str]) -> list[str]:
+    """Return the folders with Python packages; first those of the interpreter that PATH finds."""
+    found = {
+        path.rpartition("/")[0].rpartition("/")[0]
+        for path in tree.files
+        if path.rpartition("/")[0].endswith((".dist-info", ".egg-info"))
+    }
+    prefixes = [
+        folder.strip("/").removesuffix("bin").rstrip("/")
+        for folder in (environ.get("PATH") or _DEFAULT_PATH).split(":")
+    ]
+
+    def rank(site: str) -> tuple[int, str]:
+        places = [at for at, p in enumerate(prefixes) if p and site.startswith(f"{p}/lib")]
+        return (places[0] if places else len(prefixes)), site
+
+    return [f"/{site}" for site in sorted(found, key=rank)]
+
+
+def _loose(contents: Contents, claimed: set[str], sites: Iterable[str]) -> list[DistributionDoc]:
+    """Return the folders of libraries and programs with code for GPUs outside of packages."""
+    folders: dict[str, dict[str, LibraryDoc]] = {}
+    below = tuple(f"{site.lstrip('/')}/" for site in sites)
+    for path, file in contents.files.tree.files.items():
+        if path.startswith(below) or f"/{path}" in claimed or not _may_have_code(path, file):
+            continue
+        contents.files.spend()
+        read = contents.files.read(file)
+        document = read.document if read else {}
+        if any(has_code(document, vendor) for vendor in VENDORS) or document.get("vulkan"):
+            folder, _, name = path.rpartition("/")
+            folders.setdefault(folder, {})[name] = document
+    return [_folder(contents, folder, found) for folder, found in sorted(folders.items())]
+
+
+def _may_have_code(path: str, file: File) -> bool:
+    return role_of(path, file.mode) in ("code", "program") and "/stubs/" not in path
+
+
+def _folder(contents: Contents, folder: str, files: dict[str, LibraryDoc]) -> DistributionDoc:
+    return {
+        "name": f"/{folder}",
+        "version": "",
+        "build": None,
+        "path": f"/{folder}",
+        "site": f"/{folder}",
+        "files": files,
+        "gfx": [],
+        "missing": [],
+        "outside": [],
+        "text": {},
+        "requires": [],
+    }
+
+
+def _rocblas(tree: Tree) -> set[str]:
+    """Return the processors that the image's own rocBLAS has kernels for."""
+    found: set[str] = set()
+    for path in tree.files:
+        if "rocblas/library/" in path and "gfx" in path:
+            found.update(processors_in(path.rpartition("/")[2]))
+    return found
+
+
+def _program(contents: Contents) -> Program | None:
+    """Return what the image starts; through scripts the interpreter. None: it names nothing."""
+    words = contents.image.config.program
+    if not words:
+        return None
+    path = words[0]
+    for _ in range(MAX_HOPS):
+        found = _located(contents, path)
+        program = Program(found or path)
+        if found is None:
+            program.missing = True
+            return program
+        file = contents.files.tree.file(found.lstrip("/"))
+        read = contents.files.read(file) if file else None
+        if read is None:
+            program.problem = "its content was not kept"
+            return program
+        if read.head.startswith(b"#!"):
+            path = _interpreter(read)
+            continue
+        program.binary = read.binary
+        if read.binary is None:
+            program.problem = read.document.get("problem") or "it is no program for 64 bits"
+        return program
+    program.problem = "its scripts start each other"
+    return program
+
+
+def _located(contents: Contents, name: str) -> str | None:
+    """Return the absolute path of a program; None where the image has none of that name."""
+    tree = contents.files.tree
+    if "/" in name:
+        path = name.removeprefix("./").lstrip("/")
+        return f"/{path}" if tree.file(path) else None
+    for folder in (contents.environ.get("PATH") or _DEFAULT_PATH).split(":"):
+        if folder and tree.file(f"{folder.strip('/')}/{name}"):
+            return f"/{folder.strip('/')}/{name}"
+    return None
+
+
+def _interpreter(read: Read) -> str:
+    """Return what a script's first line names: its interpreter, behind `env` the program."""
+    words = read.head[2:].partition(b"\n")[0].decode("utf-8", "replace").split()
+    if not words:
+        return "/bin/sh"
+    if words[0].endswith("/env"):
+        return next((w for w in words[1:] if not w.startswith("-") and "=" not in w), "env")
+    return words[0]
+
+
+def _compats(contents: Contents) -> list[Compat]:
+    """Return the cuda-compat libraries of the image: at most one of them counts."""
+    tree, found = contents.files.tree, []
+    for folder in ("usr/local/cuda/compat",):
+        for name in tree.names(folder):
+            if not name.startswith("libcuda.so.") or name.count(".") < 3:
+                continue
+            file = tree.file(f"{folder}/{name}")
+            read = contents.files.read(file) if file else None
+            note = read.binary.note if read and read.binary else ""
+            version = version_of(name.removeprefix("libcuda.so."))
+            found.append(Compat(f"/{folder}/{name}", version, note, _is_forced(contents, folder)))
+    return found
+
+
+def _is_forced(contents: Contents, folder: str) -> bool:
+    tree = contents.files.tree
+    paths = contents.environ.get("LD_LIBRARY_PATH", "").split(":")
+    return any(path and tree.resolve(path) == tree.resolve(folder) for path in paths)
+
+
+def _toolkit(contents: Contents) -> tuple[int, ...]:
+    """Return the version of the image's own CUDA: its variable, else its runtime's library."""
+    stated = version_of(contents.environ.get("CUDA_VERSION", ""))[:2]
+    if stated:
+        return stated
+    names = (n for n in contents.names if n.startswith("libcudart.so."))
+    return max((version_of(name.removeprefix("libcudart.so."))[:2] for name in names), default=())
+
+
+def _rocm(contents: Contents) -> tuple[int, ...]:
+    """Return the version of ROCm's user space: its own file, else what PyTorch was built with."""
+    text = contents.files.text("/opt/rocm/.info/version", 64)
+    if version_of(text.strip()):
+        return version_of(text.strip())[:2]
+    for document in contents.documents:
+        stated = document["text"].get("hip") or document["text"].get("rocm") or ""
+        if version_of(stated):
+            return version_of(stated)[:2]
+    return ()

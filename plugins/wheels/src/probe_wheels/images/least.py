@@ -1,0 +1,100 @@
+"""Where an image would run: for which GPUs it has code, and which driver they need at least."""
+
+from __future__ import annotations
+
+from copy import copy
+
+from probe_wheels.devices import Gpu
+from probe_wheels.images.answers import LESS, NO, RUNS, answer_of, code_steps
+from probe_wheels.images.nodes import Node
+from probe_wheels.images.nvidia import CDI, LEGACY
+from probe_wheels.rules import DRIVERS, version_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from probe_wheels.images.contents import Contents
+
+__all__ = ["CAPABILITIES", "capabilities_of_image", "drivers", "least_of", "processors_of_image"]
+
+CAPABILITIES = (
+    (5, 0), (5, 2), (6, 0), (6, 1), (7, 0), (7, 5), (8, 0), (8, 6), (8, 9),
+    (9, 0), (10, 0), (10, 3), (12, 0), (12, 1),
+)  # fmt: skip
+"""NVIDIA's compute capabilities of boards, without those of Jetson (CUDA Programming Guide)."""
+
+_WORKS = (RUNS, LESS)
+
+
+def drivers() -> list[tuple[int, ...]]:
+    """Return the drivers with which something new begins, in rising order."""
+    rows = {version_of(row[2]) for row in DRIVERS["ptx"]["rows"]}
+    rows |= {version_of(text) for text in DRIVERS["majors"]["linux"].values()}
+    return sorted(rows)
+
+
+def _any_gpu(capability: tuple[int, int], driver: tuple[int, ...]) -> Gpu:
+    """Return a board of no brand: what it needs, every board of its capability needs at most."""
+    gpu = Gpu(f"sm_{capability[0]}{capability[1]}", "nvidia", "")
+    gpu.capabilities, gpu.driver, gpu.usable = (capability,), driver, True
+    return gpu
+
+
+def _works(contents: Contents, gpu: Gpu) -> bool:
+    """Return whether an image runs on a GPU, however containers get it."""
+    gpu.arch = contents.arch or gpu.arch
+    node = Node("", gpu.arch, contents.image.config.os, [gpu])
+    node.glibc = (99,)  # nothing but the GPU and its driver is asked about
+    answers = []
+    for node.mode in (LEGACY, CDI):
+        answers.append(answer_of(contents, node))
+    return all(answer.word in _WORKS for answer in answers)
+
+
+def capabilities_of_image(contents: Contents) -> dict[tuple[int, int], tuple[int, ...]]:
+    """Return the compute capabilities that an image runs on, each with the least driver."""
+    found = {}
+    for capability in CAPABILITIES if "nvidia" in contents.vendors else ():
+        driver = _least(contents, [_any_gpu(capability, ())])
+        if driver:
+            found[capability] = driver
+    return found
+
+
+def processors_of_image(contents: Contents) -> list[str]:
+    """Return AMD's processors that all of an image's deciding code has machine code for."""
+    found: list[str] = []
+    if "amd" in contents.vendors:
+        for name in sorted(
+            {str(name) for name in DRIVERS["gfx"].values() if str(name)[:3] == "gfx"}
+            | {"gfx942", "gfx950"}
+        ):
+            gpu = Gpu(name, "amd", name)
+            gpu.processor, gpu.usable, gpu.arch = name, True, contents.arch or gpu.arch
+            if not any(step.word == NO for step in code_steps(contents, gpu)):
+                found.append(name)
+    return found
+
+
+def least_of(contents: Contents, nodes: Sequence[Node]) -> tuple[int, ...]:
+    """Return the first driver with which an image runs; () where none of those known does.
+
+    On all NVIDIA GPUs of the nodes that it runs on at all; without nodes on some board.
+    """
+    if nodes:
+        gpus = [gpu for node in nodes for gpu in node.gpus if gpu.vendor == "nvidia"]
+        distinct = list({gpu.kind: gpu for gpu in gpus}.values())
+        needs = [driver for gpu in distinct if (driver := _least(contents, [gpu]))]
+        return max(needs, default=())
+    return min(capabilities_of_image(contents).values(), default=())
+
+
+def _least(contents: Contents, gpus: Iterable[Gpu]) -> tuple[int, ...]:
+    for driver in drivers():
+        for gpu in gpus:
+            other = copy(gpu)
+            other.driver = driver
+            if _works(contents, other):
+                return driver
+    return ()

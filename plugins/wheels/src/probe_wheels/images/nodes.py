@@ -1,0 +1,145 @@
+"""A node that an image might run on: a recorded machine, a report, or this one."""
+
+from __future__ import annotations
+
+import os
+
+from probe_core.commands import CommandError, parse_json, parse_report, read_report_text
+from probe_core.commands.reports import opened, probe_document
+from probe_core.model.ids import ACCELERATORS
+from probe_core.model.rocm import release_of_driver
+from probe_wheels.devices import gpus_of
+from probe_wheels.images.nvidia import CDI, CSV, LEGACY
+from probe_wheels.rules import version_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from probe_core.machine import Machine
+    from probe_core.model.document import DeviceDoc, ReportDoc, StepDoc
+    from probe_wheels.devices import Gpu
+
+__all__ = ["Node", "node_of", "read_node"]
+
+TOOLKIT = "/etc/nvidia-container-runtime/config.toml"
+_GROUPS = ("render", "video")
+_MODES = {"legacy": LEGACY, "cdi": CDI, "jit-cdi": CDI, "csv": CSV}
+
+# What a container brings itself, or gets by its options, is not held against a node.
+_OF_HOST = {"nvidia": ("hardware", "driver", "node", "library", "responding", "runtime")}
+_OF_KERNEL = ("hardware", "driver", "node", "responding")
+
+
+class Node:
+    """What counts of a node.
+
+    `arch` is as ``uname -m`` says it, "unknown" where nobody knows. `broken` has the step that
+    keeps a device from every container, by the device's id. `group` is the number of the group
+    of AMD's and Intel's device nodes, `rocm` the ROCm that AMD's own kernel driver came with; None
+    where nobody knows. `glibc` is the version of its C library, () where nobody knows. `mode` is
+    how containers get NVIDIA's GPUs, "" where the node may do either.
+    """
+
+    __slots__ = (
+        "arch", "broken", "glibc", "gpus", "group", "mode", "name", "os", "others", "rocm",
+    )  # fmt: skip
+
+    def __init__(self, name: str, arch: str, os: str, gpus: list[Gpu]) -> None:
+        self.name = name
+        self.arch = arch
+        self.os = os
+        self.gpus = gpus
+        self.broken: dict[str, StepDoc] = {}
+        self.others: list[str] = []
+        self.group: int | None = None
+        self.rocm: str | None = None
+        self.glibc: tuple[int, ...] = ()
+        self.mode = ""
+
+
+def _broken(device: DeviceDoc) -> StepDoc | None:
+    readiness = device.get("readiness")
+    steps = _OF_HOST.get(device["vendor"] or "", _OF_KERNEL)
+    listed = readiness["steps"] if readiness else ()
+    return next((s for s in listed if s["status"] == "broken" and s["step"] in steps), None)
+
+
+def node_of(name: str, machine: Machine | None, report: ReportDoc) -> Node:
+    """Return what counts of a machine and its report; without a machine less is known."""
+    arch = report["node"]["arch"]
+    arch = {"arm64": "aarch64", "amd64": "x86_64"}.get(arch, arch)
+    node = Node(name, arch, report["node"]["os"], gpus_of(report, {}))
+    node.broken = {d["id"]: step for d in report["devices"] if (step := _broken(d))}
+    listed = {gpu.id for gpu in node.gpus}
+    node.others = [
+        device["name"] or device["id"]
+        for device in report["devices"]
+        if device["kind"] in ACCELERATORS and device["id"] not in listed
+    ]
+    if machine is not None:
+        version = machine.read("/sys/module/amdgpu/version", 64)
+        node.rocm = release_of_driver(version) if version else None
+        node.group = _group(machine.read("/etc/group") or "")
+        node.mode = _mode(machine.read(TOOLKIT) or "")
+        node.glibc = _own_glibc() if machine.live else ()
+    return node
+
+
+def read_node(path: str) -> Node:
+    """Return the node that a file describes: a recorded machine, or what `probe --json` wrote.
+
+    Raises `CommandError` with one sentence for anything else.
+    """
+    report = _report(path)
+    name = os.path.basename(path.rstrip("/")).removesuffix(".json")
+    if report is not None:
+        return node_of(name, None, report)
+    with opened(path) as machine:
+        return node_of(name, machine, probe_document(machine))
+
+
+def _report(path: str) -> ReportDoc | None:
+    """Return the report in a file; None for what may be a recorded machine."""
+    if not os.path.isfile(path):
+        return None
+    try:
+        text = read_report_text(path)
+        table = parse_json(text) if text.lstrip()[:1] == b"{" else None
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(table, dict) or "devices" not in table or "files" in table:
+        return None
+    try:
+        return parse_report(text)
+    except (ValueError, RecursionError) as error:
+        raise CommandError(f"{path} is no report: {error}") from None
+
+
+def _group(text: str) -> int | None:
+    """Return the number of the group that /dev/kfd and /dev/dri belong to, by its usual names."""
+    numbers = {}
+    for line in text.splitlines():
+        parts = line.split(":")
+        if len(parts) > 2 and parts[2].isdecimal() and len(parts[2]) < 11:
+            numbers[parts[0]] = int(parts[2])
+    return next((numbers[name] for name in _GROUPS if name in numbers), None)
+
+
+def _own_glibc() -> tuple[int, ...]:
+    """Return the version of this computer's glibc: ``glibc 2.36``."""
+    try:
+        name, _, version = (os.confstr("CS_GNU_LIBC_VERSION") or "").partition(" ")
+    except (AttributeError, ValueError, OSError):  # another C library
+        return ()
+    return version_of(version) if name == "glibc" else ()
+
+
+def _mode(text: str) -> str:
+    """Return the mode that the toolkit's configuration fixes; "" for "auto" and for none."""
+    import tomllib
+
+    try:
+        table = tomllib.loads(text).get("nvidia-container-runtime")
+    except ValueError:
+        return ""
+    value = table.get("mode") if isinstance(table, dict) else None
+    return _MODES.get(value, "") if isinstance(value, str) else ""

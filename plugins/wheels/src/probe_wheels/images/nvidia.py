@@ -1,0 +1,225 @@
+"""NVIDIA's rules for containers: what an image requires, what is mounted, which libcuda is loaded.
+
+Sources: NVIDIA/nvidia-container-toolkit 1.20.0 (internal/config/image, internal/modifier,
+cmd/nvidia-cdi-hook/cudacompat) and NVIDIA/libnvidia-container (src/cli/dsl.c, src/nvc_info.c).
+"""
+
+from __future__ import annotations
+
+from probe_core.jsontext import parse
+from probe_wheels.rules import DRIVERS, IMAGES, cuda_of_driver, dotted, version_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from probe_wheels.devices import Gpu
+
+__all__ = [
+    "CDI",
+    "LEGACY",
+    "Compat",
+    "brands_of",
+    "capabilities_of",
+    "is_geforce",
+    "least_driver",
+    "mounted_by",
+    "requirements_of",
+    "start_check",
+]
+
+LEGACY, CDI, CSV = "legacy", "cdi", "csv"
+"""Ways in which a container gets GPUs: the hook that checks requirements, CDI, Tegra's lists."""
+
+_TRUE = ("1", "t", "T", "TRUE", "true", "True")
+_OPERATORS = ("!=", "<=", ">=", "=", "<", ">")
+_PROPERTIES = ("cuda", "driver", "arch", "brand")
+MAX_REQUIREMENT = 64 << 10
+
+
+def brands_of(gpu: Gpu) -> tuple[str, ...]:
+    """Return what the tools may call a board's brand; () where nothing tells."""
+    rows: list[tuple[str, list[str]]] = IMAGES["brands"]["words"]
+    return next((tuple(names) for word, names in rows if word.lower() in gpu.name.lower()), ())
+
+
+def is_geforce(gpu: Gpu) -> bool | None:
+    """Return whether a board is one that no cuda-compat library runs on; None: nobody knows.
+
+    NVIDIA supports data-centre boards, selected RTX boards and Jetson (CUDA Compatibility).
+    """
+    brands = brands_of(gpu)
+    if not brands or {"nvidiartx", "quadro", "quadrortx"} & set(brands):
+        return None
+    return bool({"geforce", "titan"} & set(brands))
+
+
+def is_legacy_image(environ: Mapping[str, str]) -> bool:
+    """Return whether an image is one of before NVIDIA_REQUIRE_CUDA: it has CUDA_VERSION alone."""
+    return bool(environ.get("CUDA_VERSION")) and not environ.get("NVIDIA_REQUIRE_CUDA")
+
+
+def requirements_of(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return what an image requires, by the variable that says it; all of them have to hold."""
+    if environ.get("NVIDIA_DISABLE_REQUIRE") in _TRUE:
+        return {}
+    found = {
+        name: value[:MAX_REQUIREMENT]
+        for name, value in environ.items()
+        if name.startswith("NVIDIA_REQUIRE_") and not name.endswith("_JETPACK") and value.strip()
+    }
+    if is_legacy_image(environ):
+        version = version_of(environ["CUDA_VERSION"])
+        if version:
+            found["CUDA_VERSION"] = f"cuda>={'.'.join(map(str, (*version, 0)[:2]))}"
+    return found
+
+
+def start_check(requirement: str, gpu: Gpu) -> bool | None:
+    """Return whether the hook lets a container start; None where a fact is unknown.
+
+    A space is OR, a comma AND. Raises `ValueError` for what the hook refuses as it stands.
+    """
+    answers = [_all_of(clause, gpu) for clause in requirement.split()]
+    if True in answers or not answers:
+        return True
+    return None if None in answers else False
+
+
+def _all_of(clause: str, gpu: Gpu) -> bool | None:
+    answers = [_holds(term, gpu) for term in clause.split(",")]
+    if False in answers:
+        return False
+    return None if None in answers else True
+
+
+def _holds(term: str, gpu: Gpu) -> bool | None:
+    at = next((at for at, char in enumerate(term) if char in "=!<>"), len(term))
+    name, rest = term[:at], term[at:]
+    operator = next((sign for sign in _OPERATORS if rest.startswith(sign)), "")
+    value = rest[len(operator) :]
+    if name not in _PROPERTIES or not operator or not value:
+        raise ValueError(f"{term[:40]!r} is no condition that the hook knows")
+    if name == "brand":
+        return _brand(operator, value.lower(), gpu)
+    if not value.replace(".", "").isdigit():
+        raise ValueError(f"{term[:40]!r} compares with no number")
+    return _compare(name, operator, version_of(value), gpu)
+
+
+def _brand(operator: str, value: str, gpu: Gpu) -> bool | None:
+    if operator not in ("=", "!="):
+        raise ValueError("a brand is compared by = and != alone")
+    answers = {(name == value) == (operator == "=") for name in brands_of(gpu)}
+    return answers.pop() if len(answers) == 1 else None
+
+
+def _compare(name: str, operator: str, value: tuple[int, ...], gpu: Gpu) -> bool | None:
+    if name == "arch":
+        owns: list[tuple[int, ...]] = [*gpu.capabilities]
+    elif not gpu.driver:
+        return None  # the hook would know it
+    elif name == "driver":
+        owns = [gpu.driver]
+    else:
+        owns = [cuda_of_driver(gpu.driver, gpu.os)]
+        newest = DRIVERS["ptx"]["rows"][0]
+        is_newer = gpu.driver[:1] > version_of(newest[2])[:1]
+        if is_newer and value > version_of(newest[1]):
+            return None  # its CUDA is newer than the table
+    answers = {_ordered(own, operator, value) for own in owns if own}
+    return answers.pop() if len(answers) == 1 else None
+
+
+def _ordered(own: tuple[int, ...], operator: str, value: tuple[int, ...]) -> bool:
+    length = max(len(own), len(value))
+    left, right = (pair + (0,) * (length - len(pair)) for pair in (own, value))
+    return {
+        "=": left == right,
+        "!=": left != right,
+        "<": left < right,
+        "<=": left <= right,
+        ">": left > right,
+        ">=": left >= right,
+    }[operator]
+
+
+def capabilities_of(environ: Mapping[str, str]) -> set[str]:
+    """Return what a container asks of the driver; raises `ValueError` for an unknown word."""
+    known = set(IMAGES["mounts"]["words"])
+    text = environ.get("NVIDIA_DRIVER_CAPABILITIES", "")
+    if not text:
+        return known if is_legacy_image(environ) else {"utility", "compute"}
+    words = {word.strip() for word in text.split(",") if word.strip()}
+    if "all" in words:
+        return known
+    if words - known:
+        raise ValueError(f"NVIDIA_DRIVER_CAPABILITIES has {sorted(words - known)[0]!r}")
+    return words
+
+
+def mounted_by(library: str) -> list[str]:
+    """Return the capabilities that bring a library of the host; [] for one of the image's own."""
+    stem = library.partition(".so")[0]
+    mounts = IMAGES["mounts"]
+    return [word for word in mounts["words"] if stem in mounts.get(word, ())]
+
+
+class Compat:
+    """A cuda-compat libcuda in an image: its version, where it lies, and what its note says.
+
+    `branches` are the drivers' branches that it was made for, None without a note. `forced` is
+    whether LD_LIBRARY_PATH makes the loader take it whatever the host has.
+    """
+
+    __slots__ = ("branches", "forced", "path", "version")
+
+    def __init__(self, path: str, version: tuple[int, ...], note: str, forced: bool) -> None:
+        self.path = path
+        self.version = version
+        self.branches = _branches(note)
+        self.forced = forced
+
+    def is_taken(self, mode: str, driver: tuple[int, ...]) -> bool | None:
+        """Return whether it stands before the host's libcuda; None where nobody knows."""
+        if self.forced:
+            return True
+        if not driver or not self.version:
+            return None
+        if mode == CDI and self.branches is not None:
+            return driver[0] in self.branches and self.version > driver
+        return self.version[0] > driver[0]
+
+    def fits(self, driver: tuple[int, ...]) -> bool | None:
+        """Return whether it works with a kernel driver; None without its note."""
+        return None if self.branches is None else driver[0] in self.branches
+
+
+def _branches(note: str) -> set[int] | None:
+    if not note:
+        return None
+    try:
+        table = parse(note.encode())
+    except (ValueError, RecursionError):
+        return None
+    listed = table.get("driver") if isinstance(table, dict) else None
+    if not isinstance(listed, list):
+        return None
+    return {int(str(item)) for item in listed if str(item).isdecimal() and len(str(item)) < 6}
+
+
+def least_driver(requirement: str, gpu: Gpu, rows: list[tuple[int, ...]]) -> tuple[int, ...]:
+    """Return the first of some drivers, in rising order, that the hook accepts; () for none."""
+    from copy import copy
+
+    for row in rows:
+        other = copy(gpu)
+        other.driver = row
+        if start_check(requirement, other):
+            return row
+    return ()
+
+
+def driver_text(driver: tuple[int, ...]) -> str:
+    """Return ``580.95.05``, or that it is unknown."""
+    return dotted(driver) if driver else "of unknown version"

@@ -1,0 +1,23 @@
+"""AMD's own kernel driver (amdgpu-dkms) to the ROCm that it came with."""
+
+from __future__ import annotations
+
+__all__ = ["release_of_driver"]
+
+# Its packages name both (6.12.12.60400).
+_RELEASES = {
+    (6, 3): "6.0",
+    (6, 7): "6.1",
+    (6, 8): "6.2",
+    (6, 10): "6.3",
+    (6, 12): "6.4",
+    (6, 14): "7.0",
+    (6, 16): "7.1",
+}
+
+
+def release_of_driver(text: str) -> str | None:
+    """Return "6.4" of "6.12.12", the text of /sys/module/amdgpu/version; None where unknown."""
+    parts = text.strip().split(".")[:2]
+    numbers = [int(part) for part in parts if part.isdecimal() and len(part) < 6]
+    return _RELEASES.get((numbers[0], numbers[1])) if len(numbers) == 2 else None
