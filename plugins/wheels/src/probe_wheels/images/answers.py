@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 __all__ = ["Answer", "Step", "answer_of", "code_steps"]
 
 RUNS, LESS, NO, UNKNOWN = "runs", "less", "no", "unknown"
-_GOOD = ("native", "compiles")
+_RUNNING = ("native", "compiles", "jit-only")
+_LACKING = ("lacks-device", "needs-newer-driver")
 _TORCH = ("torch-companions", "vllm", "sgl-kernel", "bitsandbytes", "xformers", "flash-attn")
 """Frameworks that run on PyTorch, and not without it."""
 _EVERYWHERE = (2, 28)
@@ -143,9 +144,7 @@ def _told(answer: Answer) -> str:
 
 def _of_image(contents: Contents, node: Node) -> Iterator[Step]:
     yield _platform(contents, node)
-    if contents.is_environment:
-        yield from _glibc_of_node(contents, node)
-    else:
+    if not contents.is_environment:
         yield _program(contents)
         yield from _glibc(contents)
 
@@ -217,45 +216,39 @@ def _glibc(contents: Contents) -> Iterator[Step]:
         reason = "its C library is musl, and the files of NVIDIA's driver need glibc"
         yield Step("glibc", NO, reason, "", "take an image with glibc")
         return
-    needs = list(_glibc_needs(contents))
-    if not needs:
-        return
-    place, version = contents.libc()
-    highest, path = max(needs)
-    if not place:
-        reason = f"{path} needs glibc {_text(highest)}, and the image has none"
-        yield Step("glibc", NO, reason, contents.place(path))
-    elif not version:
-        yield Step(
-            "glibc", UNKNOWN, "the version of its glibc cannot be read", contents.place(place)
-        )
-    elif highest > version:
-        reason = f"{path} needs glibc {_text(highest)}, and the image has {_text(version)}"
-        fix = f"take a base with glibc {_text(highest)} or newer"
-        yield Step("glibc", NO, reason, contents.place(path), fix)
-
-
-def _glibc_of_node(contents: Contents, node: Node) -> Iterator[Step]:
-    """Yield whether the node's own glibc is new enough for a Python environment."""
-    highest, path = max(_glibc_needs(contents), default=((), ""))
-    if node.glibc and highest > node.glibc:
-        reason = f"{path} needs glibc {_text(highest)}, and the node has {_text(node.glibc)}"
-        yield Step("glibc", NO, reason, path)
-    elif not node.glibc and highest > _EVERYWHERE:
-        reason = f"{path} needs glibc {_text(highest)}, and which one the node has is not recorded"
-        yield Step("glibc", UNKNOWN, reason, path)
-
-
-def _glibc_needs(contents: Contents) -> Iterator[tuple[tuple[int, ...], str]]:
     program = contents.program
-    if program is not None and program.binary is not None and program.binary.glibc:
-        yield program.binary.glibc, program.path
-    for document in contents.documents:
-        for name in document["files"]:
-            path = f"{document['site']}/{name}"
-            binary = contents.binary(path)
-            if binary is not None and binary.glibc:
-                yield binary.glibc, path
+    if program is not None and program.binary is not None:
+        step = _glibc_step(contents, program.binary.glibc, program.path)
+        if step is not None:
+            yield step
+
+
+def _glibc_step(contents: Contents, needed: tuple[int, ...], path: str) -> Step | None:
+    """Return what is wrong with the image's glibc for a file that needs a version of it."""
+    if not needed:
+        return None
+    place, version = contents.libc()
+    if not place:
+        reason = f"{path} needs glibc {_text(needed)}, and the image has none"
+        return Step("glibc", NO, reason, contents.place(path))
+    if not version:
+        return Step("glibc", UNKNOWN, "the version of its glibc is unknown", contents.place(place))
+    if needed > version:
+        reason = f"{path} needs glibc {_text(needed)}, and the image has {_text(version)}"
+        fix = f"take a base with glibc {_text(needed)} or newer"
+        return Step("glibc", NO, reason, contents.place(path), fix)
+    return None
+
+
+def _glibc_of_node(glibc: tuple[int, ...], needed: tuple[int, ...], path: str) -> Step | None:
+    """Return what is wrong with the node's own glibc for a file of a Python environment."""
+    if glibc and needed > glibc:
+        reason = f"{path} needs glibc {_text(needed)}, and the node has {_text(glibc)}"
+        return Step("glibc", NO, reason, path)
+    if not glibc and needed > _EVERYWHERE:
+        reason = f"{path} needs glibc {_text(needed)}, and which one the node has is not recorded"
+        return Step("glibc", UNKNOWN, reason, path)
+    return None
 
 
 def _text(version: Iterable[int]) -> str:
@@ -347,7 +340,7 @@ def _of_gpu(contents: Contents, node: Node, gpu: Gpu, mode: str) -> Iterator[Ste
     elif gpu.vendor == "intel":
         yield from _groups(contents, node, "/dev/dri")
         yield from _intel(contents, gpu)
-    yield from code_steps(contents, gpu)
+    yield from code_steps(contents, gpu, node.glibc)
 
 
 def _driver_known(contents: Contents, gpu: Gpu) -> Iterator[Step]:
@@ -536,34 +529,47 @@ def _intel(contents: Contents, gpu: Gpu) -> Iterator[Step]:
 # Code for the chip.
 
 
-def code_steps(contents: Contents, gpu: Gpu) -> Iterator[Step]:
-    """Yield what speaks against the image's code for a device, wheel by wheel."""
+def code_steps(contents: Contents, gpu: Gpu, glibc: tuple[int, ...] = ()) -> Iterator[Step]:
+    """Yield what speaks against the image's code for a device, wheel by wheel.
+
+    `glibc` is the node's, which counts for Python environments alone.
+    """
     verdicts = _with_torch(judge([gpu], Scene(contents.documents, contents.environ)))
     own = [verdict for verdict in verdicts if _key(verdict) != "components"]
     verdicts = own or verdicts
     paths = {title(document): document["site"] for document in contents.documents}
-    by_word = {verdict["verdict"]: verdict for verdict in reversed(verdicts)}
-    lacking = [v for v in verdicts if v["verdict"] in ("lacks-device", "needs-newer-driver")]
-    foreign = [v for v in verdicts if v["verdict"] in ("other-vendor", "cpu-build")]
-    unread = [v for v in verdicts if v["verdict"] == "unknown"]
-    slow = [v for v in verdicts if v["verdict"] == "jit-only"]
+    unloadable = {
+        verdict["wheel"]: step
+        for verdict in verdicts
+        if verdict["verdict"] in _RUNNING and (step := _own_needs(contents, verdict, paths, glibc))
+    }
+    running = [v for v in verdicts if v["verdict"] in _RUNNING and v["wheel"] not in unloadable]
+    failing = [v for v in verdicts if v not in running]
     # What compiles at run time (triton) does not stand for the framework that uses it.
-    works = "native" in by_word or bool(slow)
-    works = works or ("compiles" in by_word and not (lacking or foreign or unread))
-    for verdict in lacking:
-        yield _lacking(contents, verdict, LESS if works else NO, paths)
-    for verdict in unread:
-        yield _told_of(contents, verdict, LESS if works else UNKNOWN, paths)
-    for verdict in slow:
-        yield _told_of(contents, verdict, LESS, paths)
-    for verdict in foreign:
-        if works or not (lacking or unread):
-            yield _told_of(contents, verdict, LESS if works else NO, paths)
-    for verdict in verdicts:
-        if verdict["verdict"] in _GOOD:
-            yield from _own_needs(contents, verdict, paths)
+    works = any(v["verdict"] != "compiles" for v in running) or bool(running and not failing)
+    is_firm = any(v["verdict"] in _LACKING or _is_no(unloadable, v) for v in failing)
+    for verdict in sorted(failing, key=lambda v: v["verdict"] not in _LACKING):
+        word = LESS if works else NO
+        if verdict["wheel"] in unloadable:
+            step = unloadable[verdict["wheel"]]
+            step.word = LESS if works else step.word
+            yield step
+        elif verdict["verdict"] in _LACKING:
+            yield _lacking(contents, verdict, word, paths)
+        elif verdict["verdict"] == "unknown":
+            yield _told_of(contents, verdict, LESS if works else UNKNOWN, paths)
+        elif works or not is_firm:
+            yield _told_of(contents, verdict, word, paths)
+    for verdict in running:
+        if verdict["verdict"] == "jit-only":
+            yield _told_of(contents, verdict, LESS, paths)
     if not verdicts:
         yield from _dropped(contents, gpu)
+
+
+def _is_no(unloadable: dict[str, Step], verdict: VerdictDoc) -> bool:
+    step = unloadable.get(verdict["wheel"])
+    return step is not None and step.word == NO
 
 
 def _key(verdict: VerdictDoc) -> str:
@@ -588,7 +594,7 @@ def _dropped(contents: Contents, gpu: Gpu) -> Iterator[Step]:
 def _with_torch(verdicts: list[VerdictDoc]) -> list[VerdictDoc]:
     """Return the verdicts; what runs on PyTorch runs no better than it."""
     torch = next((v for v in verdicts if normal(v["wheel"].split(" ")[0]) == "torch"), None)
-    if torch is None or torch["verdict"] in (*_GOOD, "jit-only"):
+    if torch is None or torch["verdict"] in _RUNNING:
         return verdicts
     return [v if v is torch or not _needs_torch(v) else _as_torch(v, torch) for v in verdicts]
 
@@ -598,7 +604,7 @@ def _needs_torch(verdict: VerdictDoc) -> bool:
 
 
 def _as_torch(verdict: VerdictDoc, torch: VerdictDoc) -> VerdictDoc:
-    if verdict["verdict"] not in (*_GOOD, "jit-only"):
+    if verdict["verdict"] not in _RUNNING:
         return verdict
     return {**verdict, "verdict": torch["verdict"], "why": f"it runs on PyTorch: {torch['why']}"}
 
@@ -616,18 +622,22 @@ def _where(contents: Contents, verdict: VerdictDoc, paths: dict[str, str]) -> st
     return contents.place(f"{site}/{library}") if library else ""
 
 
-def _own_needs(contents: Contents, verdict: VerdictDoc, paths: dict[str, str]) -> Iterator[Step]:
-    """Yield what a deciding library needs and the image has not."""
+def _own_needs(
+    contents: Contents, verdict: VerdictDoc, paths: dict[str, str], glibc: tuple[int, ...]
+) -> Step | None:
+    """Return what a deciding library needs and the image has not; None where it has all."""
     site, library = paths.get(verdict["wheel"], ""), verdict["library"]
     if verdict["has"] == "Vulkan":
         reason = f"{verdict['wheel']}: whether a driver for Vulkan is in the container is unknown"
-        yield Step("runtime", UNKNOWN, reason)
-    if contents.is_environment or not library:
-        return
+        return Step("runtime", UNKNOWN, reason)
     path = f"{site}/{library}"
-    binary = contents.binary(path)
-    for name in binary.needed if binary else ():
+    binary = contents.binary(path) if library else None
+    if binary is None:
+        return None
+    if contents.is_environment:
+        return _glibc_of_node(glibc, binary.glibc, path)
+    for name in binary.needed:
         if name not in contents.names and not mounted_by(name):
             reason = f"{verdict['wheel']} needs {name}, which is not in the image"
-            yield Step("loader", NO, reason, contents.place(path))
-            return
+            return Step("loader", NO, reason, contents.place(path))
+    return _glibc_step(contents, binary.glibc, path)

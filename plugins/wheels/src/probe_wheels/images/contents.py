@@ -78,6 +78,7 @@ class Contents:
         self.rocm: tuple[int, ...] = ()
         self.problems: list[str] = []
         self.names: set[str] = set()
+        self._own_arch: str | None = None
 
     @property
     def is_environment(self) -> bool:
@@ -107,16 +108,25 @@ class Contents:
         found = [path for path in self.files.tree.files if path.endswith("/libc.so.6")]
         for path in sorted(found, key=len):
             binary = self.files.binary(path)
-            if binary is not None and (not self.arch or binary.machine == self.arch):
+            if binary is not None and binary.machine == (self.arch or binary.machine):
                 return f"/{path}", binary.provides
         return (f"/{found[0]}", ()) if found else ("", ())
 
     @property
     def arch(self) -> str | None:
-        """The architecture: what the configuration says, else the program's own."""
+        """The architecture: what the configuration says, else that of its program or C library."""
+        if self.image.config.arch:
+            return self.image.config.arch
         program = self.program
-        own = program.binary.machine if program and program.binary else None
-        return self.image.config.arch or own
+        if program and program.binary:
+            return program.binary.machine
+        if self._own_arch is None:
+            libraries = [p for p in self.files.tree.files if p.endswith(("/libc.so.6", ".so"))]
+            ordered = sorted(libraries, key=lambda path: (not path.endswith(".so.6"), len(path)))
+            found = (self.files.binary(path) for path in ordered[:64])
+            machines = (b.machine for b in found if b and b.machine not in ("cuda", "amdgpu"))
+            self._own_arch = next(machines, "")
+        return self._own_arch or None
 
     def is_musl(self) -> bool:
         """Return whether musl is its C library, and glibc is not there."""

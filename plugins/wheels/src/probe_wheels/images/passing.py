@@ -137,6 +137,9 @@ class Passing:
                 self._follow(start, bytes(raw), kind, end)
 
     def _follow(self, start: int, raw: bytes, kind: str, end: int) -> None:
+        # What follows a container is wanted before it is seen to be another one.
+        if kind == "between" and raw.startswith(_MAGIC):
+            kind = "container"
         if kind == "container" and len(raw) >= _START:
             _, header, length = _CONTAINER.unpack_from(raw, 4)
             if header >= 16 and length <= self._size:
@@ -146,11 +149,11 @@ class Passing:
                 self._want((stop + 7) & ~7, _BETWEEN, "between")
         elif kind == "entry":
             self._entry(start, raw, end)
-        elif kind == "bundle":
+        elif kind == "bundle" or (kind == "page" and raw.startswith(_BUNDLE_MARKS)):
             if size := bundle_size(raw[:PAGE]):
-                self._want(start + (size + PAGE - 1) // PAGE * PAGE, PAGE, "page", MAX_PAGES)
-        elif kind == "page" and not any(raw) and end:
-            self._want(start + PAGE, PAGE, "page", end - 1)
+                self._want(start + (size + PAGE - 1) // PAGE * PAGE, _BUNDLE, "page", MAX_PAGES)
+        elif kind == "page" and not any(raw[:PAGE]) and end:
+            self._want(start + PAGE, _BUNDLE, "page", end - 1)
 
     def _entry(self, start: int, raw: bytes, stop: int) -> None:
         """Want the head of the entry behind this one of a container that ends at `stop`."""

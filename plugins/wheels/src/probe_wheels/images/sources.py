@@ -149,13 +149,23 @@ def _of_folder(path: str, opening: Opening) -> list[Image]:
     names = set(os.listdir(path))
     if names & {"oci-layout", "index.json"} or {"manifest.json", "blobs"} <= names:
         return _of_store(_Folder(path, opening), "layout", opening, None)
-    if names & set(_PYTHON) or (".venv" in names and "etc" not in names):
+    if names & {"etc", "usr"} and not names & set(_PYTHON):
+        return [_of_root(path, opening)]
+    if _is_environment(path, names):
         image = Image("environment", "", Config(), opening)
         image.folder = path
         return [image]
-    if names & {"usr", "bin", "etc", "opt", "app", "lib"}:
+    if names & {"bin", "opt", "app", "lib", "lib64"}:
         return [_of_root(path, opening)]
     raise BadImage("it is no image, root or Python environment: none of their files is in it")
+
+
+def _is_environment(path: str, names: set[str]) -> bool:
+    if names & {*_PYTHON, ".venv"} or any(name.endswith(".dist-info") for name in names):
+        return True
+    library = os.path.join(path, "lib")
+    inner = os.listdir(library) if "lib" in names and os.path.isdir(library) else []
+    return any(name.startswith("python3") for name in inner)
 
 
 # A store: an archive or a folder that holds blobs by their paths.
