@@ -16,8 +16,9 @@ import wheel_files as build
 
 from probe_wheels.images.answers import answer_of
 from probe_wheels.images.contents import Contents, contents_of
+from probe_wheels.images.image import Opening
 from probe_wheels.images.nodes import Node, read_node
-from probe_wheels.images.sources import Opening, open_images
+from probe_wheels.images.sources import open_images
 
 MACHINES = Path(__file__).parents[3] / "tests" / "machines"
 

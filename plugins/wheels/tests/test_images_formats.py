@@ -17,9 +17,10 @@ from test_images_answers import BASE, CU128, look, split
 from probe_wheels.files import Budget, Opened
 from probe_wheels.formats.library import read_code, read_library
 from probe_wheels.images.contents import contents_of
+from probe_wheels.images.image import Opening
 from probe_wheels.images.layers import Layer, memory, scan
 from probe_wheels.images.passing import CHUNK, Kept, Passing
-from probe_wheels.images.sources import Opening, open_images
+from probe_wheels.images.sources import open_images
 from probe_wheels.images.streams import source_of
 from probe_wheels.images.tree import Tree, merge
 

@@ -17,8 +17,9 @@ from probe_wheels.files import Budget, Exhausted
 from probe_wheels.images import streams
 from probe_wheels.images.answers import answer_of
 from probe_wheels.images.contents import contents_of
+from probe_wheels.images.image import Opening
 from probe_wheels.images.layers import memory, scan
-from probe_wheels.images.sources import Opening, open_images
+from probe_wheels.images.sources import open_images
 from probe_wheels.images.streams import BadImage, source_of
 
 FILES: dict[str, make.Content] = {**BASE, **make.torch(CU128, "12.8")}

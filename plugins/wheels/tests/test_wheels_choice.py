@@ -233,11 +233,10 @@ def test_the_tables_of_a_wheel_are_those_of_the_data(
     subprocess.run([sys.executable, str(script), str(tmp_path)], check=True, timeout=60)
     made = tmp_path / "probe_wheels" / "data"
     names = sorted(path.stem for path in rules.FOLDER.glob("*.toml"))
-    assert (
-        sorted(path.stem for path in made.iterdir()) == names == ["drivers", "frameworks", "torch"]
-    )
+    assert sorted(path.stem for path in made.iterdir()) == names
+    assert names == ["drivers", "frameworks", "images", "torch"]
     edited = [rules._table(name) for name in names]
-    assert edited == [rules.DRIVERS, rules.FRAMEWORKS, rules.TORCH]
+    assert edited == [rules.DRIVERS, rules.FRAMEWORKS, rules.IMAGES, rules.TORCH]
     monkeypatch.setattr(rules, "FOLDER", made)
     assert [rules._table(name) for name in names] == edited
 

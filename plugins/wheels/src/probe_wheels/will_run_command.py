@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from probe_core.commands import Context
     from probe_wheels.images.answers import Answer
     from probe_wheels.images.contents import Contents
+    from probe_wheels.images.image import Opening
     from probe_wheels.images.nodes import Node
-    from probe_wheels.images.sources import Opening
 
     Row = tuple[str, Contents, Node, Answer]
 
@@ -126,7 +126,8 @@ def _contents(path: str, args: argparse.Namespace, openings: list[Opening]) -> l
     """Return what decides of an image, for each of its platforms."""
     from probe_wheels.files import Exhausted
     from probe_wheels.images.contents import contents_of
-    from probe_wheels.images.sources import Opening, open_images
+    from probe_wheels.images.image import Opening
+    from probe_wheels.images.sources import open_images
     from probe_wheels.images.streams import BadImage
 
     opening = Opening()

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from probe_wheels.documents import DistributionDoc, LibraryDoc
+    from probe_wheels.images.image import Image
     from probe_wheels.images.layers import Binary, File
-    from probe_wheels.images.sources import Image
 
 __all__ = ["Contents", "Program", "contents_of"]
 

@@ -12,8 +12,8 @@ from subprocess import DEVNULL, PIPE, Popen
 
 from probe_wheels.images.archive import clean
 from probe_wheels.images.config import Config, shell_variables
+from probe_wheels.images.image import Image
 from probe_wheels.images.layers import File, Layer, content_of, role_of
-from probe_wheels.images.sources import Image
 from probe_wheels.images.streams import PIECE, BadImage, Unpacked
 from probe_wheels.images.tree import merge
 from probe_wheels.images.view import ImageFiles
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from probe_wheels.files import Opened
-    from probe_wheels.images.sources import Opening
+    from probe_wheels.images.image import Opening
 
 __all__ = ["open_sif"]
 

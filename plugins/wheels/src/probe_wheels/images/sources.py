@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from stat import S_ISLNK, S_ISREG
 
-from probe_wheels.files import Budget, Exhausted, Opened
+from probe_wheels.files import Opened
 from probe_wheels.images.archive import FILE, HARD, LINK, clean, members
 from probe_wheels.images.config import ARCHES, MAX_JSON, Config, config_of, json_of
-from probe_wheels.images.layers import Disk, File, Layer, role_of, scan
+from probe_wheels.images.image import Image, Place, scanned
+from probe_wheels.images.layers import Disk, File, Layer, role_of
 from probe_wheels.images.streams import GZIP, ZSTD, BadImage, Part, Plain, Stretch, source_of
 from probe_wheels.images.tree import merge
 
@@ -17,111 +18,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
-    from probe_wheels.files import Readable
+    from probe_wheels.files import Budget, Readable
+    from probe_wheels.images.image import Opening
     from probe_wheels.images.streams import Source
-    from probe_wheels.images.tree import Tree
 
-__all__ = ["Image", "Opening", "open_images"]
+__all__ = ["open_images"]
 
 MAX_LAYERS = 1000
 MAX_MANIFESTS = 256
 MAX_NESTING = 4
 MAX_WALK = 2_000_000
-WORKERS = 2
-"""Layers that are read at a time. Each decoder is one thread, and frees the interpreter."""
-MAX_SECONDS = 900.0
 
 _PYTHON = ("pyvenv.cfg", "conda-meta")
-
-
-class Opening:
-    """What one look at one path costs, and the layers that it read: bases are shared."""
-
-    __slots__ = ("budget", "closing", "read")
-
-    def __init__(self, seconds: float = MAX_SECONDS) -> None:
-        self.budget = Budget(seconds, 1 << 40)
-        self.read: dict[str, Layer] = {}
-        self.closing: list[Opened] = []
-
-    def close(self) -> None:
-        """Close the files of the image."""
-        for file in self.closing:
-            file.__exit__(None, None, None)
-        self.closing.clear()
-
-    def opened(self, path: str) -> Opened:
-        """Return a file, open until `close`; raises `OSError`."""
-        file = Opened(path, self.budget)
-        self.closing.append(file)
-        return file
-
-
-class _Place:
-    """Where a layer lies: its key within the path, and how it is opened or was read."""
-
-    __slots__ = ("key", "label", "open", "problem")
-
-    def __init__(self, label: str, key: str, open_: Callable[[], Readable] | None) -> None:
-        self.label = label
-        self.key = key
-        self.open = open_
-        self.problem: str | None = None
-
-
-class Image:
-    """One image for one platform.
-
-    `kind` is "archive", "layout", "sif", "root" or "environment"; `name` the tag that it has there,
-    "" without one. `problems` are reasons why not all of it could be read: then it is never said
-    to run. `digest` is that of its manifest or config, as the file states it; "" where none is.
-    """
-
-    def __init__(self, kind: str, name: str, config: Config, opening: Opening) -> None:
-        self.kind = kind
-        self.name = name
-        self.config = config
-        self.opening = opening
-        self.digest = ""
-        self.folder = ""
-        self.places: list[_Place] = []
-        self.problems: list[str] = []
-        self._tree: Tree | None = None
-
-    @property
-    def layers(self) -> list[str]:
-        """What the layers are called in answers, the base first."""
-        return [place.label for place in self.places]
-
-    def use(self, tree: Tree) -> None:
-        """Take the files of an image whose layers are read in another way."""
-        self._tree = tree
-
-    def tree(self) -> Tree:
-        """Return its files. The layers are read once, at the first call."""
-        if self._tree is None:
-            self._tree = merge(self._read())
-        return self._tree
-
-    def _read(self) -> list[Layer]:
-        from concurrent.futures import ThreadPoolExecutor
-
-        known = self.opening.read
-        missing = {p.key: p for p in self.places if p.key not in known and p.open is not None}
-        with ThreadPoolExecutor(WORKERS) as pool:
-            for place, layer in zip(
-                missing.values(), pool.map(self._scan, missing.values()), strict=True
-            ):
-                known[place.key] = layer
-        layers = [known.get(place.key) or Layer(place.label) for place in self.places]
-        for place, layer in zip(self.places, layers, strict=True):
-            if problem := place.problem or layer.problem:
-                self.problems.append(problem)
-        return layers
-
-    def _scan(self, place: _Place) -> Layer:
-        assert place.open is not None
-        return _scanned(place.open(), place.label, self.opening)
 
 
 def open_images(path: str, opening: Opening, name: str | None = None) -> list[Image]:
@@ -205,7 +113,7 @@ class _Archive:
             if size <= MAX_JSON:
                 self._texts[path] = inner.read(0, size)
         elif _is_layer(inner.first):
-            self.passed[path] = _scanned(inner, f"layer {path}", opening, once=True)
+            self.passed[path] = scanned(inner, f"layer {path}", opening, once=True)
         if not inner.finish():
             raise BadImage("its archive is cut off")
 
@@ -239,17 +147,6 @@ class _Archive:
 
 def _is_layer(head: bytes) -> bool:
     return head[257:262] == b"ustar" or head.startswith((GZIP, ZSTD))
-
-
-def _scanned(file: Readable, label: str, opening: Opening, *, once: bool = False) -> Layer:
-    """Return a layer; its `problem` says why it could not be read."""
-    try:
-        return scan(source_of(file, opening.budget, once=once), label, opening.budget)
-    except (BadImage, OSError, Exhausted) as error:
-        layer = Layer(label)
-        text = error.strerror if isinstance(error, OSError) else str(error)
-        layer.problem = f"{label}: {text or 'it cannot be read'}"
-        return layer
 
 
 def _target(path: str, target: str, kind: str) -> str:
@@ -362,20 +259,20 @@ def _digest_in(path: str) -> str:
     return f"sha256:{stem}" if is_digest else ""
 
 
-def _layer_place(store: _Archive | _Folder, path: str, number: int, media: str) -> _Place:
+def _layer_place(store: _Archive | _Folder, path: str, number: int, media: str) -> Place:
     label = f"layer {number}"
     if "encrypted" in media:
-        place = _Place(label, f"encrypted:{path}", None)
+        place = Place(label, f"encrypted:{path}", None)
         place.problem = f"{label} is encrypted"
         return place
     found = store.layer(path) if path else None
     if found is None:
-        place = _Place(label, f"absent:{path}", None)
+        place = Place(label, f"absent:{path}", None)
         foreign = "foreign" in media or "nondistributable" in media
         place.problem = f"{label} is not in it"
         place.problem += ": it is one that may not be passed on" if foreign else ""
         return place
-    return _Place(label, found[0], found[1])
+    return Place(label, found[0], found[1])
 
 
 def _of_index(
