@@ -82,7 +82,7 @@ def test_what_is_there_keeps_every_contract(graph: grimp.ImportGraph) -> None:
         ("probe_intel", "probe_core", PROBERS),
         ("probe_report", "probe_core.pipeline", COMMANDS),
         ("probe_watch", "probe_core.isolation", COMMANDS),
-        ("probe_cluster", "probe_chipdb", "who imports chipdb"),
+        ("probe_watch", "probe_chipdb", "who imports chipdb"),
         ("probe_core.model", "probe_chipdb", "who imports chipdb"),
         ("probe_watch", "probe_cluster", "who imports cluster"),
         ("probe_exo", "probe_export", "who imports export"),

@@ -156,7 +156,10 @@ MISTAKES: list[tuple[list[str], str]] = [
         "probe completion: tcsh: no such shell. It can be bash, zsh or fish.",
     ),
     (["\x1b[2J"], "probe: no command '\ufffd[2J'. Run `probe --help` for all commands."),
-    (["topology"], "probe topology: FILE... is missing. Run `probe topology --help`."),
+    (
+        ["topology"],
+        "probe topology: there is no node: give a FILE of `probe --json`, or --have",
+    ),
     (
         ["partition", "a.json"],
         "probe partition: --model M is missing. Run `probe partition --help`.",
