@@ -137,3 +137,27 @@ def _bf16(peaks: list[dict[str, object]]) -> float:
     keys = ("dtype", "path", "sparsity")
     (peak,) = [peak for peak in peaks if tuple(map(peak.get, keys)) == ("bf16", "matrix", "dense")]
     return float(str(peak["tflops"]))
+
+
+def test_what_stands_beside_the_peaks_has_its_source(real: Database, folder: Path) -> None:
+    data = json.loads((folder / "chips.json").read_text())
+    entries = {chip["id"]: chip for chip in data["chips"]}
+    h100 = entries["nvidia/h100-sxm5-80gb"]
+    assert h100["power_limits_w"] == [200, 700]
+    assert h100["interconnect"] == {"kind": "NVLink 4", "gbs": 900}
+    assert h100["sustained"] == [
+        {"rate": "bf16.matrix.fp32", "tflops": 795, "source": "ml-engineering"},
+        {"rate": "fp8.matrix.fp32", "tflops": 1403, "source": "ml-engineering"},
+    ]
+    assert (entries["nvidia/l40s"]["ecc_share"], entries["aws/trainium3"]["sram_mib"]) == (
+        0.0625,
+        256,
+    )
+    for chip in real.chips():
+        keys = {*chip.beside_sources, *(row.source for row in chip.sustained)}
+        assert keys <= set(data["sources"]), chip.id
+        # What was measured is near the peak of its kind: another kind would be far from it.
+        for row in chip.sustained:
+            for peak in chip.peaks():
+                if (peak.rate, peak.sparsity) == (row.rate, "dense"):
+                    assert 0.3 < row.tflops / peak.tflops < 1.2, (chip.id, row.rate)

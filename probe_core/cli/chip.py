@@ -108,6 +108,8 @@ def _core(match: CpuMatch, arch: Arch) -> dict[str, Any]:
         "unit": arch.unit,
         "clock": {},
         "memory": {"bytes": None, "type": None},
+        **dict.fromkeys(("power_limits", "interconnect", "sram", "ecc")),
+        "sustained": [],
         "reads": [],
         "sources": list(arch.sources),
         "note": "operations per clock and core: " + _rates(match.rates),
@@ -166,6 +168,11 @@ def _chip(chip: Chip, units: int | None, database: Database) -> dict[str, Any]:
         "boards": chip.boards,
         "sources": list(chip.sources),
         "confidence": chip.confidence,
+        "power_limits": list(chip.power_limits) if chip.power_limits else None,
+        "interconnect": list(chip.interconnect) if chip.interconnect else None,
+        "sram": chip.sram,
+        "ecc": chip.ecc,
+        "sustained": [measured.as_json() for measured in chip.sustained],
         "reads": _reads(chip, database),
         "note": chip.note,
         "peaks": [peak.as_json() for peak in chip.peaks(units=units)],
@@ -284,12 +291,47 @@ def _facts(match: Mapping[str, Any]) -> Iterator[list[object]]:
     counts.append(memory["type"])
     counts.append(text.bandwidth(match["bandwidth"]) if match["bandwidth"] else None)
     yield [*counts]
+    yield [*_beside(match)]
+    for row in match["sustained"]:
+        yield [_measured(row, match["peaks"])]
     if match["sources"]:
         yield ["sources: " + ", ".join(match["sources"])]
     for url, date in dict.fromkeys((read["url"], read["date"]) for read in match["reads"]):
         yield [f"read on {date}: {url}"]
     if match["note"]:
         yield [f"note: {match['note']}"]
+
+
+def _beside(match: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is known of a chip beside its peaks and its memory."""
+    if match["power_limits"]:
+        least, most = match["power_limits"]
+        yield f"power limit {least:g} to {most:g} W"
+    if match["interconnect"]:
+        kind, gbs = match["interconnect"]
+        yield f"{kind} {gbs:g} GB/s both ways"
+    if match["sram"]:
+        yield f"{match['sram']:g} MiB on the chip"
+    if match["ecc"]:
+        yield f"ECC takes {match['ecc']:.1%} of the memory"
+
+
+def _measured(row: Mapping[str, Any], peaks: list[dict[str, Any]]) -> str:
+    """Return a measurement beside the peak of its kind."""
+    kind = row["rate"].split(".")
+    peak = next(
+        (
+            peak["tflops"]
+            for peak in peaks
+            if [peak["dtype"], peak["path"], peak["accumulate"]] == kind
+            and peak["sparsity"] == "dense"
+        ),
+        None,
+    )
+    low = f"{row['low']:g} to " if row.get("low") else ""
+    share = f", {row['tflops'] / peak:.0%} of the peak" if peak else ""
+    watts = f" at {row['watts']:g} W" if row.get("watts") else ""
+    return f"measured: {kind[0]} {low}{row['tflops']:g} TFLOPS{watts}{share} [{row['source']}]"
 
 
 def _confidence(peak: Mapping[str, Any]) -> str:

@@ -200,6 +200,29 @@ class Memory:
         return None if self.gib is None else int(self.gib * 2**30)
 
 
+class Sustained:
+    """A measurement with large matrices, of one device.
+
+    rate: the rate key. tflops: TFLOPS (TOPS), the best of the runs; low: the worst, else None.
+    watts, runs, software: where they were told. source: a key for `Database.source`.
+    """
+
+    __slots__ = ("low", "rate", "runs", "software", "source", "tflops", "watts")
+
+    def __init__(self, row: "list[str]") -> None:
+        self.rate, tflops, low, watts, runs, software, self.source = row
+        self.tflops = float(tflops)
+        self.low = number(low)
+        self.watts = number(watts)
+        self.runs = int(runs) if runs else None
+        self.software = software or None
+
+    def as_json(self) -> "dict[str, str | float | None]":
+        """The measurement as plain data, without what was not told."""
+        values = {name: getattr(self, name) for name in self.__slots__}
+        return {name: value for name, value in values.items() if value is not None}
+
+
 class Chip:
     """One product: an id that is never reused, and what its vendor publishes of it.
 
@@ -386,6 +409,44 @@ class Chip:
     def confidence(self) -> str:
         """Of counts and clocks: one of `peaks.CONFIDENCES`."""
         return self._fields[_CHIP_AT["confidence"]] or "recalled"
+
+    @property
+    def sustained(self) -> "tuple[Sustained, ...]":
+        """What others measured, beside the peaks; empty where nobody published a measurement."""
+        return tuple(
+            Sustained(row) for row in parts(self._fields[_CHIP_AT["sustained"]]) if len(row) == 7
+        )
+
+    @property
+    def power_limits(self) -> tuple[float, float] | None:
+        """The least and the most power limit that the driver accepts, in watts."""
+        values = parts(self._fields[_CHIP_AT["power_limits"]])
+        return (float(values[0][0]), float(values[0][1])) if values else None
+
+    @property
+    def interconnect(self) -> tuple[str, float] | None:
+        """Kind of the links to other devices, and 10^9 bytes per second of all, both directions."""
+        values = parts(self._fields[_CHIP_AT["interconnect"]])
+        return (values[0][0], float(values[0][1])) if values else None
+
+    @property
+    def sram(self) -> float | None:
+        """MiB of memory on the chip: the last-level cache, or the scratchpads."""
+        values = parts(self._fields[_CHIP_AT["sram"]])
+        return float(values[0][0]) if values else None
+
+    @property
+    def ecc(self) -> float | None:
+        """The share of the memory that ECC takes when it is on; 0 or None: none, or not known."""
+        values = parts(self._fields[_CHIP_AT["ecc"]])
+        return float(values[0][0]) if values else None
+
+    @property
+    def beside_sources(self) -> tuple[str, ...]:
+        """Keys of the documents behind power limits, links, on-chip memory and ECC."""
+        names = ("power_limits", "interconnect", "sram", "ecc")
+        rows = [row for name in names for row in parts(self._fields[_CHIP_AT[name]])]
+        return tuple(dict.fromkeys(row[-1] for row in rows))
 
     @property
     def reads(self) -> tuple[tuple[str, ...], ...]:

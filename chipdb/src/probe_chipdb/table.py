@@ -44,6 +44,11 @@ CHIP = (
     "form_factor",
     "shown",
     "reads",
+    "sustained",
+    "power_limits",
+    "interconnect",
+    "sram",
+    "ecc",
 )
 
 ARCH = (
@@ -86,6 +91,11 @@ MEMORY = ("gib", "type", "bus", "gbs", "gbs_low")
 OF_SOCS = ("low", "high", "confidence", "source")  # MHz of the SoCs that hold a licensed design
 PUBLISHED = ("rate", "sparsity", "tflops", "source", "clock", "low", "confidence")
 OVERRIDE = ("rate", "sparsity", "tflops", "reason", "source", "confidence", "low")
+SUSTAINED = ("rate", "tflops", "low", "watts", "runs", "software", "source")
+LIMITS = ("least", "most", "source")  # W
+INTERCONNECT = ("kind", "gbs", "source")
+SRAM = ("mib", "source")
+ECC = ("share", "source")
 READS = ("rate", "sparsity", "source", "at", "quote")  # no rate: counts, clocks and memory
 CPUID = ("name", "vendor", "family", "models", "brand", "efficient", "steppings", "flag")
 MIDR = ("name", "implementer", "part", "efficient", "variant")

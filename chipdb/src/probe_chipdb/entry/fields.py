@@ -70,6 +70,51 @@ class OverrideEntry(TypedDict, total=False):
     read: WordsEntry
 
 
+class SustainedEntry(TypedDict, total=False):
+    """What somebody measured with large matrices, in TFLOPS: `low` to `tflops` where runs differ.
+
+    watts: of the device, where they were told; runs: how many; software: with what.
+    """
+
+    rate: Required[str]
+    tflops: Required[float]
+    low: float
+    watts: float
+    runs: int
+    software: str
+    source: Required[str]
+
+
+class LimitsEntry(TypedDict):
+    """The power limits that the driver accepts, in watts."""
+
+    least: float
+    most: float
+    source: str
+
+
+class InterconnectEntry(TypedDict):
+    """The links of one device: gbs in 10^9 bytes per second, both directions and all links."""
+
+    kind: str
+    gbs: float
+    source: str
+
+
+class SramEntry(TypedDict):
+    """Memory on the chip in MiB: the last-level cache, or the scratchpads."""
+
+    mib: float
+    source: str
+
+
+class EccEntry(TypedDict):
+    """The share of the memory that ECC takes when it is on."""
+
+    share: float
+    source: str
+
+
 class ChipEntry(TypedDict, total=False):
     """One chip, with the defaults of its family filled in; `family` is the family's title."""
 
@@ -88,6 +133,7 @@ class ChipEntry(TypedDict, total=False):
     memory: MemoryEntry
     power: float
     power_low: float
+    power_limits: LimitsEntry
     boards: int
     shown: int
     form_factor: str
@@ -97,6 +143,10 @@ class ChipEntry(TypedDict, total=False):
     published: list[PublishedEntry]
     override: list[OverrideEntry]
     explain: dict[str, str]
+    sustained: list[SustainedEntry]
+    interconnect: InterconnectEntry
+    sram: SramEntry
+    ecc: EccEntry
     source: list[str]
     confidence: str
     read: list[ReadEntry]
@@ -315,6 +365,15 @@ CHIP: dict[str, Spec] = {
     ),
     "power": Number("board power; the highest of a range", 0.3, 5000, "W"),
     "power_low": Number("the lowest board power of a range", 0.3, 5000, "W"),
+    "power_limits": Table(
+        {
+            "least": Number("the least", 0.3, 5000, "W"),
+            "most": Number("the most", 0.3, 5000, "W"),
+            "source": source_key,
+        },
+        need=("least", "most", "source"),
+        about="power limits that the driver accepts, in W",
+    ),
     "boards": Number("devices that one board shows", 1, 64, whole=True),
     "shown": Number("devices that a framework shows of one", 1, 64, whole=True),
     "form_factor": form_factor,
@@ -367,6 +426,40 @@ CHIP: dict[str, Spec] = {
             need=("rate", "reason", "source"),
         ),
         "figures where the formula does not apply",
+    ),
+    "sustained": ListOf(
+        Table(
+            {
+                "rate": rate,
+                "tflops": _tflops,
+                "low": _tflops,
+                "watts": Number("power of the device meanwhile", 0.3, 5000, "W"),
+                "runs": Number("how many runs", 1, 10**6, whole=True),
+                "software": Text("with what it was measured", most=96),
+                "source": source_key,
+            },
+            need=("rate", "tflops", "source"),
+        ),
+        "what somebody measured with large matrices",
+    ),
+    "interconnect": Table(
+        {
+            "kind": Text("NVLink 5, Infinity Fabric, ICI ...", most=32),
+            "gbs": Number("both directions, all links of a device", 1, 20000, "GB/s"),
+            "source": source_key,
+        },
+        need=("kind", "gbs", "source"),
+        about="links to other devices",
+    ),
+    "sram": Table(
+        {"mib": Number("size", 0.1, 1e6, "MiB"), "source": source_key},
+        need=("mib", "source"),
+        about="memory on the chip: the last-level cache, or the scratchpads",
+    ),
+    "ecc": Table(
+        {"share": Number("of the memory", 0.001, 0.5), "source": source_key},
+        need=("share", "source"),
+        about="what ECC takes of the memory when it is on",
     ),
     "explain": MapOf(
         RATE, Text("why", most=400), "why published and derived differ by more than 3 %", _RATE_HINT

@@ -164,7 +164,15 @@ def source_keys(chip: Chip) -> list[str]:
     published = [source for _, source in chip.published.values()]
     overrides = [row[4] for row in parts(chip.raw(CHIP.index("override")))]
     listed = [key for keys in overrides for key in keys.split(", ")]
-    return [*chip.sources, *(arch.sources if arch else ()), *published, *listed]
+    measured = [row.source for row in chip.sustained]
+    return [
+        *chip.sources,
+        *(arch.sources if arch else ()),
+        *published,
+        *listed,
+        *measured,
+        *chip.beside_sources,
+    ]
 
 
 def entry(chip: Chip) -> Json:
@@ -199,6 +207,11 @@ def entry(chip: Chip) -> Json:
         "no_peaks": chip.why_no_peaks(),
         "sources": chip.sources,
         "confidence": chip.confidence,
+        "power_limits_w": chip.power_limits,
+        "interconnect": _links(chip),
+        "sram_mib": chip.sram,
+        "ecc_share": chip.ecc,
+        "sustained": [measured.as_json() for measured in chip.sustained],
         "reads": [dict(zip(READS, row, strict=True)) for row in chip.reads],
         "note": chip.note,
     }
@@ -249,6 +262,11 @@ def table(db: Database, chips: Iterable[Chip]) -> str:
              chip.confidence, LICENCE)
         )  # fmt: skip
     return out.getvalue()
+
+
+def _links(chip: Chip) -> Json | None:
+    links = chip.interconnect
+    return None if links is None else {"kind": links[0], "gbs": links[1]}
 
 
 def _per_device(chip: Chip) -> float | None:

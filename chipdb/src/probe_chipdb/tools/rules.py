@@ -131,10 +131,11 @@ def reference_problems(data: "Data", db: "Database", alone: bool) -> "Iterator[P
     alone: a file or package without the folders of this project's data, which advice must not name.
     """
     for id_, chip in data.chips.items():
-        figures = (*chip.get("published", ()), *chip.get("override", ()))
-        sources = _sources(
-            db, chip.get("source", []), [figure["source"] for figure in figures], alone
-        )
+        figures = (
+            *chip.get("published", ()), *chip.get("override", ()), *chip.get("sustained", ())
+        )  # fmt: skip
+        named = [figure["source"] for figure in figures]
+        sources = _sources(db, chip.get("source", []), [*named, *_beside(chip)], alone)
         for fault in (
             *sources,
             *_architecture(db, chip, alone),
@@ -147,6 +148,18 @@ def reference_problems(data: "Data", db: "Database", alone: bool) -> "Iterator[P
         sources = _sources(db, arch.get("source", []), [], alone)
         for fault in (*sources, *_sparse_rates(arch), *own):
             yield Problem(data.where[f"arch:{name}"], f"[{name}]", *fault)
+
+
+def _beside(chip: "ChipEntry") -> "Iterator[str]":
+    """The sources of what stands beside the peaks."""
+    if "power_limits" in chip:
+        yield chip["power_limits"]["source"]
+    if "interconnect" in chip:
+        yield chip["interconnect"]["source"]
+    if "sram" in chip:
+        yield chip["sram"]["source"]
+    if "ecc" in chip:
+        yield chip["ecc"]["source"]
 
 
 def _sources(

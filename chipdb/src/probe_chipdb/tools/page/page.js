@@ -147,8 +147,22 @@ function facts(chip) {
     Bandwidth: memory.gbs && `${memory.gbs_low ? `${memory.gbs_low} to ` : ""}${memory.gbs} GB/s`, Power: chip.power_w && `${chip.power_low_w ? `${chip.power_low_w} to ` : ""}${chip.power_w} W`,
     "Devices per board": chip.devices_per_board > 1 ? chip.devices_per_board : null,
     "PCI ids": (chip.pci || []).join(", "), "Device tree": (chip.dt || []).join(", "),
+    "Power limits": chip.power_limits_w && `${chip.power_limits_w.join(" to ")} W`,
+    "Links to others": chip.interconnect && `${chip.interconnect.kind}, ${chip.interconnect.gbs} GB/s both ways`,
+    "Memory on the chip": plain(chip.sram_mib, " MiB"),
+    "ECC takes": chip.ecc_share && `${figure(chip.ecc_share * 100)} % of the memory`,
+    Measured: (chip.sustained || []).map((row) => measured(chip, row)).join(" · "),
     "Other names": (chip.aliases || []).join(" · "), Confidence: chip.confidence, Note: chip.note,
   };
+}
+
+// What somebody measured, beside the peak of the same kind.
+function measured(chip, row) {
+  const [dtype, path, accumulate] = row.rate.split(".");
+  const peak = (chip.peaks || []).find((each) => each.dtype === dtype && each.path === path
+    && each.accumulate === accumulate && each.sparsity === "dense" && !each.variant);
+  const share = peak ? ` (${Math.round((100 * row.tflops) / peak.tflops)} % of the peak)` : "";
+  return `${dtype} ${row.low ? `${row.low} to ` : ""}${row.tflops} TFLOPS${share}, ${row.source}`;
 }
 
 function peakRow(peak) {
