@@ -18,6 +18,7 @@ __all__ = [
     "ancestors",
     "arguments",
     "descendants",
+    "descriptor_numbers",
     "descriptors",
     "environment",
     "held_locks",
@@ -32,6 +33,7 @@ __all__ = [
     "resident_pages",
     "started",
     "status",
+    "target",
     "uptime",
     "user",
 ]
@@ -136,22 +138,30 @@ def environment(pid: int) -> list[bytes] | None:
     return None if text is None else [entry for entry in text.split(b"\0") if entry]
 
 
+def descriptor_numbers(pid: int, root: str = "") -> list[str] | None:
+    """Return the numbers of a process's descriptors; None of another user's process."""
+    try:
+        return os.listdir(f"{root}/proc/{pid}/fd")
+    except Exception:
+        return None
+
+
+def target(pid: int, number: str, root: str = "") -> str | None:
+    """Return what a descriptor leads to; None where it was just closed."""
+    try:
+        return os.readlink(f"{root}/proc/{pid}/fd/{number}")
+    except Exception:
+        return None
+
+
 def descriptors(pid: int, root: str = "") -> Iterator[tuple[str, str]]:
     """Yield the open descriptors of a process, each with its own path and what it leads to.
 
     None of another user's process. A deleted file's name has `` (deleted)`` behind it.
     """
-    folder = f"{root}/proc/{pid}/fd"
-    try:
-        numbers = os.listdir(folder)
-    except Exception:
-        return
-    for number in numbers:
-        try:
-            target = os.readlink(path := f"{folder}/{number}")
-        except Exception:  # just closed
-            continue
-        yield path, target
+    for number in descriptor_numbers(pid, root) or ():
+        if (path := target(pid, number, root)) is not None:
+            yield f"{root}/proc/{pid}/fd/{number}", path
 
 
 def open_files() -> Collection[int]:

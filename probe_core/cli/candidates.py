@@ -15,7 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from types import TracebackType
 
     from probe_core.cli.parser import Parser
     from probe_core.registry.entrypoints import EntryPoint
@@ -269,12 +268,7 @@ class within_limit:  # used as a statement
         self._null = open(os.devnull, "w")
         faulthandler.dump_traceback_later(LIMIT_S, exit=True, file=self._null)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         import faulthandler
 
         faulthandler.cancel_dump_traceback_later()

@@ -27,7 +27,6 @@ from probe_core.recording.paths import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
-    from types import TracebackType
     from typing import BinaryIO, Protocol
 
     from probe_core.model.document import Json
@@ -321,12 +320,7 @@ class Stream:
     def __enter__(self) -> Stream:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._file.close()
 
     def start(self, size: int) -> bytes:

@@ -12,7 +12,6 @@ from probe_core.sampling.engine import Engine
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import TracebackType
 
     from probe_core.model.document import EventDoc, FindingDoc, SampleDoc
 
@@ -131,12 +130,7 @@ class Rounds:
     def __enter__(self) -> Rounds:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def __del__(self) -> None:
@@ -216,12 +210,7 @@ class AsyncRounds:
     async def __aenter__(self) -> AsyncRounds:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *exception: object) -> None:
         self._rounds.close()
 
     async def __anext__(self) -> Round:

@@ -7,8 +7,7 @@ Without root only a user's own processes can be read: `Usage` counts the others,
 
 from __future__ import annotations
 
-import os
-
+from probe_core import proc
 from probe_core.machine import decimal
 from probe_core.sysfs import power
 
@@ -178,37 +177,21 @@ def _bytes(text: str) -> int | None:
 
 def _descriptors(machine: Machine, usage: Usage) -> Iterator[tuple[int, str, str, str]]:
     """Yield (process, descriptor, opened node, its class folder) of each open device node."""
-    budget = MAX_DESCRIPTORS
-    for pid in sorted(number for name in machine.listdir("/proc") if (number := decimal(name))):
+    budget, root = MAX_DESCRIPTORS, machine.root.rstrip("/")
+    for pid in proc.processes(root):
         if usage.processes >= MAX_PROCESSES or budget <= 0:
             usage.complete = False
             return
         usage.processes += 1
-        names = _open_files(machine, pid)
-        if names is None:
+        names = proc.descriptor_numbers(pid, root)
+        if names is None:  # somebody else's: the folder is mode 0500
             usage.unreadable += 1
             continue
-        for name in names[:budget]:
-            target = _target(machine, f"/proc/{pid}/fd/{name}")
+        for name in sorted(names)[:budget]:
+            target = proc.target(pid, name, root) or ""
+            # In a recorded tree links are relative: as many steps up as the descriptor lies deep.
+            path = target if target.startswith("/") else f"/{target.removeprefix('../../../')}"
             for stem, folder in _FOLDERS.items():
-                if target.startswith(stem):
-                    yield pid, name, target, folder
+                if path.startswith(stem):
+                    yield pid, name, path, folder
         budget -= len(names)
-
-
-def _open_files(machine: Machine, pid: int) -> list[str] | None:
-    """Return a process's descriptors; None when it is somebody else's (the folder is mode 0500)."""
-    try:
-        return sorted(os.listdir(machine.path(f"/proc/{pid}/fd")))
-    except (OSError, ValueError):
-        return None
-
-
-def _target(machine: Machine, path: str) -> str:
-    """Return what a descriptor's link says; realpath() would look at each folder on the way."""
-    try:
-        target = os.readlink(machine.path(path))
-    except (OSError, ValueError):
-        return ""
-    # In a recorded tree links are relative: as many steps up as the descriptor lies deep.
-    return target if target.startswith("/") else "/" + target.removeprefix("../../../")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,9 +10,10 @@ import pytest
 
 from probe_core.testing.case import Case
 
-# So that a failed check shows its values, as in a test of one's own.
-_CHECKS = ("checks", "checks_hardware", "checks_sampling")
-pytest.register_assert_rewrite(*(f"probe_core.testing.{name}" for name in _CHECKS))
+# So that a failed check shows its values, as in a test of one's own. pytest warns of a module that
+# another test imported before.
+_CHECKS = (f"{__package__}.{name}" for name in ("checks", "checks_hardware", "checks_sampling"))
+pytest.register_assert_rewrite(*(name for name in _CHECKS if name not in sys.modules))
 
 from probe_core.testing.checks import EFFECTS, Empty, Importing, Lacking, Packaging  # noqa: E402
 from probe_core.testing.checks_hardware import Broken, Hardware  # noqa: E402

@@ -10,9 +10,9 @@ from trees import Tree
 from probe_core.machine import Machine
 from probe_core.probers.records import IN_PART, LEFT_OUT
 from probe_core.readiness.switched import RULES
-from probe_core.recording.coverage import Coverage
 from probe_core.recording.declared import Declared, check_records, own_declarations
 from probe_core.recording.gather import gather
+from probe_core.testing.reading import Coverage
 
 PCI = "0000:01:00.0"
 CARD = f"/sys/bus/pci/devices/{PCI}"

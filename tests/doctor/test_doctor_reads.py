@@ -20,10 +20,10 @@ from probe_core.machine import Machine
 from probe_core.model.ids import ACCELERATORS
 from probe_core.probers.records import LEFT_OUT, RECORDS
 from probe_core.readiness import _JUDGES, Scene
-from probe_core.recording.coverage import Coverage
 from probe_core.recording.declared import own_declarations
 from probe_core.testing import check_contract
 from probe_core.testing.check_contract import covers
+from probe_core.testing.reading import Coverage
 from probe_core.testing.stage import Watched
 
 CHECKS = {check.code: check for check in further_checks()}

@@ -15,9 +15,9 @@ from probe_core.api import NotApplicable, Request, not_applicable
 from probe_core.machine import Machine
 from probe_core.probers import builtin_probers
 from probe_core.probers.records import IN_PART, LEFT_OUT
-from probe_core.recording.coverage import Coverage
 from probe_core.recording.declared import own_declarations
 from probe_core.recording.opening import open_machine
+from probe_core.testing.reading import Coverage
 from probe_core.testing.stage import Watched
 
 MACHINES = {name: make for name, (_, make) in BROKEN.items()} | HEALTHY

@@ -12,7 +12,7 @@ from time import monotonic
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from types import FrameType, TracebackType
+    from types import FrameType
     from typing import Any
 
     from probe_core.model.document import EventDoc, SampleDoc
@@ -140,11 +140,6 @@ class Signals:
         self._before[number] = signal.getsignal(number)
         signal.signal(number, handle)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)

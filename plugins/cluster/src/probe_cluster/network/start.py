@@ -12,10 +12,6 @@ from functools import cache
 
 from probe_cluster.network.agent import DIGEST, KEY, NONCE, addresses, digest
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import TracebackType
-
 _PROGRAM = "PROBE_CORE_AGENT"
 """Environment variable with the agent's program, where an input does not reach all nodes."""
 
@@ -104,12 +100,7 @@ class Relay:
         self._server = await asyncio.start_server(self._examine, None, 0)
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *exception: object) -> None:
         """Stop, and close all connections: the agents end."""
         if self._server is not None:
             self._server.close()
