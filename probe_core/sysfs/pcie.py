@@ -75,21 +75,18 @@ class Hop:
         """Bytes per second in one direction, line code taken off; packets cost some more."""
         return int(self.gts * 1e9 * self.width * GENERATIONS[self.gts][1] / 8)
 
-    def fields(self) -> LinkDoc:
-        """Return the figures as a sighting's link has them."""
-        figures: LinkDoc = {
-            "kind": "pcie",
-            "peer": None,
+    def fields(self, prefix: str = "") -> LinkDoc:
+        """Return the figures as a sighting's link has them; ``local_`` before the device's own."""
+        figures = {
             "width": self.width,
             "gts": self.gts,
             "generation": self.generation,
             "bandwidth": self.bandwidth,
+            "max_width": self.max_width,
+            "max_gts": self.max_gts,
         }
-        if self.max_width is not None:
-            figures["max_width"] = self.max_width
-        if self.max_gts is not None:
-            figures["max_gts"] = self.max_gts
-        return figures
+        known = {f"{prefix}{name}": value for name, value in figures.items() if value is not None}
+        return {"kind": "pcie", "peer": None, **known}  # type: ignore[typeddict-item]
 
 
 def links(machine: Machine, folder: str, status: str | None = None) -> list[LinkDoc]:
@@ -121,19 +118,7 @@ def document(chain: Sequence[Hop]) -> LinkDoc | None:
 
 def local_document(hop: Hop) -> LinkDoc:
     """Return a sighting's link of which nothing but the device's own hop is known."""
-    link: LinkDoc = {
-        "kind": "pcie",
-        "peer": None,
-        "local_width": hop.width,
-        "local_gts": hop.gts,
-        "local_generation": hop.generation,
-        "local_bandwidth": hop.bandwidth,
-    }
-    if hop.max_width is not None:
-        link["local_max_width"] = hop.max_width
-    if hop.max_gts is not None:
-        link["local_max_gts"] = hop.max_gts
-    return link
+    return hop.fields("local_")
 
 
 def hops(machine: Machine, folder: str, status: str | None = None) -> list[Hop]:
