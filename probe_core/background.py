@@ -2,8 +2,8 @@
 
 Not the pools of `concurrent.futures`: their threads would stay in the host, and its exit waits for
 one that a driver keeps. Signal handlers run in the middle of whatever the caller's thread does, and
-may raise or ask for the same work. So no step here takes a lock that another thread needs to go on:
-who does the work is decided by one that Python does not divide (`setdefault`).
+may raise or ask for the same work. So no step here waits for a lock without a limit, and who does
+the work is decided by one that Python does not divide (`setdefault`).
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from reports import report_of, validated
 from trees import Tree
 
 import probe_core
+from probe_core import background
 from probe_core.pipeline import network as module
 from probe_core.pipeline.network import network
 from probe_core.probers.records import RECORDS
@@ -234,6 +235,20 @@ def test_a_driver_that_never_answers_costs_its_speed_alone(
         (1.0, None),
         (None, "the kernel did not answer within 0.2 s"),
     ]
+
+
+def test_without_room_for_a_thread_no_driver_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The caller's own thread would wait for as long as a driver hangs."""
+
+    def full(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(background, "start_thread", full)
+    monkeypatch.setattr(module, "_waits", None)
+    asked: list[object] = []
+    rows: list[Any] = [{"name": "a", "state": "up"}]
+    module._ask(rows, [lambda: ((1.0, None), asked.append(1))], live=True)
+    assert (rows[0]["bandwidth"], asked) == (None, [])
 
 
 def test_a_driver_that_never_answers_keeps_a_thread_and_no_more(
