@@ -11,6 +11,7 @@ import pytest
 
 from probe_core.api import Request
 from probe_core.probers import bus
+from probe_nvidia.walk import _bus_id
 
 Ask = Callable[..., dict[str, Any]]
 Steps = Callable[[dict[str, Any]], dict[str, tuple[str, str | None]]]
@@ -346,3 +347,12 @@ def test_old_nvidia_ml_py_lacks_functions(ask: Ask) -> None:
     assert gpu["processes"] == 0
     assert gpu["memory"]["parts"] == {"vram": 16106127360, "reserved": 470810624}
     assert gpu["driver"] == DRIVER
+
+
+@pytest.mark.parametrize(
+    ("identity", "written"),
+    [("pci:0000:1b:00.0", b"00000000:1B:00.0"), ("pci:10000:01:00.0", b"00010000:01:00.0")],
+)
+def test_an_address_is_written_as_nvml_prints_it(identity: str, written: bytes) -> None:
+    """Domains of Intel's VMD begin at 0x10000."""
+    assert _bus_id(identity) == written

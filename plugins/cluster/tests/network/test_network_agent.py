@@ -130,8 +130,9 @@ def test_a_closed_port_is_a_sentence_and_a_stop_ends_the_wait(agents: list[Agent
     listener, caller = agents
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    caller.order(do="connect", peer=[["127.0.0.1", port]])
-    assert caller.message()["reason"] == f"127.0.0.1 port {port}: Connection refused"
+    caller.order(do="connect", peer=[["127.0.0.1", port]] * 4)
+    refused = f"127.0.0.1 port {port}: Connection refused"
+    assert caller.message()["reason"] == f"{refused}; {refused}; {refused}"
     listener.order(do="listen")
     listener.message()
     listener.order(do="stop")
