@@ -209,6 +209,14 @@ def test_a_lock_without_a_record_is_ended_by_the_devices_name(
     holder.communicate()
 
 
+def test_the_next_lease_removes_the_record_of_one_that_has_ended(node: Node) -> None:
+    node.leases.mkdir(mode=0o700)
+    dead = subprocess.run(["sh", "-c", "echo $$"], capture_output=True, text=True, check=True)
+    file = forged(node.leases, int(dead.stdout))
+    assert node.run("exec", "--device", "0", "--", "true").returncode == 0
+    assert not file.exists()
+
+
 def test_all_leaves_a_lock_without_a_record(
     node: Node, processes: list[subprocess.Popen[str]]
 ) -> None:
