@@ -80,7 +80,6 @@ _PARTS: dict[str, tuple[str, ...]] = {
     "devices": (
         "probe_core.machine.access",
         "probe_core.isolation.look",
-        "probe_core.measured.compare",
         "probe_core.readiness.driver_nodes",
         "probe_core.readiness.granted",
         "probe_core.readiness.library",
@@ -88,10 +87,8 @@ _PARTS: dict[str, tuple[str, ...]] = {
         "probe_core.readiness.purpose",
         "probe_core.readiness.runtime",
         "probe_core.resolve.accelerators",
-        "probe_core.visibility.amd",
         "probe_core.visibility.container",
         "probe_core.visibility.cuda",
-        "probe_core.visibility.explain",
         "probe_core.visibility.oneapi",
         "probe_core.visibility.opencl",
         "probe_core.visibility.tinygrad",
@@ -105,6 +102,9 @@ _PARTS: dict[str, tuple[str, ...]] = {
         "probe_chipdb.name_form",
         "probe_chipdb.name_lookup",
     ),
+    "amd": ("probe_core.visibility.amd",),
+    "explain": ("probe_core.visibility.explain",),
+    "measured": ("probe_core.measured.compare",),
     "broken": (
         "probe_core.model.causes",
         "probe_core.readiness.distributions",

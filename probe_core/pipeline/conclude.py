@@ -48,6 +48,9 @@ if TYPE_CHECKING:
     from probe_core.registry.select import Decision
     from probe_core.visibility import Views
 
+    Load = Callable[[str], object]
+    """Imports a part of what a probe needs, see `gate`."""
+
 __all__ = [
     "Readiness",
     "add_measured",
@@ -68,7 +71,7 @@ __all__ = [
 ]
 
 
-def warm_up(collected: Collected, chips: Chips, os: str) -> None:
+def warm_up(collected: Collected, chips: Chips, os: str, load: Load) -> None:
     """Load what the last steps need for the hardware on the buses, while the children start.
 
     That is modules, and chipdb's rows of these chips: a fifth of a probe with GPUs, taken from time
@@ -80,6 +83,8 @@ def warm_up(collected: Collected, chips: Chips, os: str) -> None:
     if any(sighting["kind"] in ACCELERATORS for sighting in seen):
         import probe_core.readiness.library  # noqa: F401
     vendors = {str(sighting["vendor"]) for sighting in seen if sighting["kind"] == "gpu"}
+    if "amd" in vendors:
+        load("amd")
     if vendors:
         from probe_core.visibility import load_rules
 
@@ -111,7 +116,7 @@ def resolve_devices(
 
 
 def add_measured(
-    devices: Sequence[DeviceDoc], node: NodeDoc, machine: Machine
+    devices: Sequence[DeviceDoc], node: NodeDoc, machine: Machine, load: Load
 ) -> Sequence[FindingDoc]:
     """Add what `probe bench` keeps of this computer; a recorded one has no such file."""
     if not machine.live:
@@ -126,6 +131,7 @@ def add_measured(
             return ()
     except OSError:  # its server does not answer, which the reading says
         pass
+    load("measured")
     from probe_core.measured.compare import attach
 
     return attach(devices, node["id"], path, read_named)
@@ -190,26 +196,39 @@ def _merge_without_culprits(
     return devices, [*findings, *conflicts]
 
 
-def see_devices(devices: Sequence[DeviceDoc], machine: Machine) -> tuple[Views, list[FindingDoc]]:
+def see_devices(
+    devices: Sequence[DeviceDoc], machine: Machine, load: Load
+) -> tuple[Views, list[FindingDoc]]:
     """Add to each device what the runtimes show of it; return their views, and findings."""
-    if not any(device["kind"] == "gpu" for device in devices):
+    vendors = {device["vendor"] for device in devices if device["kind"] == "gpu"}
+    if not vendors:
         return {}, []  # no variable hides anything else, and the rules need not be imported
+    if "amd" in vendors:
+        load("amd")
     from probe_core import visibility
 
     try:
         views = visibility.see(devices, machine.environ, os=machine.os)
         visibility.annotate(devices, views)
-        return views, visibility.findings(views)
     except Exception as error:  # a byte string in a variable must not keep the node from starting
-        return {}, [
-            finding(
-                "config-ignored",
-                "visibility could not be worked out",
-                error_text(error),
-                "report this with the variables that are set",
-                step="visible",
-            )
-        ]
+        return {}, [_unseen(error)]
+    if visibility.is_plain(views):
+        return views, []
+    load("explain")
+    try:
+        return views, visibility.findings(views)
+    except Exception as error:
+        return {}, [_unseen(error)]
+
+
+def _unseen(error: Exception) -> FindingDoc:
+    return finding(
+        "config-ignored",
+        "visibility could not be worked out",
+        error_text(error),
+        "report this with the variables that are set",
+        step="visible",
+    )
 
 
 def ask_runtimes(
@@ -260,7 +279,7 @@ class Readiness:
         machine: Machine,
         decisions: Sequence[Decision] = (),
         outcomes: Sequence[OutcomeDoc] = (),
-        load: Callable[[str], object] = bool,
+        load: Load = bool,
     ) -> None:
         """Judge everything that does not depend on visibility.
 

@@ -87,7 +87,7 @@ def run_pipeline(
         have("devices")
         from probe_core.pipeline.conclude import warm_up
 
-        warm_up(builtins.collect(), chips, machine.os)
+        warm_up(builtins.collect(), chips, machine.os, have)
         if meanwhile is not None:
             meanwhile()
 
@@ -114,12 +114,12 @@ def run_pipeline(
     devices, conflicts = conclude.merge_devices(collected, node, machine)
     watch.lap("merge")
     unresolved = conclude.resolve_devices(devices, chips, host)
-    measured = conclude.add_measured(devices, node, machine)
+    measured = conclude.add_measured(devices, node, machine, have)
     collected.findings += conclude.unresponsive(collected, devices)
     watch.lap("resolve")
     readiness = conclude.Readiness(devices, machine, decisions, collected.outcomes, have)
     watch.lap("ready")
-    views, hidden = conclude.see_devices(devices, machine)
+    views, hidden = conclude.see_devices(devices, machine, have)
     readiness.conclude()
     broken = readiness.findings(collected.findings)
     asked = conclude.ask_runtimes(views, devices, machine, config, waiting)

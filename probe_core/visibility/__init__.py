@@ -22,6 +22,7 @@ __all__ = [
     "CODES",
     "annotate",
     "findings",
+    "is_plain",
     "see",
 ]
 
@@ -165,13 +166,14 @@ def annotate(devices: Sequence[DeviceDoc], views: Views) -> None:
 
 def findings(views: Views) -> list[FindingDoc]:
     """Return what a person should know: hidden devices, and values that do not do what they say."""
-    if all(_is_plain(view) for platforms in views.values() for view in platforms):
+    if is_plain(views):
         return []
     from probe_core.visibility.explain import explain
 
     return explain(views)
 
 
-def _is_plain(view: View) -> bool:
-    """Return whether no variable acts on the view, so that there is nothing to explain."""
-    return view.variable is None and not view.reasons
+def is_plain(views: Views) -> bool:
+    """Return whether no variable acts on any view, so that there is nothing to explain."""
+    every = (view for platforms in views.values() for view in platforms)
+    return all(view.variable is None and not view.reasons for view in every)
