@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import os
 
-from probe_core.config import Config, ConfigError, IgnoredSetting, refuse_unknown
+from probe_core.config import ConfigError, refuse_unknown
 from probe_core.machine import Machine
-from probe_core.pipeline.run import Cancelled, run_pipeline
+from probe_core.pipeline.run import Cancelled, document
 from probe_core.pipeline.settings import load_settings
+from probe_core.registry.select import RESERVED, host_probers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
     from types import ModuleType
     from typing import Any, Unpack
 
     from probe_core.config import Settings
-    from probe_core.isolation.launch import Waiting
     from probe_core.model import Report
-    from probe_core.model.document import FindingDoc, ReportDoc
     from probe_core.registry.document import Registered
 
     Environment = frozenset[tuple[str, str]]
@@ -39,7 +38,6 @@ __all__ = [
     "unregister",
 ]
 
-_registered: dict[str, Registered] = {}
 _registrations = 0
 """How often that changed: a probe that began before is of no use for those who ask after."""
 
@@ -58,18 +56,16 @@ def register(name: str, target: Target) -> None:
     applications, which have no entry points. Raises `ConfigError` for anything else, and for a
     name that the core keeps for itself.
     """
-    from probe_core.registry.select import RESERVED
-
     if isinstance(name, str) and name.lower() in RESERVED:
         taken = ", ".join(sorted(RESERVED))
         raise ConfigError(f"the prober name {name!r} is taken: the core keeps {taken}; rename it")
-    _registered[name] = _as_registered(name, target)
+    host_probers[name] = _as_registered(name, target)
     _forget_reports()
 
 
 def unregister(name: str) -> None:
     """Remove a prober added by `register`; unknown names are ignored."""
-    _registered.pop(name, None)
+    host_probers.pop(name, None)
     _forget_reports()
 
 
@@ -81,7 +77,7 @@ def _forget_reports() -> None:
 
 def registered_probers() -> Mapping[str, Registered]:
     """Return what `register` added."""
-    return dict(_registered)
+    return dict(host_probers)
 
 
 def _as_registered(name: object, target: object) -> Registered:
@@ -302,70 +298,6 @@ def _checked_hooks(hooks: object) -> list[object]:
     if isinstance(hooks, (str, bytes)) or not hasattr(hooks, "__iter__"):
         raise ConfigError(_wrong("hooks", hooks, "a list of objects with host hooks"))
     return list(hooks)
-
-
-def document(
-    config: Config,
-    ignored: Sequence[IgnoredSetting],
-    *,
-    machine: Machine | None = None,
-    probers: Mapping[str, Registered] | None = None,
-    hooks: Sequence[object] = (),
-    wake_fd: int = -1,
-    waiting: Waiting | None = None,
-    meanwhile: Callable[[], object] | None = None,
-    load: Load | None = None,
-) -> ReportDoc:
-    """Return the report's document as plain data; `probe` is this with a typed view.
-
-    A static report named by the settings replaces probing. Where it cannot be used, no plugin runs.
-    `waiting` and `meanwhile` are called while plugins run, see `pipeline.run.run_pipeline`. `load`
-    imports what is needed part by part; without it each module imports what it uses.
-    """
-    unusable: list[FindingDoc] = []
-    if load is not None:
-        for part in _parts(config, hooks):
-            load(part)
-    if config.static:
-        from probe_core.pipeline.static import load_static
-
-        static, unusable = load_static(config.static)
-        if static is not None:
-            return _as_visible_here(static, machine)
-        # Whoever names a report wants nothing to run on this node.
-        config.sealed = IgnoredSetting(unusable[0]["why"], "static", seals=True)
-    host = None
-    if hooks:
-        from probe_core.registry.host import Host
-
-        host = Host(hooks)
-    report = run_pipeline(
-        machine or Machine(),
-        config,
-        ignored,
-        registered={**_registered, **(probers or {})},
-        host=host,
-        wake_fd=wake_fd,
-        waiting=waiting,
-        meanwhile=meanwhile,
-        load=load,
-    )
-    report["findings"] = unusable + report["findings"]
-    return report
-
-
-def _parts(config: Config, hooks: Sequence[object]) -> list[str]:
-    """Return which parts of the core only these settings and arguments need."""
-    wanted = {"static": config.static, "hooks": hooks, "active": config.active}
-    return [part for part, is_wanted in wanted.items() if is_wanted]
-
-
-def _as_visible_here(static: ReportDoc, machine: Machine | None) -> ReportDoc:
-    """Let this process's environment, not the one that was recorded, hide devices."""
-    from probe_core.pipeline.refresh import refresh
-
-    refresh(static, (machine or Machine()).environ)
-    return static
 
 
 def child_entry() -> None:

@@ -154,7 +154,7 @@ class Context:
         raises.
         """
         from probe_core.config import ConfigError
-        from probe_core.probing import document
+        from probe_core.pipeline.run import document
 
         config, ignored, settings = self._settings()
 

@@ -24,8 +24,8 @@ def probe_document(
     `probe_core.probe` at most, and raises nothing that hardware, drivers or plugins could cause.
     """
     from probe_core.machine import Machine
+    from probe_core.pipeline.run import document
     from probe_core.pipeline.settings import load_settings
-    from probe_core.probing import document
 
     machine = machine or Machine()
     config, ignored = load_settings({}, machine.environ if environ is None else environ)

@@ -7,22 +7,24 @@ from __future__ import annotations
 
 from time import monotonic
 
+from probe_core.config import IgnoredSetting
+from probe_core.machine import Machine
 from probe_core.pipeline.probers import Builtins, Cancelled, find, run_selected, select_probers
 from probe_core.pipeline.settings import Chips
 from probe_core.probers.bus import may_have_tree
+from probe_core.registry.select import host_probers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from probe_core.config import Config, IgnoredSetting
+    from probe_core.config import Config
     from probe_core.isolation.launch import Waiting
-    from probe_core.machine import Machine
-    from probe_core.model.document import ReportDoc
+    from probe_core.model.document import FindingDoc, ReportDoc
     from probe_core.registry.document import Registered
     from probe_core.registry.host import Host
 
-__all__ = ["Cancelled", "run_pipeline"]
+__all__ = ["Cancelled", "document", "run_pipeline"]
 
 
 class Stopwatch:
@@ -151,3 +153,66 @@ def run_pipeline(
         document["findings"] += host.findings
     document["timings_ms"] = watch.total()
     return document
+
+
+def document(
+    config: Config,
+    ignored: Sequence[IgnoredSetting],
+    *,
+    machine: Machine | None = None,
+    probers: Mapping[str, Registered] | None = None,
+    hooks: Sequence[object] = (),
+    wake_fd: int = -1,
+    waiting: Waiting | None = None,
+    meanwhile: Callable[[], object] | None = None,
+    load: Callable[[str], object] | None = None,
+) -> ReportDoc:
+    """Return the report's document as plain data; `probe_core.probe` is this with a typed view.
+
+    A static report named by the settings replaces probing. Where it cannot be used, no plugin runs.
+    `probers` are added to those that the host registered; the rest is as `run_pipeline` has it.
+    """
+    unusable: list[FindingDoc] = []
+    if load is not None:
+        for part in _parts(config, hooks):
+            load(part)
+    if config.static:
+        from probe_core.pipeline.static import load_static
+
+        static, unusable = load_static(config.static)
+        if static is not None:
+            return _as_visible_here(static, machine)
+        # Whoever names a report wants nothing to run on this node.
+        config.sealed = IgnoredSetting(unusable[0]["why"], "static", seals=True)
+    host = None
+    if hooks:
+        from probe_core.registry.host import Host
+
+        host = Host(hooks)
+    report = run_pipeline(
+        machine or Machine(),
+        config,
+        ignored,
+        registered={**host_probers, **(probers or {})},
+        host=host,
+        wake_fd=wake_fd,
+        waiting=waiting,
+        meanwhile=meanwhile,
+        load=load,
+    )
+    report["findings"] = unusable + report["findings"]
+    return report
+
+
+def _parts(config: Config, hooks: Sequence[object]) -> list[str]:
+    """Return which parts of the core only these settings and arguments need."""
+    wanted = {"static": config.static, "hooks": hooks, "active": config.active}
+    return [part for part, is_wanted in wanted.items() if is_wanted]
+
+
+def _as_visible_here(static: ReportDoc, machine: Machine | None) -> ReportDoc:
+    """Let this process's environment, not the one that was recorded, hide devices."""
+    from probe_core.pipeline.refresh import refresh
+
+    refresh(static, (machine or Machine()).environ)
+    return static

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 RESERVED = frozenset({"bus", "cpu", FALLBACK, "core", "probe", "all", "none"})
 """Names no plugin may take: the built-in probers, and words that settings give a meaning."""
 
+host_probers: dict[str, Registered] = {}
+"""What `probe_core.register` added to this process, by name."""
+
 _LATER = "correct prober.json; until then the default is used"
 
 
