@@ -46,7 +46,9 @@ DEAR = {
     "unittest",
 }
 # Each brings the others: one user of `re` in the plain path costs a script 5 of its 15 ms.
-TEXT = {"argparse", "collections", "enum", "functools", "gettext", "json", "locale", "re"}
+TEXT = {
+    "argparse", "collections", "enum", "functools", "gettext", "itertools", "json", "locale", "re",
+}  # fmt: skip
 IMPORT_MAY_LOAD = {"probe_core", "__future__"}
 
 

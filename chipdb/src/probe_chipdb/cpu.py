@@ -1,7 +1,5 @@
 """CPU cores by microarchitecture: some forty of them serve thousands of brands."""
 
-from itertools import pairwise
-
 from probe_chipdb.chip import Arch, archs_of
 from probe_chipdb.peaks import Peak, from_rates
 from probe_chipdb.table import parts
@@ -49,7 +47,8 @@ def brand_key(name: str) -> str:
 
 def _without_count(tokens: list[str]) -> list[str]:
     """Without "16 core processor", "eight core processor", "64 cores", and all behind that."""
-    for at, (count, noun) in enumerate(pairwise(tokens)):
+    for at, noun in enumerate(tokens[1:]):
+        count = tokens[at]
         if noun in ("core", "cores") and (count.isdecimal() or count in _COUNTS):
             return tokens[:at]
     return tokens
