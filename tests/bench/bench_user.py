@@ -33,7 +33,8 @@ def run(place: Place) -> Iterator[Figure]:
         [setpriv, f"--reuid={uid}", f"--regid={uid}", "--clear-groups"] for uid in ("0", NOBODY)
     )
     os.chmod(place.folder, 0o755)  # the folder of the run is root's alone
-    first = [*user, place.python, "-c", "import probe_core"]
+    # Through `env`, as below: `setpriv` itself may start what the user may not.
+    first = [*user, "env", place.python, "-c", "import probe_core"]
     if subprocess.run(first, env=environ, capture_output=True, check=False).returncode:
         print(f"user: left out, another user may not read {place.python}", file=sys.stderr)
         return
