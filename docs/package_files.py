@@ -77,7 +77,8 @@ def _manuals_of_plugin(folder: Path) -> dict[str, str]:
         sys.path[:0] = [str(folder / "src"), installed]
         _announce(folder, Path(installed))
         for name, command in commands.items():
-            parser = _parser(name, f"{manifest.parent.name}.{name}_command")
+            module = f"{manifest.parent.name}.{name.replace('-', '_')}_command"
+            parser = _parser(name, module)
             pages[_path(parser)] = help.page(parser, _date(), command["summary"])
         sys.path.remove(installed)
     return pages

@@ -32,7 +32,7 @@ def plugins() -> str:
     from probe_core.cli.plugin_commands import BROUGHT_BY
 
     modules = {
-        name: f"{owner.replace('-', '_')}.{name}_command" for name, owner in BROUGHT_BY.items()
+        name: f"{owner}.{name}_command".replace("-", "_") for name, owner in BROUGHT_BY.items()
     }
     return "\n\n".join(_command(_parser(name, module)) for name, module in modules.items())
 

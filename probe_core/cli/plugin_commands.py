@@ -74,6 +74,7 @@ BROUGHT_BY = {
     "export": "probe-export",
     "bench": "probe-bench",
     "env": "probe-wheels",
+    "will-run": "probe-wheels",
     "report": "probe-report",
     "watch": "probe-watch",
 }

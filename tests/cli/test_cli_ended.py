@@ -45,6 +45,7 @@ LINES = {
     "completion": ["completion", "bash"],
     "doctor": ["doctor"],
     "env": ["env"],
+    "will-run": ["will-run", "venv"],
     "export": ["export", "prometheus"],
     "bench": ["bench", "--list"],
     "report": ["report", "--text"],
@@ -64,6 +65,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     memory = {"kind": "dedicated", "total": 24 << 30, "free": 24 << 30}
     device = {**gpu, "name": "NVIDIA GeForce RTX 4090", "memory": memory}
     (tmp_path / "report.json").write_text(json.dumps({"schema": 1, "devices": [device]}))
+    (tmp_path / "venv" / "lib" / "python3.11" / "site-packages").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PROBE_LEASES", str(tmp_path / "leases"))
     return tmp_path

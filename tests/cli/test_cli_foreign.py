@@ -93,6 +93,7 @@ def place(tmp_path: Path) -> Path:
 def furnished(tmp_path: Path) -> Path:
     """Return a folder with a report of a computer with two GPUs, and a recorded machine."""
     (tmp_path / "machine" / "proc").mkdir(parents=True)
+    (tmp_path / "venv" / "lib" / "python3.11" / "site-packages").mkdir(parents=True)
     gpus = [
         {
             "id": f"pci:0000:0{number}:00.0",
@@ -158,6 +159,7 @@ LINES: dict[str, tuple[int, str | None, int, str | None]] = {
     "bench --list --only cpu": (0, None, 0, None),
     "env --for pip --static report.json": (0, None, 0, None),
     "watch --json -n 1 --only cpu": (0, None, 0, None),
+    "will-run venv --on report.json": (0, None, 0, None),
     "cluster report.json": (0, None, 0, None),
     "topology report.json": (0, None, 0, None),
     "partition report.json --model 7b --layers 32": (0, None, 0, None),
