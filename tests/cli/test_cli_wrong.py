@@ -53,7 +53,7 @@ UNREADABLE = {int: "many", float: "soon"}
 
 def brought(name: str) -> str:
     """Return the module of a command that a plugin of this repository brings."""
-    return f"{BROUGHT_BY[name].replace('-', '_')}.{name}_command"
+    return f"{BROUGHT_BY[name]}.{name}_command".replace("-", "_")
 
 
 def parser_of(name: str) -> Parser:

@@ -278,7 +278,13 @@ def test_ours_that_are_named_are_there() -> None:
         commands, problems = plugin_commands.installed_commands({}, name)
         assert problems == []
         assert commands[name].distribution == distribution
-        groups = {"env": "Fix", "bench": "Look", "report": "Look", "watch": "Look"}
+        groups = {
+            "env": "Fix",
+            "will-run": "Fix",
+            "bench": "Look",
+            "report": "Look",
+            "watch": "Look",
+        }
         assert commands[name].group == groups.get(name, "Clusters")
         assert commands[name].summary
 
