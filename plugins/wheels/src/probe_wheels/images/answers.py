@@ -19,6 +19,7 @@ from probe_wheels.images.nvidia import (
     capabilities_of,
     driver_text,
     is_geforce,
+    least_driver,
     mounted_by,
     requirements_of,
     start_check,
@@ -118,7 +119,7 @@ def _either(answers: Sequence[Answer]) -> Answer:
     if {legacy.word, cdi.word} <= {RUNS, LESS}:
         return legacy if legacy.word == LESS else cdi
     if legacy.word == cdi.word == NO:
-        return legacy
+        return cdi  # what refuses it there, no change of the mode mends
     texts = [f"{name}: {_told(answer)}" for name, answer in (("legacy", legacy), ("CDI", cdi))]
     fix = "tell how its containers get GPUs: --mode legacy or --mode cdi"
     step = Step(
@@ -376,11 +377,19 @@ def _start_check(contents: Contents, gpu: Gpu) -> Iterator[Step]:
                 f"the hook refuses the start: driver {driver_text(gpu.driver)} of a board of the"
             )
             reason += f" brand {brand} is none that {name} allows"
-            fix = "update the driver, or let containers get GPUs by CDI"
+            fix = _start_fix(contents, requirement, gpu)
             yield Step("start check", NO, reason, f"{name}={requirement[:60]}", fix)
             return
         if answer is None:
             yield Step("start check", UNKNOWN, f"whether {name} holds is unknown", name)
+
+
+def _start_fix(contents: Contents, requirement: str, gpu: Gpu) -> str:
+    driver = least_driver(requirement, gpu)
+    fix = f"update the driver to {dotted(driver)}" if driver else "take an image of an older CUDA"
+    if gpu.driver >= driver_of_toolkit(contents.toolkit, gpu.os):
+        fix += ", or let containers get GPUs by CDI, which checks none of it"
+    return fix
 
 
 def _mounts(contents: Contents) -> Iterator[Step]:

@@ -7,8 +7,8 @@ from copy import copy
 from probe_wheels.devices import Gpu
 from probe_wheels.images.answers import LESS, NO, RUNS, answer_of, code_steps
 from probe_wheels.images.nodes import Node
-from probe_wheels.images.nvidia import CDI, LEGACY
-from probe_wheels.rules import DRIVERS, version_of
+from probe_wheels.images.nvidia import CDI, LEGACY, known_drivers
+from probe_wheels.rules import DRIVERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from probe_wheels.images.contents import Contents
 
-__all__ = ["CAPABILITIES", "capabilities_of_image", "drivers", "least_of", "processors_of_image"]
+__all__ = ["CAPABILITIES", "capabilities_of_image", "least_of", "processors_of_image"]
 
 CAPABILITIES = (
     (5, 0), (5, 2), (6, 0), (6, 1), (7, 0), (7, 5), (8, 0), (8, 6), (8, 9),
@@ -25,13 +25,6 @@ CAPABILITIES = (
 """NVIDIA's compute capabilities of boards, without those of Jetson (CUDA Programming Guide)."""
 
 _WORKS = (RUNS, LESS)
-
-
-def drivers() -> list[tuple[int, ...]]:
-    """Return the drivers with which something new begins, in rising order."""
-    rows = {version_of(row[2]) for row in DRIVERS["ptx"]["rows"]}
-    rows |= {version_of(text) for text in DRIVERS["majors"]["linux"].values()}
-    return sorted(rows)
 
 
 def _any_gpu(capability: tuple[int, int], driver: tuple[int, ...]) -> Gpu:
@@ -91,7 +84,7 @@ def least_of(contents: Contents, nodes: Sequence[Node]) -> tuple[int, ...]:
 
 
 def _least(contents: Contents, gpus: Iterable[Gpu]) -> tuple[int, ...]:
-    for driver in drivers():
+    for driver in known_drivers():
         for gpu in gpus:
             other = copy(gpu)
             other.driver = driver

@@ -6,6 +6,8 @@ cmd/nvidia-cdi-hook/cudacompat) and NVIDIA/libnvidia-container (src/cli/dsl.c, s
 
 from __future__ import annotations
 
+from copy import copy
+
 from probe_core.jsontext import parse
 from probe_wheels.rules import DRIVERS, IMAGES, cuda_of_driver, dotted, version_of
 
@@ -22,6 +24,7 @@ __all__ = [
     "brands_of",
     "capabilities_of",
     "is_geforce",
+    "known_drivers",
     "least_driver",
     "mounted_by",
     "requirements_of",
@@ -208,14 +211,19 @@ def _branches(note: str) -> set[int] | None:
     return {int(str(item)) for item in listed if str(item).isdecimal() and len(str(item)) < 6}
 
 
-def least_driver(requirement: str, gpu: Gpu, rows: list[tuple[int, ...]]) -> tuple[int, ...]:
-    """Return the first of some drivers, in rising order, that the hook accepts; () for none."""
-    from copy import copy
+def known_drivers() -> list[tuple[int, ...]]:
+    """Return the drivers with which something new begins, in rising order."""
+    rows = {version_of(row[2]) for row in DRIVERS["ptx"]["rows"]}
+    rows |= {version_of(text) for text in DRIVERS["majors"]["linux"].values()}
+    return sorted(rows)
 
-    for row in rows:
-        other = copy(gpu)
+
+def least_driver(requirement: str, gpu: Gpu) -> tuple[int, ...]:
+    """Return the first newer driver that the hook accepts; () for none that is known."""
+    other = copy(gpu)
+    for row in known_drivers():
         other.driver = row
-        if start_check(requirement, other):
+        if row > gpu.driver and start_check(requirement, other):
             return row
     return ()
 

@@ -123,21 +123,24 @@ def _expression(key: str, operator: str, values: list[str]) -> dict[str, Value]:
 
 
 def label(contents: Contents) -> str:
-    """Return a label ``probe-will-run=…`` for an image: its targets, least driver, and digest.
+    """Return a label ``probe-will-run=sm80.90_d525_0123456789ab``: targets, driver, and digest.
 
-    The digest is in it because tags move. At most 63 characters: targets that do not fit are a
-    range.
+    The digest is in it because tags move; of very many targets there is no more than "many".
     """
-    digest = contents.image.digest.partition(":")[2][:12] or "undigested"
+    digest = contents.image.digest.partition(":")[2] or "undigested"
     capabilities = capabilities_of_image(contents)
-    targets = [f"sm{major}{minor}" for major, minor in capabilities]
-    targets += [] if capabilities else processors_of_image(contents)
     least = min(capabilities.values(), default=())
-    end = "_".join([*([f"d{least[0]}"] if least else []), digest])
-    text = ".".join(targets) or ("cpu" if not contents.vendors else ".".join(contents.vendors))
-    if len(text) + 1 + len(end) > MAX_LABEL:
-        text = f"{targets[0]}-to-{targets[-1]}"
-    return f"{LABEL}={text}_{end}"
+    text = "cpu" if not contents.vendors else ".".join(contents.vendors)
+    if capabilities:
+        text = "sm" + ".".join(f"{major}{minor}" for major, minor in capabilities)
+    elif processors := processors_of_image(contents):
+        text = "gfx" + ".".join(name.removeprefix("gfx") for name in processors)
+    driver = f"_d{least[0]}" if least else ""
+    for targets, length in ((text, 12), (text, 8), (text[:2] + "-many", 12)):
+        value = f"{targets}{driver}_{digest[:length]}"
+        if len(value) <= MAX_LABEL:
+            break
+    return f"{LABEL}={value}"
 
 
 def yaml(value: Value, indent: str = "") -> Iterator[str]:
