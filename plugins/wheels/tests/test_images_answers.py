@@ -91,6 +91,13 @@ BASE = make.base()
 GGML = loose("app/libggml-cuda.so", cuda({"sm_80 sm_90": 9})) | {
     "app/libggml-cpu.so": make.binary("libc.so.6")
 }
+OLLAMA = {
+    **loose("usr/lib/ollama/cuda_v12/libggml-cuda.so", cuda({"sm_70 sm_80 sm_90": 9})),
+    "usr/lib/ollama/cuda_v13/libggml-cuda.so": make.binary(
+        "libc.so.6", "libcudart.so.13", sections=[cuda({"sm_75 sm_80 sm_90 sm_100 sm_120": 9})]
+    ),
+    "usr/lib/ollama/cuda_v13/libcudart.so.13": make.binary(),
+}
 IMAGES: dict[str, Spec] = {
     "torch-cu128": image(files=make.torch(CU128, "12.8")),
     "torch-cu128-require": image(
@@ -150,6 +157,7 @@ IMAGES: dict[str, Spec] = {
     "cpu-only": (make.config(), BASE),
     "static": (make.config(), {"usr/bin/serve": make.binary()}),
     "llama.cpp": (make.config(ALL_GPUS), {**BASE, **GGML}),
+    "ollama": (make.config(ALL_GPUS), {**BASE, **OLLAMA}),
     "program-with-code": (
         make.config(ALL_GPUS), {**BASE, "usr/bin/serve": make.binary(
             "libc.so.6", "libcuda.so.1", interpreter=make.LOADERS[62], glibc="2.17",
@@ -240,6 +248,11 @@ EXPECTED: dict[str, dict[str, str]] = {
         rest=L, nh100_570=R, na100_550=R, na100_560=R, na100_590=R, n4090_535_legacy=R,
         n4090_535_cdi=R, n4090_580=R, ngb10_580=N,
     ),
+    # Of two toolkits the one that fits is taken: CUDA 13's code is the only one for new chips.
+    "ollama": expect(
+        rest=L, nh100_570=R, n4090_535_legacy=R, n4090_535_cdi=R, n4090_580=R, na100_550=R,
+        na100_560=R, na100_590=R, nv100_580=R, nb200_580=R, n5090_580=R, ngb10_580=N,
+    ),
     "program-with-code": expect(
         rest=N, nh100_570=R, na100_550=R, na100_560=R, na100_590=R, n4090_535_legacy=R,
         n4090_535_cdi=R, n4090_580=R, nt4_470=N,
@@ -315,3 +328,22 @@ def test_no_image_is_said_to_run_where_it_does_not() -> None:
     assert {word: words.count(word) >= 10 for word in (R, L, N, U)} == dict.fromkeys(
         (R, L, N, U), True
     )
+
+
+def test_docker_run_without_gpus_is_noted(tmp_path: Path) -> None:
+    files = {**BASE, **make.torch(CU128, "12.8")}
+    for environ, noted in (((), True), (ALL_GPUS, False), (("CUDA_VERSION=12.0",), False)):
+        contents = look(
+            make.saved(tmp_path / "a.tar", make.config(environ), [make.gz(make.layer(files))])
+        )
+        notes = answer_of(contents, nodes()["4090-535-cdi"]).notes
+        assert bool(notes) == noted, (environ, notes)
+
+
+def test_a_large_library_that_cannot_be_read_makes_the_answer_unknown(tmp_path: Path) -> None:
+    """Not "it has no code for a GPU", which a program without any would be told."""
+    broken = b"\x7fELF" + bytes(9 << 20)
+    raw = make.gz(make.layer({**BASE, "app/libengine.so": broken}))
+    contents = look(make.saved(tmp_path / "a.tar", make.config(), [raw]))
+    assert contents.problems[0].startswith("/app/libengine.so (layer 1): ")
+    assert answer_of(contents, nodes()["cpu"]).word == U

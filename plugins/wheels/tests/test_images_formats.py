@@ -6,16 +6,19 @@ import json
 import shutil
 import struct
 import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
 import image_files as make
 import pytest
 import wheel_files as build
-from test_images_answers import BASE, CU128, look, split
+from test_images_answers import BASE, CU128, look, nodes, split
 
 from probe_wheels.files import Budget, Opened
 from probe_wheels.formats.library import read_code, read_library
+from probe_wheels.formats.packed import system_zstd
+from probe_wheels.images.answers import answer_of
 from probe_wheels.images.contents import contents_of
 from probe_wheels.images.image import Opening
 from probe_wheels.images.layers import Layer, memory, scan
@@ -138,6 +141,25 @@ def test_a_sif_is_read_by_the_systems_tool(tmp_path: Path) -> None:
     assert contents.toolkit == (12, 8)
     assert contents.arch == "x86_64"
     assert "X" not in contents.environ
+
+
+@pytest.mark.skipif(not shutil.which("mksquashfs"), reason="squashfs-tools is not here")
+def test_apptainer_mounts_by_its_own_list(tmp_path: Path) -> None:
+    """`--nv` checks no requirement and takes no compat library; devices are their user's own."""
+    files = {**TORCH, **make.compat("575.51.03", (535,))}
+    plain = {path: raw for path, raw in files.items() if not isinstance(raw, make.Entry)}
+    encoded = {path: raw.encode() if isinstance(raw, str) else raw for path, raw in plain.items()}
+    encoded[".singularity.d/env/10-docker2singularity.sh"] = (
+        b"export NVIDIA_REQUIRE_CUDA=cuda>=99\n"
+    )
+    root = make.folder(tmp_path / "root", encoded)
+    (root / "usr/local/cuda").symlink_to("cuda-13.0")
+    command = ["mksquashfs", str(root), str(tmp_path / "a.sqfs"), "-quiet", "-no-progress"]
+    subprocess.run(command, check=True, capture_output=True)
+    (tmp_path / "a.sif").write_bytes(sif((tmp_path / "a.sqfs").read_bytes()))
+    contents = look(tmp_path / "a.sif")
+    assert len(contents.compat) == 1
+    assert answer_of(contents, nodes()["4090-535-legacy"]).word == "runs"
 
 
 def sif(squash: bytes, filesystem: int = 1, kind: int = 0x4004) -> bytes:
@@ -344,3 +366,43 @@ def test_variants_share_what_was_read_of_equal_layers(tmp_path: Path) -> None:
     opening.close()
     assert len(opening.read) == 2
     assert first.files.tree.files.keys() == second.files.tree.files.keys()
+
+
+def test_a_place_names_the_layer_in_which_it_lies_here(tmp_path: Path) -> None:
+    """Two platforms may have one blob at different places."""
+    lower, upper = split(TORCH)
+    variants = [(make.config(), [lower, upper]), (make.config(arch="arm64"), [upper])]
+    opening = Opening()
+    images = open_images(str(make.folder(tmp_path / "oci", make.layout(variants))), opening)
+    first, second = (contents_of(image) for image in images)
+    opening.close()
+    assert first.place(f"/{LIBRARY}") == f"/{LIBRARY} (layer 2)"
+    assert second.place(f"/{LIBRARY}") == f"/{LIBRARY} (layer 1)"
+
+
+# Decoders.
+
+
+@pytest.mark.parametrize("name", ["zstandard", "libzstd", "none"])
+def test_zstd_is_read_by_whatever_is_here(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "compression", None)  # before Python 3.14
+    if name != "libzstd":
+        monkeypatch.setattr("ctypes.CDLL", lambda name: (_ for _ in ()).throw(OSError(name)))
+    if name == "zstandard":
+        pytest.importorskip("zstandard")
+    else:
+        monkeypatch.setitem(sys.modules, "zstandard", None)
+    path = make.saved(tmp_path / "a.tar", ARCH, [zstd(raw) for raw in split(TORCH)])
+    if name == "none":
+        sentence = "it is packed with zstd, and nothing here unpacks that"
+        assert look(path).problems[0].startswith(f"layer 1: {sentence}")
+    elif name == "zstandard" or system_zstd() is not None:
+        assert torch_of(path) == sorted(CU128.split())
+
+
+def test_gzip_is_read_without_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "isal", None)
+    path = make.saved(tmp_path / "a.tar", ARCH, [make.gz(raw, 2) for raw in split(TORCH)])
+    assert torch_of(path) == sorted(CU128.split())

@@ -12,12 +12,14 @@ from copy import copy
 from probe_wheels.distributions import normal
 from probe_wheels.frameworks import framework_of
 from probe_wheels.images.nvidia import (
+    APPTAINER,
     CDI,
     CSV,
     LEGACY,
     brands_of,
     capabilities_of,
     driver_text,
+    gives_no_gpu,
     is_geforce,
     least_driver,
     mounted_by,
@@ -102,8 +104,13 @@ def answer_of(contents: Contents, node: Node) -> Answer:
     modes = (node.mode,) if node.mode else (LEGACY, CDI)
     if contents.is_environment or not any(gpu.vendor == "nvidia" for gpu in gpus):
         modes = (CDI,)
+    elif contents.image.kind == "sif":
+        modes = (APPTAINER,)
     answers = [_by_mode(contents, node, gpus, steps, mode) for mode in modes]
-    return answers[0] if len(answers) == 1 else _either(answers)
+    answer = answers[0] if len(answers) == 1 else _either(answers)
+    if any(gpu.vendor == "nvidia" for gpu in gpus) and gives_no_gpu(contents.environ):
+        answer.notes.append("plain `docker run` gives it no GPU: start it with --gpus all")
+    return answer
 
 
 def _worst(steps: Iterable[Step]) -> str:
@@ -470,6 +477,11 @@ def _toolkit(contents: Contents, gpu: Gpu, kernel: tuple[int, ...]) -> Iterator[
 
 def _groups(contents: Contents, node: Node, device: str) -> Iterator[Step]:
     """Yield whether the image's user may open the device nodes, which belong to a number."""
+    if contents.image.kind == "sif":
+        text = node.group if node.group is not None else "of the device"
+        reason = f"Apptainer runs it as who starts it, whom {device} must admit (group {text})"
+        yield Step("groups", UNKNOWN, reason, "", f"look with `test -w {device}` on the node")
+        return
     user, _, group = contents.image.config.user.partition(":")
     if user in ("", "0", "root"):
         return

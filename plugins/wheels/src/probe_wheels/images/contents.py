@@ -8,7 +8,7 @@ from probe_wheels.distributions import read_distributions, read_packages
 from probe_wheels.environment import find_environment
 from probe_wheels.files import Budget, Exhausted, Opened
 from probe_wheels.frameworks import framework_of, has_code, vendors_of
-from probe_wheels.images.layers import Read, binary_of, role_of
+from probe_wheels.images.layers import WHOLE, Read, binary_of, role_of
 from probe_wheels.images.nvidia import Compat
 from probe_wheels.images.tree import Tree
 from probe_wheels.images.view import ImageFiles
@@ -87,11 +87,9 @@ class Contents:
 
     def place(self, path: str) -> str:
         """Return where a file lies, for people: ``/usr/lib/a.so (layer 3)``."""
-        file = self.files.tree.file(path.lstrip("/"))
-        layers = self.image.layers
-        if file is None or file.layer >= len(layers):
-            return path
-        return f"{path} ({layers[file.layer]})"
+        tree, layers = self.files.tree, self.image.layers
+        number = tree.layers.get(tree.resolve(path))
+        return path if number is None or not layers else f"{path} ({layers[number]})"
 
     def binary(self, path: str) -> Binary | None:
         """Return what the loader needs of a library; None for what is no ELF file."""
@@ -274,9 +272,23 @@ def _loose(contents: Contents, claimed: set[str], sites: Iterable[str]) -> list[
         read = contents.files.read(file)
         document = read.document if read else {}
         if any(has_code(document, vendor) for vendor in VENDORS) or document.get("vulkan"):
-            folder, _, name = path.rpartition("/")
+            folder, name = _backend(path)
             folders.setdefault(folder, {})[name] = document
+        elif "problem" in document and file.size > WHOLE:
+            contents.problems.append(f"{contents.place('/' + path)}: {document['problem']}")
     return [_folder(contents, folder, found) for folder, found in sorted(folders.items())]
+
+
+def _backend(path: str) -> tuple[str, str]:
+    """Return the folder that a library belongs to, and its path there.
+
+    Ollama has a folder for each toolkit (``cuda_v12``, ``cuda_v13``) and takes what fits.
+    """
+    folder, _, name = path.rpartition("/")
+    above, _, toolkit = folder.rpartition("/")
+    if name.startswith(_FALLING_BACK) and toolkit.startswith(("cuda", "rocm", "hip", "vulkan")):
+        return above, f"{toolkit}/{name}"
+    return folder, name
 
 
 def _may_have_code(path: str, file: File) -> bool:
@@ -380,12 +392,15 @@ def _is_forced(contents: Contents, folder: str) -> bool:
 
 
 def _toolkit(contents: Contents) -> tuple[int, ...]:
-    """Return the version of the image's own CUDA: its variable, else its runtime's library."""
+    """Return the version of the image's own CUDA: its variable, else its runtime's library.
+
+    Of several the lowest: which program takes which is not known, and their code is judged alone.
+    """
     stated = version_of(contents.environ.get("CUDA_VERSION", ""))[:2]
     if stated:
         return stated
-    names = (n for n in contents.names if n.startswith("libcudart.so."))
-    return max((version_of(name.removeprefix("libcudart.so."))[:2] for name in names), default=())
+    names = (name.partition("libcudart.so.") for name in contents.names)
+    return min((version_of(rest)[:2] for _, found, rest in names if found), default=())
 
 
 def _rocm(contents: Contents) -> tuple[int, ...]:

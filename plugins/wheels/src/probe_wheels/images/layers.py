@@ -102,9 +102,9 @@ class Disk:
 
 
 class File:
-    """A regular file of a layer; `layer` is the layer's number, the base's is 0."""
+    """A regular file of a layer."""
 
-    __slots__ = ("content", "gid", "layer", "mode", "size", "uid")
+    __slots__ = ("content", "gid", "mode", "size", "uid")
 
     def __init__(self, size: int, mode: int, uid: int, gid: int, content: Content) -> None:
         self.size = size
@@ -112,7 +112,6 @@ class File:
         self.uid = uid
         self.gid = gid
         self.content = content
-        self.layer = 0
 
 
 class Layer:

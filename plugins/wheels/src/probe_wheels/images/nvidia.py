@@ -18,11 +18,14 @@ if TYPE_CHECKING:
     from probe_wheels.devices import Gpu
 
 __all__ = [
+    "APPTAINER",
     "CDI",
+    "CSV",
     "LEGACY",
     "Compat",
     "brands_of",
     "capabilities_of",
+    "gives_no_gpu",
     "is_geforce",
     "known_drivers",
     "least_driver",
@@ -31,8 +34,9 @@ __all__ = [
     "start_check",
 ]
 
-LEGACY, CDI, CSV = "legacy", "cdi", "csv"
-"""Ways in which a container gets GPUs: the hook that checks requirements, CDI, Tegra's lists."""
+LEGACY, CDI, CSV, APPTAINER = "legacy", "cdi", "csv", "apptainer"
+"""How a container gets GPUs: the hook that checks requirements, CDI, Tegra's lists, and `--nv` of
+Apptainer, which mounts by a list of its own and knows nothing of compat libraries."""
 
 _TRUE = ("1", "t", "T", "TRUE", "true", "True")
 _OPERATORS = ("!=", "<=", ">=", "=", "<", ">")
@@ -60,6 +64,14 @@ def is_geforce(gpu: Gpu) -> bool | None:
 def is_legacy_image(environ: Mapping[str, str]) -> bool:
     """Return whether an image is one of before NVIDIA_REQUIRE_CUDA: it has CUDA_VERSION alone."""
     return bool(environ.get("CUDA_VERSION")) and not environ.get("NVIDIA_REQUIRE_CUDA")
+
+
+def gives_no_gpu(environ: Mapping[str, str]) -> bool:
+    """Return whether a container gets no GPU unless its start asks for one: no variable does."""
+    wanted = environ.get("NVIDIA_VISIBLE_DEVICES")
+    if wanted is None:
+        return bool(environ) and not is_legacy_image(environ)
+    return wanted in ("", "void", "none")
 
 
 def requirements_of(environ: Mapping[str, str]) -> dict[str, str]:
@@ -185,8 +197,8 @@ class Compat:
 
     def is_taken(self, mode: str, driver: tuple[int, ...]) -> bool | None:
         """Return whether it stands before the host's libcuda; None where nobody knows."""
-        if self.forced:
-            return True
+        if self.forced or mode == APPTAINER:
+            return self.forced
         if not driver or not self.version:
             return None
         if mode == CDI and self.branches is not None:

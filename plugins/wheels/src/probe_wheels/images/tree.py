@@ -20,11 +20,17 @@ MAX_HOPS = 40
 
 
 class Tree:
-    """The files of an image that may decide, by their paths without a leading slash."""
+    """The files of an image that may decide, by their paths without a leading slash.
 
-    def __init__(self, files: dict[str, File], links: dict[str, str]) -> None:
+    `layers` has the number of the layer that a file lies in; the base's is 0.
+    """
+
+    def __init__(
+        self, files: dict[str, File], links: dict[str, str], layers: dict[str, int] | None = None
+    ) -> None:
         self.files = files
         self.links = links
+        self.layers = layers or {}
         self._names: dict[str, set[str]] | None = None
 
     def resolve(self, path: str) -> str:
@@ -119,23 +125,22 @@ class _Above:
 def merge(layers: Sequence[Layer]) -> Tree:
     """Return the image of layers, the base first."""
     files: dict[str, File] = {}
+    ranks: dict[str, int] = {}
     links: dict[str, str] = {}
     above = _Above()
     for number in range(len(layers) - 1, -1, -1):
         layer = layers[number]
         for path, file in layer.files.items():
             if not above.hides(path):
-                file.layer = number
-                files[path] = file
+                files[path], ranks[path] = file, number
         for path in layer.hard:
             linked = None if above.hides(path) else _hard(layers, number, layer.hard[path])
             if linked is not None:
-                files[path] = linked
+                files[path], ranks[path] = linked, number
         hidden = above.hides
         links.update({p: target for p, target in layer.links.items() if not hidden(p)})
         above.add(layer)
-    tree = Tree(files, links)
-    return Tree(_placed(tree), links)
+    return _placed(Tree(files, links, ranks))
 
 
 def _hard(layers: Sequence[Layer], number: int, target: str) -> File | None:
@@ -154,15 +159,16 @@ def _hard(layers: Sequence[Layer], number: int, target: str) -> File | None:
     return None
 
 
-def _placed(tree: Tree) -> dict[str, File]:
+def _placed(tree: Tree) -> Tree:
     """Return the files where they really lie: ``lib/a.so`` is ``usr/lib/a.so`` behind a link.
 
     Of two at one place the upper layer's counts.
     """
     if not tree.links:
-        return tree.files
+        return tree
     folders: dict[str, str] = {}
     files: dict[str, File] = {}
+    ranks: dict[str, int] = {}
     for path, file in tree.files.items():
         folder, _, name = path.rpartition("/")
         real = folders.get(folder)
@@ -170,8 +176,7 @@ def _placed(tree: Tree) -> dict[str, File]:
             real = folders[folder] = tree.resolve(folder) if folder else ""
         if folder and not real:
             continue  # its folder is a link that goes in circles, or to the root
-        place = f"{real}/{name}" if real else name
-        other = files.get(place)
-        if other is None or other.layer <= file.layer:
-            files[place] = file
-    return files
+        place, rank = f"{real}/{name}" if real else name, tree.layers[path]
+        if ranks.get(place, -1) <= rank:
+            files[place], ranks[place] = file, rank
+    return Tree(files, tree.links, ranks)
