@@ -10,7 +10,7 @@ from __future__ import annotations
 from copy import copy
 
 from probe_wheels.distributions import normal
-from probe_wheels.frameworks import framework_of
+from probe_wheels.frameworks import framework_of, toolkit_of
 from probe_wheels.images.nvidia import (
     APPTAINER,
     CDI,
@@ -26,7 +26,7 @@ from probe_wheels.images.nvidia import (
     requirements_of,
     start_check,
 )
-from probe_wheels.judging import Scene, judge, title
+from probe_wheels.judging import Scene, file_toolkit, judge, title
 from probe_wheels.records import VENDOR_NAMES
 from probe_wheels.rules import IMAGES, dotted, driver_of_toolkit, version_of
 
@@ -366,9 +366,7 @@ def _nvidia(contents: Contents, node: Node, gpu: Gpu, mode: str) -> Iterator[Ste
     if mode == LEGACY:
         yield from _start_check(contents, gpu)
         yield from _mounts(contents)
-    kernel = gpu.driver
     yield from _libcuda(contents, gpu, mode)
-    yield from _toolkit(contents, gpu, kernel)
 
 
 def _start_check(contents: Contents, gpu: Gpu) -> Iterator[Step]:
@@ -461,17 +459,6 @@ def _libcuda(contents: Contents, gpu: Gpu, mode: str) -> Iterator[Step]:
         gpu.driver = compat.version
 
 
-def _toolkit(contents: Contents, gpu: Gpu, kernel: tuple[int, ...]) -> Iterator[Step]:
-    floor = driver_of_toolkit(contents.toolkit, gpu.os)
-    if gpu.driver and floor and gpu.driver < floor:
-        reason = f"CUDA {_text(contents.toolkit)} needs driver {dotted(floor)} or newer, and the"
-        reason += f" node has {dotted(kernel)}"
-        fix = f"update the driver to {dotted(floor)}, or take an image of an older CUDA"
-        yield Step("driver", NO, reason, "", fix)
-    elif contents.toolkit and not floor:
-        yield Step("driver", UNKNOWN, f"the driver for CUDA {_text(contents.toolkit)} is unknown")
-
-
 # AMD and Intel.
 
 
@@ -562,7 +549,11 @@ def code_steps(contents: Contents, gpu: Gpu, glibc: tuple[int, ...] = ()) -> Ite
     unloadable = {
         verdict["wheel"]: step
         for verdict in verdicts
-        if verdict["verdict"] in _RUNNING and (step := _own_needs(contents, verdict, paths, glibc))
+        if verdict["verdict"] in _RUNNING
+        and (
+            step := _own_needs(contents, verdict, paths, glibc)
+            or _unknown_toolkit(contents, verdict, gpu)
+        )
     }
     running = [v for v in verdicts if v["verdict"] in _RUNNING and v["wheel"] not in unloadable]
     failing = [v for v in verdicts if v not in running]
@@ -585,7 +576,7 @@ def code_steps(contents: Contents, gpu: Gpu, glibc: tuple[int, ...] = ()) -> Ite
         if verdict["verdict"] == "jit-only":
             yield _told_of(contents, verdict, LESS, paths)
     if not verdicts:
-        yield from _dropped(contents, gpu)
+        yield from _of_toolkit(contents, gpu)
 
 
 def _is_no(unloadable: dict[str, Step], verdict: VerdictDoc) -> bool:
@@ -603,12 +594,22 @@ def _told_of(contents: Contents, verdict: VerdictDoc, word: str, paths: dict[str
     return Step("code", word, reason, _where(contents, verdict, paths))
 
 
-def _dropped(contents: Contents, gpu: Gpu) -> Iterator[Step]:
-    """Yield that a toolkit's own libraries have no code for a GPU: CUDA 13 begins at 7.5."""
-    if gpu.vendor != "nvidia" or contents.toolkit[:1] < (13,):
+def _of_toolkit(contents: Contents, gpu: Gpu) -> Iterator[Step]:
+    """Yield what speaks against the CUDA of an image that has no code of its own.
+
+    Where it has some, that is judged: an image of CUDA 13 may well hold a build with CUDA 12.
+    """
+    if gpu.vendor != "nvidia" or not contents.toolkit:
         return
-    if gpu.capabilities and max(gpu.capabilities) < (7, 5):
-        reason = f"CUDA {_text(contents.toolkit)} has no code for {gpu.target}: it begins at sm_75"
+    version, floor = _text(contents.toolkit), driver_of_toolkit(contents.toolkit, gpu.os)
+    if not floor:
+        yield Step("driver", UNKNOWN, f"the driver for CUDA {version} is unknown")
+    elif gpu.driver and gpu.driver < floor:
+        reason = f"CUDA {version} needs driver {dotted(floor)} or newer, and the node has"
+        fix = f"update the driver to {dotted(floor)}, or take an image of an older CUDA"
+        yield Step("driver", NO, f"{reason} {dotted(gpu.driver)}", "", fix)
+    if contents.toolkit[:1] >= (13,) and gpu.capabilities and max(gpu.capabilities) < (7, 5):
+        reason = f"CUDA {version} has no code for {gpu.target}: it begins at sm_75"
         yield Step("code", NO, reason, "", "take an image of CUDA 12")
 
 
@@ -641,6 +642,28 @@ def _lacking(contents: Contents, verdict: VerdictDoc, word: str, paths: dict[str
 def _where(contents: Contents, verdict: VerdictDoc, paths: dict[str, str]) -> str:
     site, library = paths.get(verdict["wheel"], ""), verdict["library"]
     return contents.place(f"{site}/{library}") if library else ""
+
+
+def _unknown_toolkit(contents: Contents, verdict: VerdictDoc, gpu: Gpu) -> Step | None:
+    """Return that nobody knows which driver some code needs: it may be of a newer CUDA.
+
+    A program with CUDA's runtime built in names its version nowhere. The newest driver runs all.
+    """
+    newest = driver_of_toolkit((13,), gpu.os)
+    if gpu.vendor != "nvidia" or verdict["verdict"] != "native" or not gpu.driver:
+        return None
+    if gpu.driver >= newest or contents.environ.get("CUDA_VERSION") or _needs_torch(verdict):
+        return None
+    document = next(d for d in contents.documents if title(d) == verdict["wheel"])
+    library = document["files"].get(verdict["library"] or "", {})
+    targets = [target for group, _ in library.get("cuda", ()) for target in group]
+    stated = toolkit_of(document) or file_toolkit(verdict["library"] or "")[1]
+    linked = any(name.startswith("libcudart.so.") for name in library.get("needed", ()))
+    if stated or linked or any(target.startswith("ptx_") for target in targets):
+        return None
+    reason = f"{verdict['wheel']}: which CUDA it was built with is unknown, and so is whether"
+    reason += f" driver {dotted(gpu.driver)} runs it; {dotted(newest)} runs every one"
+    return Step("driver", UNKNOWN, reason, "", f"update the driver to {dotted(newest)}")
 
 
 def _own_needs(

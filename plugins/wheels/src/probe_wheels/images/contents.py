@@ -299,7 +299,7 @@ def _folder(contents: Contents, folder: str, files: dict[str, LibraryDoc]) -> Di
     return {
         "name": f"/{folder}",
         "version": "",
-        "build": None,
+        "build": _build_of(contents, files),
         "path": f"/{folder}",
         "site": f"/{folder}",
         "files": files,
@@ -309,6 +309,14 @@ def _folder(contents: Contents, folder: str, files: dict[str, LibraryDoc]) -> Di
         "text": {},
         "requires": [],
     }
+
+
+def _build_of(contents: Contents, files: Iterable[str]) -> str | None:
+    """Return the tag of the CUDA that an image is made for, as a wheel of it would have: cu128."""
+    version = version_of(contents.environ.get("CUDA_VERSION", ""))
+    if len(version) > 1 and not any("/" in name for name in files):
+        return f"cu{version[0]}{version[1]}"
+    return None
 
 
 def _rocblas(tree: Tree) -> set[str]:
