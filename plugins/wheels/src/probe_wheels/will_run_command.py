@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 from probe_core.commands import CommandError, add_probe_options, grid
 from probe_wheels.images.answers import LESS, NO, RUNS, UNKNOWN, answer_of
 from probe_wheels.images.nvidia import CDI, CSV, LEGACY
@@ -10,12 +12,12 @@ from probe_wheels.rules import dotted
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from probe_core.commands import Context
     from probe_wheels.images.answers import Answer
     from probe_wheels.images.contents import Contents
-    from probe_wheels.images.image import Opening
+    from probe_wheels.images.image import Image, Opening
     from probe_wheels.images.nodes import Node
 
     Row = tuple[str, Contents, Node, Answer]
@@ -81,13 +83,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         nodes = _nodes(args, context)
         if args.what:
             return _least_drivers(args, context, nodes, openings)
-        rows = [
-            (path, contents, node, answer_of(contents, node))
-            for path in args.images
-            for variants in [_contents(path, args, openings)]
-            for node in nodes
-            for contents in [_for_node(variants, node)]
-        ]
+        rows = [row for path in args.images for row in _rows(path, args, nodes, openings)]
     finally:
         for opening in openings:
             opening.close()
@@ -122,18 +118,46 @@ def _nodes(args: argparse.Namespace, context: Context) -> list[Node]:
     return nodes
 
 
-def _contents(path: str, args: argparse.Namespace, openings: list[Opening]) -> list[Contents]:
-    """Return what decides of an image, for each of its platforms."""
-    from probe_wheels.files import Exhausted
-    from probe_wheels.images.contents import contents_of
+def _rows(
+    path: str, args: argparse.Namespace, nodes: Sequence[Node], openings: list[Opening]
+) -> Iterator[Row]:
+    """Yield the answer for each node, of the platform that an engine takes there."""
+    images = _images(path, args, openings)
+    known: dict[int, Contents] = {}
+    for node in nodes:
+        fitting = [number for number, image in enumerate(images) if image.config.arch == node.arch]
+        number = fitting[0] if fitting else 0
+        if number not in known:
+            known[number] = _contents(path, images[number])
+        yield path, known[number], node, answer_of(known[number], node)
+
+
+def _images(path: str, args: argparse.Namespace, openings: list[Opening]) -> list[Image]:
+    """Return an image, once for each platform; raises `CommandError` with one sentence."""
     from probe_wheels.images.image import Opening
     from probe_wheels.images.sources import open_images
-    from probe_wheels.images.streams import BadImage
 
     opening = Opening()
     openings.append(opening)
+    with _told_problems(path):
+        return open_images(path, opening, args.image)
+
+
+def _contents(path: str, image: Image) -> Contents:
+    from probe_wheels.images.contents import contents_of
+
+    with _told_problems(path):
+        return contents_of(image)
+
+
+@contextmanager
+def _told_problems(path: str) -> Iterator[None]:
+    """Raise `CommandError` for what is wrong with a path."""
+    from probe_wheels.files import Exhausted
+    from probe_wheels.images.streams import BadImage
+
     try:
-        return [contents_of(image) for image in open_images(path, opening, args.image)]
+        yield
     except (BadImage, Exhausted) as error:
         raise CommandError(f"{path}: {error}") from None
     except FileNotFoundError:
@@ -141,12 +165,6 @@ def _contents(path: str, args: argparse.Namespace, openings: list[Opening]) -> l
         raise CommandError(f"{path}: no such file or folder; {hint}") from None
     except OSError as error:
         raise CommandError(f"{path}: {error.strerror or error}") from None
-
-
-def _for_node(variants: Sequence[Contents], node: Node) -> Contents:
-    """Return the variant of an image that an engine takes on a node."""
-    fitting = [contents for contents in variants if contents.arch == node.arch]
-    return (fitting or variants)[0]
 
 
 def _print(args: argparse.Namespace, context: Context, rows: Sequence[Row]) -> None:
@@ -232,7 +250,7 @@ def _form(args: argparse.Namespace, context: Context, openings: list[Opening]) -
     from probe_wheels.images.outputs import affinity, compatibility, label, yaml
 
     for path in args.images:
-        contents = _contents(path, args, openings)[0]
+        contents = _contents(path, _images(path, args, openings)[0])
         if contents.problems:
             raise CommandError(f"{path}: {contents.problems[0]}")
         if args.form == "label":
@@ -257,7 +275,7 @@ def _least_drivers(
 
     needs: dict[str, tuple[int, ...] | None] = {}
     for path in args.images:
-        contents = _contents(path, args, openings)[0]
+        contents = _contents(path, _images(path, args, openings)[0])
         is_nvidia = "nvidia" in contents.vendors
         needs[path] = least_of(contents, nodes) if is_nvidia else None
     if args.json:

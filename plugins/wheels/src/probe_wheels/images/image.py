@@ -6,7 +6,7 @@ import os
 
 from probe_wheels.files import Budget, Exhausted, Opened
 from probe_wheels.images.layers import Layer, scan
-from probe_wheels.images.streams import BadImage, source_of
+from probe_wheels.images.streams import BadImage, Part, source_of
 from probe_wheels.images.tree import merge
 
 TYPE_CHECKING = False
@@ -39,6 +39,12 @@ class Opening:
         for file in self.closing:
             file.__exit__(None, None, None)
         self.closing.clear()
+
+    def forget(self, file: Readable) -> None:
+        """Close a file that `opened` gave; nothing where another one is meant."""
+        if isinstance(file, Opened) and file in self.closing:
+            self.closing.remove(file)
+            file.__exit__(None, None, None)
 
     def opened(self, path: str) -> Opened:
         """Return a file, open until `close`; raises `OSError`."""
@@ -113,7 +119,12 @@ class Image:
 
     def _scan(self, place: Place) -> Layer:
         assert place.open is not None
-        return scanned(place.open(), place.label, self.opening)
+        file = place.open()
+        layer = scanned(file, place.label, self.opening)
+        # Files of a plain layer are read later. A layout may have more layers than may be open.
+        if not any(isinstance(found.content, Part) for found in layer.files.values()):
+            self.opening.forget(file)
+        return layer
 
 
 def scanned(file: Readable, label: str, opening: Opening, *, once: bool = False) -> Layer:
