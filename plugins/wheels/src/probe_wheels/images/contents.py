@@ -79,6 +79,9 @@ class Contents:
         self.problems: list[str] = []
         self.names: set[str] = set()
         self._own_arch: str | None = None
+        self._libc: tuple[str, tuple[int, ...]] | None = None
+        self._musl: bool | None = None
+        self._folders: list[str] | None = None
 
     @property
     def is_environment(self) -> bool:
@@ -103,12 +106,15 @@ class Contents:
 
     def libc(self) -> tuple[str, tuple[int, ...]]:
         """Return the path of glibc and the version that it has; "" where the image has none."""
-        found = [path for path in self.files.tree.files if path.endswith("/libc.so.6")]
-        for path in sorted(found, key=len):
-            binary = self.files.binary(path)
-            if binary is not None and binary.machine == (self.arch or binary.machine):
-                return f"/{path}", binary.provides
-        return (f"/{found[0]}", ()) if found else ("", ())
+        if self._libc is None:
+            found = [path for path in self.files.tree.files if path.endswith("/libc.so.6")]
+            self._libc = (f"/{found[0]}", ()) if found else ("", ())
+            for path in sorted(found, key=len):
+                binary = self.files.binary(path)
+                if binary is not None and binary.machine == (self.arch or binary.machine):
+                    self._libc = (f"/{path}", binary.provides)
+                    break
+        return self._libc
 
     @property
     def arch(self) -> str | None:
@@ -128,7 +134,9 @@ class Contents:
 
     def is_musl(self) -> bool:
         """Return whether musl is its C library, and glibc is not there."""
-        return any(name.startswith("ld-musl-") for name in self.names) and not self.libc()[0]
+        if self._musl is None:
+            self._musl = any(name.startswith("ld-musl-") for name in self.names)
+        return self._musl and not self.libc()[0]
 
     def found(self, library: str, binary: Binary, path: str) -> bool | None:
         """Return whether the loader finds a library; None where it lies elsewhere in the image."""
@@ -145,10 +153,14 @@ class Contents:
         return None
 
     def _configured(self) -> list[str]:
+        """Return the folders of the loader's configuration."""
+        if self._folders is not None:
+            return self._folders
         names = [f"/etc/ld.so.conf.d/{name}" for name in self.files.listed("/etc/ld.so.conf.d")]
         texts = [self.files.text(path) for path in ("/etc/ld.so.conf", *names)]
         lines = [line.strip() for text in texts for line in text.splitlines()[:1024]]
-        return [line for line in lines if line.startswith("/")]
+        self._folders = [line for line in lines if line.startswith("/")]
+        return self._folders
 
 
 def contents_of(image: Image) -> Contents:

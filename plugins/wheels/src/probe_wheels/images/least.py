@@ -12,7 +12,7 @@ from probe_wheels.rules import DRIVERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from probe_wheels.images.contents import Contents
 
@@ -27,10 +27,10 @@ CAPABILITIES = (
 _WORKS = (RUNS, LESS)
 
 
-def _any_gpu(capability: tuple[int, int], driver: tuple[int, ...]) -> Gpu:
+def _any_gpu(capability: tuple[int, int]) -> Gpu:
     """Return a board of no brand: what it needs, every board of its capability needs at most."""
     gpu = Gpu(f"sm_{capability[0]}{capability[1]}", "nvidia", "")
-    gpu.capabilities, gpu.driver, gpu.usable = (capability,), driver, True
+    gpu.capabilities, gpu.usable = (capability,), True
     return gpu
 
 
@@ -49,7 +49,7 @@ def capabilities_of_image(contents: Contents) -> dict[tuple[int, int], tuple[int
     """Return the compute capabilities that an image runs on, each with the least driver."""
     found = {}
     for capability in CAPABILITIES if "nvidia" in contents.vendors else ():
-        driver = _least(contents, [_any_gpu(capability, ())])
+        driver = _least(contents, _any_gpu(capability))
         if driver:
             found[capability] = driver
     return found
@@ -78,16 +78,22 @@ def least_of(contents: Contents, nodes: Sequence[Node]) -> tuple[int, ...]:
     if nodes:
         gpus = [gpu for node in nodes for gpu in node.gpus if gpu.vendor == "nvidia"]
         distinct = list({gpu.kind: gpu for gpu in gpus}.values())
-        needs = [driver for gpu in distinct if (driver := _least(contents, [gpu]))]
+        needs = [driver for gpu in distinct if (driver := _least(contents, gpu))]
         return max(needs, default=())
     return min(capabilities_of_image(contents).values(), default=())
 
 
-def _least(contents: Contents, gpus: Iterable[Gpu]) -> tuple[int, ...]:
-    for driver in known_drivers():
-        for gpu in gpus:
-            other = copy(gpu)
-            other.driver = driver
-            if _works(contents, other):
-                return driver
+def _least(contents: Contents, gpu: Gpu) -> tuple[int, ...]:
+    """Return the first driver with which an image runs on a GPU; () for none.
+
+    Code that the newest driver cannot run, no driver can. What the image requires of a driver may
+    have an upper end, so all of them are tried.
+    """
+    other = copy(gpu)
+    other.driver = known_drivers()[-1]
+    if any(step.word == NO for step in code_steps(contents, other)):
+        return ()
+    for other.driver in known_drivers():
+        if _works(contents, other):
+            return other.driver
     return ()
