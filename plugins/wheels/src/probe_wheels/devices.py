@@ -10,9 +10,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from probe_chipdb import Chip, Database
+    from probe_core.machine import Machine
     from probe_core.model.document import DeviceDoc, ReportDoc
 
-__all__ = ["Gpu", "gpus_of"]
+__all__ = ["TEGRA", "Gpu", "gpus_of", "module_driver"]
 
 KINDS = ("gpu", "accelerator")
 VENDORS = ("nvidia", "amd", "intel", "apple", "qualcomm")
@@ -20,7 +21,7 @@ VENDORS = ("nvidia", "amd", "intel", "apple", "qualcomm")
 _ARCHES = {"arm64": "aarch64", "amd64": "x86_64"}
 
 # Tegra's driver has its own numbers: JetPack 6 calls 12.6's driver 540.4.0.
-_TEGRA = {(3, 2), (5, 3), (6, 2), (7, 2), (8, 7)}
+TEGRA = {(3, 2), (5, 3), (6, 2), (7, 2), (8, 7)}
 
 
 class Gpu:
@@ -107,7 +108,7 @@ def _gpu(device: DeviceDoc, report: ReportDoc, environ: Mapping[str, str], looku
     gpu.discrete = device["memory"]["kind"] not in ("shared", "unified")
     if gpu.vendor == "nvidia":
         gpu.capabilities = _capabilities(device, lookup)
-        if not set(gpu.capabilities) & _TEGRA:
+        if not set(gpu.capabilities) & TEGRA:
             gpu.driver = _driver(device, gpu.os)
     elif gpu.vendor == "amd":
         gpu.processor = device.get("gfx") or _processor(device, lookup)
@@ -140,6 +141,17 @@ def _driver(device: DeviceDoc, os: str) -> tuple[int, ...]:
         digits = f"{numbers[2]}{numbers[3]:04d}"[-5:]
         return int(digits[:3]), int(digits[3:])
     return numbers if len(numbers) > 1 else ()
+
+
+def module_driver(machine: Machine) -> tuple[int, ...]:
+    """Return the version of NVIDIA's module where no device says it (Tegra has its own numbers)."""
+    version = version_of(machine.read("/sys/module/nvidia/version", 64) or "")
+    if len(version) > 1:
+        return version
+    # "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.144.03  Mon Dec 30 …"
+    parts = (machine.read("/proc/driver/nvidia/version", 1024) or "").split("  ")
+    version = version_of(parts[1].strip()) if len(parts) > 1 else ()
+    return version if len(version) > 1 else ()
 
 
 class _Chips:

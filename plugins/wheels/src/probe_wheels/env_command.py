@@ -8,7 +8,7 @@ from probe_core.commands import CommandError, add_probe_options, did_you_mean
 from probe_core.commands.reports import opened
 from probe_core.machine import Machine
 from probe_wheels.choice import CPU, choose, pin_of
-from probe_wheels.devices import gpus_of
+from probe_wheels.devices import gpus_of, module_driver
 from probe_wheels.rules import TORCH, cuda_of_driver, dotted, version_of
 
 TYPE_CHECKING = False
@@ -243,7 +243,7 @@ def alone(
     if os == "darwin":
         return CPU, "macOS has one build"
     drivers = [gpu.driver for gpu in gpus if gpu.vendor == "nvidia" and gpu.driver]
-    driver = max(drivers, default=_module_driver(machine))
+    driver = max(drivers, default=module_driver(machine))
     if driver:
         return _by_driver(driver, os), f"it compares the driver alone ({dotted(driver)})"
     known = TORCH["uv"]["amd"]
@@ -268,17 +268,6 @@ def _has_enumerator(machine: Machine) -> bool:
     return any(
         machine.exists(f"{folder}/rocm_agent_enumerator") for folder in folders or _ROCM_FOLDERS
     )
-
-
-def _module_driver(machine: Machine) -> tuple[int, ...]:
-    """Return the version of NVIDIA's module where no device says it (Tegra has its own numbers)."""
-    version = version_of(machine.read("/sys/module/nvidia/version", 64) or "")
-    if len(version) > 1:
-        return version
-    # "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.144.03  Mon Dec 30 …"
-    parts = (machine.read("/proc/driver/nvidia/version", 1024) or "").split("  ")
-    version = version_of(parts[1].strip()) if len(parts) > 1 else ()
-    return version if len(version) > 1 else ()
 
 
 def _by_driver(driver: tuple[int, ...], os: str) -> str:

@@ -8,7 +8,7 @@ from probe_core.commands import CommandError, parse_json, parse_report, read_rep
 from probe_core.commands.reports import opened, probe_document
 from probe_core.model.ids import ACCELERATORS
 from probe_core.model.rocm import release_of_driver
-from probe_wheels.devices import gpus_of
+from probe_wheels.devices import TEGRA, gpus_of, module_driver
 from probe_wheels.images.nvidia import CDI, CSV, LEGACY
 from probe_wheels.rules import version_of
 
@@ -75,10 +75,12 @@ def node_of(name: str, machine: Machine | None, report: ReportDoc) -> Node:
         for device in report["devices"]
         if device["kind"] in ACCELERATORS and device["id"] not in listed
     ]
+    node.rocm = _rocm(report)
     if machine is not None:
+        _add_driver(node, machine)
         version = machine.read("/sys/module/amdgpu/version", 64)
-        node.rocm = release_of_driver(version) if version else None
-        node.group = _group(machine.read("/etc/group") or "")
+        node.rocm = release_of_driver(version) if version else node.rocm
+        node.group = _own_group() if machine.live else _group(machine.read("/etc/group") or "")
         node.mode = _mode(machine.read(TOOLKIT) or "")
         node.glibc = _own_glibc() if machine.live else ()
     return node
@@ -112,6 +114,36 @@ def _report(path: str) -> ReportDoc | None:
         return parse_report(text)
     except (ValueError, RecursionError) as error:
         raise CommandError(f"{path} is no report: {error}") from None
+
+
+def _add_driver(node: Node, machine: Machine) -> None:
+    """Give NVIDIA's GPUs the version of the module, where no prober told it.
+
+    Tegra's has numbers of its own.
+    """
+    driver = module_driver(machine)
+    for gpu in node.gpus:
+        if gpu.vendor == "nvidia" and not gpu.driver and not set(gpu.capabilities) & TEGRA:
+            gpu.driver = driver
+
+
+def _rocm(report: ReportDoc) -> str | None:
+    """Return the ROCm of AMD's own driver, where the report has its version and no kernel's."""
+    for device in report["devices"]:
+        driver = device["driver"] or {}
+        if driver.get("name") == "amdgpu" and driver.get("version_of") != "kernel":
+            return release_of_driver(driver.get("version", ""))
+    return None
+
+
+def _own_group() -> int | None:
+    """Return the number of the group of this computer's device nodes; they are not opened."""
+    for path in ("/dev/kfd", "/dev/dri/renderD128"):
+        try:
+            return os.stat(path).st_gid
+        except OSError:
+            continue
+    return None
 
 
 def _group(text: str) -> int | None:
