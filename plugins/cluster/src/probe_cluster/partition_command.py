@@ -195,7 +195,17 @@ def _serving(found: Answer, served: Serving, context: Context) -> list[str]:
         " answer each"
     )
     rows: list[tuple[str, ...]] = [
-        ("BEST AT", "LAYOUT", "DEVICES", "TOKENS/S", "EACH", "FIRST", "LAST FIRST", "MEMORY", "OF")
+        (
+            "BEST AT",
+            "LAYOUT",
+            "DEVICES",
+            "TOKENS/S",
+            "EACH",
+            "FIRST TOKEN",
+            "LAST ONE'S",
+            "MEMORY",
+            "OF",
+        )
     ]
     for best_at, layout in served.layouts:
         rows.append(
@@ -220,7 +230,7 @@ def _serving(found: Answer, served: Serving, context: Context) -> list[str]:
         lines += folded(note, context.width)
     rule = (
         "TOKENS/S of all answers, prompts included in the time; EACH while an answer is written;"
-        " FIRST token of a request that comes alone, and of the last of all that come at once."
+        " FIRST TOKEN of a request that comes alone, and the LAST ONE'S of all that come at once."
         f" Published throughputs were within a factor of {SERVING_FACTOR:g} in four of five cases."
     )
     return [*lines, "", *folded(rule, context.width)]

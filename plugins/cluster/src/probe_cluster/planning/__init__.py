@@ -9,10 +9,16 @@ from probe_cluster.fronts import front
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from probe_cluster.planning.answer import Answer as Answer
+    from probe_cluster.planning.answer import answer as answer
+    from probe_cluster.planning.choice import Choice as Choice
+    from probe_cluster.planning.efficiency import Range as Range
     from probe_cluster.planning.fitting import Fit as Fit
     from probe_cluster.planning.fitting import NodeFit as NodeFit
     from probe_cluster.planning.fitting import fit as fit
     from probe_cluster.planning.fitting import node_fit as node_fit
+    from probe_cluster.planning.launch import Line as Line
+    from probe_cluster.planning.launch import launch as launch
     from probe_cluster.planning.links import Link as Link
     from probe_cluster.planning.links import Links as Links
     from probe_cluster.planning.links import parse_link as parse_link
@@ -31,13 +37,22 @@ if TYPE_CHECKING:
     from probe_cluster.planning.old_exo import shards as shards
     from probe_cluster.planning.predict import Plan as Plan
     from probe_cluster.planning.reading import read_members as read_members
+    from probe_cluster.planning.serving import Layout as Layout
+    from probe_cluster.planning.serving import Load as Load
+    from probe_cluster.planning.serving import Serving as Serving
+    from probe_cluster.planning.serving import serve as serve
     from probe_cluster.planning.strategies import STRATEGIES as STRATEGIES
     from probe_cluster.planning.strategies import best as best
     from probe_cluster.planning.strategies import compare as compare
     from probe_cluster.planning.strategies import plan as plan
+    from probe_cluster.planning.whatif import what_if as what_if
 
 _NAMES = {
+    "answer": ("Answer", "answer"),
+    "choice": ("Choice",),
+    "efficiency": ("Range",),
     "fitting": ("Fit", "NodeFit", "fit", "node_fit"),
+    "launch": ("Line", "launch"),
     "links": ("Link", "Links", "parse_link"),
     "members": ("Capacity", "Member", "capacity", "member"),
     "model": ("Model",),
@@ -53,7 +68,9 @@ _NAMES = {
     ),
     "predict": ("Plan",),
     "reading": ("read_members",),
+    "serving": ("Layout", "Load", "Serving", "serve"),
     "strategies": ("STRATEGIES", "best", "compare", "plan"),
+    "whatif": ("what_if",),
 }
 
 __all__ = [name for names in _NAMES.values() for name in names]
