@@ -164,7 +164,7 @@ def _started(args: argparse.Namespace, found: Answer, served: Serving | None) ->
 
     layout = None
     if served is not None:
-        named = [each for best_at, each in served.layouts if "most throughput" in best_at]
+        named = [each for best_at, each in served.layouts if "throughput" in best_at]
         layout = named[0]
     return launch(
         found,
@@ -194,31 +194,19 @@ def _serving(found: Answer, served: Serving, context: Context) -> list[str]:
         f"{counted(load.requests, 'request')} of {load.prompt} tokens, {load.answer} tokens of"
         " answer each"
     )
-    rows: list[tuple[str, ...]] = [
-        (
-            "BEST AT",
-            "LAYOUT",
-            "DEVICES",
-            "TOKENS/S",
-            "EACH",
-            "FIRST TOKEN",
-            "LAST ONE'S",
-            "MEMORY",
-            "OF",
-        )
-    ]
+    columns = ("TOKENS/S", "EACH", "FIRST TOKEN", "LAST'S", "MEMORY")
+    rows: list[tuple[str, ...]] = [("BEST FOR", "LAYOUT", "DEVICES", *columns)]
     for best_at, layout in served.layouts:
         rows.append(
             (
                 best_at,
                 layout.name,
                 str(layout.devices),
-                f"{layout.total:.3g}",
+                f"{layout.total:,.0f}" if layout.total >= 10 else f"{layout.total:.2g}",
                 f"{layout.each:.3g}",
                 _time(layout.first_token),
                 _time(layout.last_first_token),
                 size(layout.memory),
-                size(layout.room),
             )
         )
         if layout.waiting:
@@ -230,7 +218,8 @@ def _serving(found: Answer, served: Serving, context: Context) -> list[str]:
         lines += folded(note, context.width)
     rule = (
         "TOKENS/S of all answers, prompts included in the time; EACH while an answer is written;"
-        " FIRST TOKEN of a request that comes alone, and the LAST ONE'S of all that come at once."
+        " FIRST TOKEN of a request that comes alone, and the LAST'S of all that come at once;"
+        " MEMORY of each device."
         f" Published throughputs were within a factor of {SERVING_FACTOR:g} in four of five cases."
     )
     return [*lines, "", *folded(rule, context.width)]

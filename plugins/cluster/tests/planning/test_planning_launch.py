@@ -126,7 +126,7 @@ def test_vllm_of_many_requests() -> None:
     load = Load(64, 2048, 256)
     served = serve(found.choice.members, found.model, load, engine="vllm", links=found.links)
     layouts = dict(served.layouts)
-    (line,) = launch(found, "vllm", layout=layouts["most throughput"], load=load)
+    (line,) = launch(found, "vllm", layout=layouts["throughput"], load=load)
     assert "--data-parallel-size 2" in line.text
     assert "--max-model-len 2304 --max-num-seqs 32" in line.text
 

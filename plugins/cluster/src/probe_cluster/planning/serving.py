@@ -418,8 +418,8 @@ def _worth(found_layouts: Sequence[Layout]) -> tuple[tuple[str, Layout], ...]:
     """Return the layouts that are best at something, each once."""
     serving = [layout for layout in found_layouts if not layout.waiting] or list(found_layouts)
     chosen = {
-        "fastest for one user": max(serving, key=lambda each: (each.each, -each.devices)),
-        "most throughput": max(serving, key=lambda each: (each.total, -each.devices)),
+        "one user": max(serving, key=lambda each: (each.each, -each.devices)),
+        "throughput": max(serving, key=lambda each: (each.total, -each.devices)),
         "fewest devices": min(serving, key=lambda each: (each.devices, -each.total)),
     }
     found: dict[Layout, list[str]] = {}
