@@ -181,7 +181,7 @@ def _launch(lines: Sequence[Line], context: Context) -> list[str]:
     for line in lines:
         shown += ["", f"{line.node}:", f"  {line.text}"]
         for figure, why in line.why:
-            shown += folded(f"  {figure}: {why}", context.width)
+            shown += [f"    {row}" for row in folded(f"{figure}: {why}", context.width - 4)]
     return shown
 
 
