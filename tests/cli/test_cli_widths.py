@@ -89,7 +89,7 @@ def test_clusters_fit(tmp_path: Path, printed: Printed) -> None:
         assert all(name.partition("=")[0] in shown for name in files)
         options = ("--model", "8b", "--layers", "32", "--assume-bandwidth", "50GB/s")
         printed("partition", *files[:1], *files[5:6], *options, width=width)
-    assert any("1 node, " in line for line in printed("topology", files[0], width=80))
+    assert any("1 node: " in line for line in printed("topology", files[0], width=80))
 
 
 CHIPS = (

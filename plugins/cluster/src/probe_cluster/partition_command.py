@@ -96,9 +96,10 @@ def run(args: argparse.Namespace, context: Context) -> int:
     from probe_cluster.planning.strategies import STRATEGIES
     from probe_cluster.shared import ClusterError
 
-    if args.form is not None and args.engine == "auto":
+    if args.form is not None:
+        args.form = _form(args.form)
         # Who wants an engine's line wants the plan that it makes.
-        args.engine = args.form
+        args.engine = args.form if args.engine == "auto" else args.engine
     links = links_of(args)
     members = members_of(args, links)
     try:
@@ -133,6 +134,21 @@ def run(args: argparse.Namespace, context: Context) -> int:
     return 0 if found.fit.ok and found.comparison.best is not None else 1
 
 
+def _form(text: str) -> str:
+    """Return the engine whose line is to be printed; raises `CommandError` for others."""
+    from probe_cluster.planning.engines import engine_name
+    from probe_cluster.planning.launch import FORMS
+    from probe_cluster.shared import ClusterError
+
+    try:
+        name = engine_name(text)
+    except ClusterError:
+        name = ""
+    if name not in FORMS:
+        raise CommandError(f"there is no line for {text!r}; there are {', '.join(FORMS)}")
+    return name
+
+
 def _served(args: argparse.Namespace, members: Sequence[Member], found: Answer) -> Serving | None:
     """Return how many requests are served, where they are asked for."""
     from probe_cluster.planning.model_spec import tokens
@@ -143,11 +159,11 @@ def _served(args: argparse.Namespace, members: Sequence[Member], found: Answer) 
         return None
     if args.requests is None or args.prompt is None:
         raise CommandError("--requests needs --prompt, and --prompt needs --requests")
-    answer = ANSWER if args.answer is None else int(tokens(args.answer))
+    answer = ANSWER if args.answer is None else int(tokens(args.answer, "answer"))
     return serve(
         found.choice.members,
         found.model,
-        Load(int(tokens(args.requests)), int(tokens(args.prompt)), answer),
+        Load(int(tokens(args.requests, "requests")), int(tokens(args.prompt, "prompt")), answer),
         engine=found.choice.engine,
         links=found.links,
         reserve=RESERVE if args.reserve is None else args.reserve,
@@ -158,7 +174,6 @@ def _started(args: argparse.Namespace, found: Answer, served: Serving | None) ->
     """Return what starts the plan, where it is asked for: of many requests the most throughput."""
     if args.form is None:
         return []
-    from probe_cluster.planning.engines import engine_name
     from probe_cluster.planning.launch import launch
     from probe_cluster.planning.predict import RESERVE
 
@@ -168,7 +183,7 @@ def _started(args: argparse.Namespace, found: Answer, served: Serving | None) ->
         layout = named[0]
     return launch(
         found,
-        engine_name(args.form),
+        args.form,
         layout=layout,
         load=None if served is None else served.load,
         reserve=RESERVE if args.reserve is None else args.reserve,

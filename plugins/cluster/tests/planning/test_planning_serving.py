@@ -140,7 +140,12 @@ def test_macs_split_layers_over_rdma_alone() -> None:
         ("RTX 4090", "llama-3.1-405b", Load(1, 1024), "1 device of geforce-rtx-4090 with 22.8 GiB"),
         ("RTX 4090", "llama-3.1-8b", Load(0, 1024), "the requests is 0; it must be 1 to"),
         ("RTX 4090", "llama-3.1-8b", Load(1, 200_000), "was made for 131072 at most"),
-        ("Arc B580", "llama-3.1-8b", Load(1, 1024), "the speed of arc-b580.* is not known"),
+        (
+            "Arc B580",
+            "llama-3.1-8b",
+            Load(1, 1024),
+            "how fast vllm is on arc-b580",
+        ),
     ],
 )
 def test_what_cannot_be_served_is_refused(

@@ -310,15 +310,18 @@ def _number(name: str, text: Any, whole: bool) -> int | float:
     return int(value) if whole else value
 
 
-def tokens(text: Any) -> int | float:
-    """Return a number of tokens, of which ``32k`` are 32,768 and ``1m`` are 1,048,576."""
+def tokens(text: Any, name: str = "context") -> int | float:
+    """Return a number of tokens, of which ``32k`` are 32,768 and ``1m`` are 1,048,576.
+
+    Raises `ClusterError` that calls it `name`.
+    """
     digits = str(text).strip().lower()
     scale = {"k": 1 << 10, "m": 1 << 20}.get(digits[-1:], 1)
     if scale == 1:
-        return _number("context", text, True)
+        return _number(name, text, True)
     try:
-        return _number("context", digits[:-1], True) * scale
+        return _number(name, digits[:-1], True) * scale
     except ClusterError:
         raise ClusterError(
-            f"context is {text!r}, which is no number of tokens: 32768, 32k"
+            f"{name} is {text!r}, which is no number of tokens: 32768, 32k"
         ) from None

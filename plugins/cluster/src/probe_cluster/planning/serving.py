@@ -135,7 +135,8 @@ def serve(
     for group in _equal(members):
         device = _device(group, model, links or Links(), reserve)
         if device is None:
-            problems.append(f"the speed of {names([m.id for m in group])} is not known")
+            ids = names([member.id for member in group])
+            problems.append(f"how fast {engine} is on {ids} was never measured")
             continue
         found = list(_layouts(device, len(group), each, load, engine))
         if not found:

@@ -104,7 +104,7 @@ def _joined(text: str) -> tuple[list[tuple[str, dict[str, Any]]], Link | None]:
     """Return the nodes of a group, by what they are called, and the link that joins them."""
     body, comma, link = text.partition(",")
     nodes = [("-".join(_words(name)), report) for name, report in _group(body)]
-    return nodes, parse_kind(link) if comma else None
+    return nodes, parse_kind(link) if comma and link.strip() else None
 
 
 def _lines(groups: Iterable[str]) -> Iterable[str]:
