@@ -15,6 +15,7 @@ HOSTS = (
     "how-to/gather-a-cluster.md",
     "how-to/home-cluster.md",
     "how-to/host-recipes.md",
+    "how-to/plan-a-model.md",
     "how-to/ray.md",
     "how-to/use-in-a-script.md",
     "plugins/cluster/README.md",

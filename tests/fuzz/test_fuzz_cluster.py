@@ -12,9 +12,11 @@ from hypothesis import given
 
 from probe_cluster.planning.architecture import shape_of
 from probe_cluster.planning.links import parse_link
+from probe_cluster.planning.members import member
 from probe_cluster.planning.model_spec import parse_model
 from probe_cluster.planning.old_exo import Topology
 from probe_cluster.planning.reading import read_members
+from probe_cluster.planning.whatif import what_if
 from probe_cluster.shared import ClusterError
 
 REPORT = json.loads((Path(__file__).parents[1] / "compat" / "report-v1.json").read_bytes())
@@ -98,3 +100,17 @@ def test_words_for_models_and_links(chance: Chance) -> None:
     except ClusterError:
         return
     assert link.seconds(1) > 0
+
+
+MACHINES = "2x Mac Studio M3 Ultra 512GB , rdma + RTX 4090 Threadripper H100 8 x 96 GB DGX".split()
+
+
+@pytest.mark.heavy
+@given(CHANCES)
+def test_computers_that_nobody_probed(chance: Chance) -> None:
+    try:
+        reports = what_if([chance.words(MACHINES, " ")])
+    except ClusterError:
+        return
+    for report in reports.values():
+        assert member("n", report).memory
