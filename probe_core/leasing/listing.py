@@ -24,8 +24,9 @@ _POLL_S = 0.005
 _PCI = "/sys/bus/pci/devices"
 _MOST_SLOTS = 64
 """Slots in a row that are told one by one: who locks more has locked all that there is."""
-_MOST_LOOKS = 1024
-"""Looks for locks of which each shows a slot at least: who locks bytes of more hides the rest."""
+_MOST_LOOKS, _MOST_LOOKS_S = 1024, 0.5
+"""Looks for locks of which each shows a slot at least, and seconds of them: who locks bytes of more
+hides the rest."""
 UNKNOWN = "?"
 """What stands for a device whose bytes are locked, while nobody says which it is."""
 
@@ -150,9 +151,9 @@ def _all(look: int, names: Collection[str]) -> Iterator[tuple[int, str]]:
 
 def _held_slots(look: int) -> Iterator[int]:
     """Yield each slot of which bytes are locked once, however many locks lie in it."""
-    remaining = [(0, QUEUES)]
+    remaining, until = [(0, QUEUES)], monotonic() + _MOST_LOOKS_S
     for _ in range(_MOST_LOOKS):
-        if not remaining:
+        if not remaining or monotonic() > until:
             return
         begin, end = remaining.pop()
         found = obstacle(look, begin, end - begin)

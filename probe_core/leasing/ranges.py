@@ -17,6 +17,7 @@ import fcntl
 import os
 import struct
 from binascii import crc32
+from time import monotonic
 
 from probe_core.leasing import VARIABLE, LeaseError
 
@@ -40,8 +41,9 @@ _GET = getattr(fcntl, "F_OFD_GETLK", 92 if _DARWIN else 36)
 _FLOCK = struct.Struct("qqihh" if _DARWIN else "hhqqi")
 """struct flock: type, whence, start, length, pid; on Darwin the first two come last."""
 
-_MOST_LOOKS = 10_000
-"""Looks for the gaps between locks, of 2 us each: a machine's leases take some dozens."""
+_MOST_LOOKS, _MOST_LOOKS_S = 10_000, 0.1
+"""Looks for the gaps between locks, and seconds of them: a machine's leases take some dozens of
+2 us each. In a file with tens of thousands of locks each takes the kernel a millisecond."""
 
 _BUSY = (errno.EAGAIN, errno.EACCES)
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.ENOTTY)
@@ -105,11 +107,12 @@ def obstacle(
 def gaps(handle: int, start: int, length: int) -> Iterator[tuple[int, int]]:
     """Yield start and end of each run of bytes that nobody else has locked, in order.
 
-    After 10,000 looks the rest counts as locked: somebody has made that many locks on purpose.
+    After 10,000 looks, or 0.1 s, the rest counts as locked: somebody has made that many locks on
+    purpose.
     """
-    remaining = [(start, start + length)]
+    remaining, until = [(start, start + length)], monotonic() + _MOST_LOOKS_S
     for _ in range(_MOST_LOOKS):
-        if not remaining:
+        if not remaining or monotonic() > until:
             return
         begin, end = remaining.pop()
         found = obstacle(handle, begin, end - begin)

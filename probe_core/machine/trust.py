@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import os
 import stat
+from time import monotonic
+
+from probe_core.machine import KERNELS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +26,9 @@ _NO_NAMES = frozenset({"", ".", ".."})
 MAX_ENTRIES = 20_000
 """Entries of one package. A judgement: torch, the largest that people install, has 15,000. What has
 more is refused, because nobody looked at the rest."""
+
+MAX_S = 10.0
+"""Seconds for one package, on a disk as slow as it may be: the same (a judgement)."""
 
 
 def applies() -> bool:
@@ -162,10 +168,17 @@ class Trust:
         if not stat.S_ISLNK(status.st_mode):
             return None
         try:
-            hop = os.path.join(os.path.dirname(path), os.readlink(path))
+            target = os.readlink(path)
         except OSError as error:
             return f"{path} cannot be checked: {error.strerror}"
-        hop = os.path.normpath(hop)
+        hop = "/" if target.startswith("/") else os.path.dirname(path)
+        for name in target.split("/"):
+            if name == "..":  # of where the links before it lead: that is not the text before it
+                if problem := self._chain(hop):
+                    return problem
+                hop = os.path.dirname(os.path.realpath(hop))
+            elif name not in _NO_NAMES:
+                hop = f"{hop.rstrip('/')}/{name}"
         if not os.path.lexists(hop):
             return self.above(hop)
         # Each hop may be a link again, which somebody else could turn to another place.
@@ -184,8 +197,12 @@ class Trust:
                 return problem
         except FileNotFoundError:
             return None
-        folders, count = [top], 0
+        folders, count, until = [top], 0, monotonic() + MAX_S
         for folder in folders:  # those that are found are added behind it
+            if folder.startswith(KERNELS):
+                return f"{folder} is a folder of the kernel's, which no package has"
+            if monotonic() > until:
+                return f"{top} could not be checked within {MAX_S:g} s"
             try:
                 with os.scandir(folder) as entries:
                     for entry in entries:

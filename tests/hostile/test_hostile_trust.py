@@ -403,6 +403,49 @@ def test_a_link_of_the_package_is_looked_into(tmp_path: Path, where: str) -> Non
 
 
 @root
+@pytest.mark.parametrize("where", ["the package", "in the package"])
+def test_two_dots_lead_up_from_where_the_link_before_them_leads(tmp_path: Path, where: str) -> None:
+    """To the kernel `link/../x` is beside the link's target, to a text beside the link."""
+    home = tmp_path / "home"
+    (home / "sub").mkdir(parents=True)
+    for folder in (home / "package", tmp_path / "package"):
+        folder.mkdir()
+        (folder / "__init__.py").touch()
+    os.chown(home, 1000, 1000)
+    (tmp_path / "link").symlink_to(home / "sub")
+    if where == "the package":
+        (tmp_path / "used").symlink_to("link/../package")
+    else:
+        (tmp_path / "used").mkdir()
+        (tmp_path / "used" / "inner").symlink_to("../link/../package")
+    reason = f"running as root, and {home} belongs to user 1000"
+    assert untrusted([str(tmp_path / "used")]) == reason
+    (tmp_path / "fine").symlink_to("./package/../package/.")
+    assert untrusted([str(tmp_path / "fine")]) is None
+
+
+@root
+@pytest.mark.parametrize("folder", ["/sys", "/proc/self/task"])
+def test_no_package_leads_into_the_kernels_folders(tmp_path: Path, folder: str) -> None:
+    (tmp_path / "x_pkg").mkdir()
+    (tmp_path / "x_pkg" / "inner").symlink_to(folder)
+    assert "a folder of the kernel's, which no package has" in str(
+        untrusted([str(tmp_path / "x_pkg")])
+    )
+
+
+@root
+def test_a_package_that_takes_too_long_to_check_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "x_pkg" / "inner").mkdir(parents=True)
+    times = iter([0.0, 1.0, 10.1])
+    monkeypatch.setattr(trust, "monotonic", lambda: next(times))
+    reason = f"running as root, and {tmp_path}/x_pkg could not be checked within 10 s"
+    assert untrusted([str(tmp_path / "x_pkg")]) == reason
+
+
+@root
 @pytest.mark.parametrize(
     ("uid_map", "is_trusted"),
     [
