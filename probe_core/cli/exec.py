@@ -111,10 +111,10 @@ def run(args: argparse.Namespace, context: Context) -> int:
         path = resolve(command[0], context.environ)
         lease = _leased(args, context, command)
         _require_working(args, lease, path, command)
-        from probe_core.leasing.keeper import Program, can_keep
+        from probe_core.leasing.keeper import can_keep
         from probe_core.leasing.keeper import run as keep
 
-        programs = [Program(path, command, environ) for environ in _environments(args, lease)]
+        programs = [(path, command, environ) for environ in _environments(args, lease)]
         if can_keep():
             keep(lease.kept(), programs)
         if len(programs) > 1:

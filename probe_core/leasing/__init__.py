@@ -1,4 +1,17 @@
-"""The error of the lease folder itself; a busy device is a `SelectionError` of code ``busy``."""
+"""Hands devices out: exclusive or shared leases, held as long as anything runs under them.
+
+::
+
+    with lease(2, memory="20GiB", wait=60) as held:
+        subprocess.run(command, env=held.environ)
+
+`LeaseError` is about the folder of leases; a busy device is a `SelectionError` of code ``busy``.
+
+Who holds a device is what the kernel proves: locks on ranges of bytes of one file (`ranges`), which
+`holders` finds in /proc. Records inform (`records`). A look takes nothing, so that there is no door
+to wait at; the queue needs no files, claims no dates, a lease no scope of systemd's; which devices
+do is `selection`'s question, and whether they work that of ``probe exec`` (`cli.trial`).
+"""
 
 from __future__ import annotations
 
@@ -52,15 +65,6 @@ def require_locks() -> None:
     remedy = "Set CUDA_VISIBLE_DEVICES yourself, or use WSL 2."
     raise LeaseError(f"leases need Linux or macOS: this is {system}. {remedy}", variable=None)
 
-
-# Hands devices out: exclusive or shared leases, held as long as anything runs under them.
-#
-# ::
-#
-#     from probe_core.leasing import lease
-#
-#     with lease(2, memory="20GiB", wait=60) as held:
-#         subprocess.run(command, env=held.environ)
 
 __all__ = ["Lease", "LeaseError", "SelectionError", "lease"]
 

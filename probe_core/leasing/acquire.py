@@ -50,7 +50,7 @@ class Acquisition:
     depth, proven; see `holders`.
     """
 
-    __slots__ = ("_claims", "_ended", "_left", "_look", "_verify", "folder", "keys", "record")
+    __slots__ = ("_claims", "_left", "_look", "_verify", "folder", "keys", "record")
 
     def __init__(
         self,
@@ -66,7 +66,6 @@ class Acquisition:
             (device, key_of(device, installed, depths)) for device in devices
         ]
         self._left: Mapping[str, Sequence[int]] = {}
-        self._ended: set[str] = set()
         self._verify = 0.0
         self._look = folder.locks()
         try:
@@ -143,7 +142,6 @@ class Acquisition:
         record.since = round(time(), 3)
         record.devices = [key.own for _, key in chosen]
         record.wholes = sorted({key.whole for _, key in chosen if key.whole})
-        tidy(self.folder, self._ended)
         signature = sign(self.folder, record)
         try:
             return Leased([device for device, _ in chosen], handle, signature, record, self.folder)
@@ -225,7 +223,7 @@ class Acquisition:
         now = monotonic()
         if now >= self._verify and any(not record.living for record in in_the_way):
             self._left = remains(in_the_way)
-            self._ended = {name for name, pids in self._left.items() if not pids}
+            tidy(self.folder, [name for name, pids in self._left.items() if not pids])
             took = monotonic() - now
             self._verify = now + took + max(_VERIFY_S, 10 * took)
         return [r for r in in_the_way if r.living or self._left.get(r.name)]

@@ -40,28 +40,20 @@ def resolve(command: str, environ: Mapping[str, str]) -> str:
 
     Looked up before any device is taken, so that a mistyped command neither waits nor holds.
     """
-    if "/" in command:
-        return _checked(command, command)
-    refused = None
-    for folder in environ.get("PATH", os.defpath).split(os.pathsep):
-        path = os.path.join(folder or ".", command)
-        if os.path.isfile(path):
-            if os.access(path, os.X_OK):
-                return path
-            refused = refused or path
-    if refused is not None:
-        return _checked(refused, command)
-    raise CannotRun(f"{command}: command not found", NOT_FOUND)
-
-
-def _checked(path: str, command: str) -> str:
-    if not os.path.lexists(path):
-        raise CannotRun(f"{command}: no such file", NOT_FOUND)
-    if os.path.isdir(path):
-        raise CannotRun(f"{command}: is a directory", NOT_EXECUTABLE)
-    if not os.access(path, os.X_OK):
-        raise CannotRun(f"{command}: permission denied", NOT_EXECUTABLE)
-    return path
+    if is_path := "/" in command:
+        files = [command] if os.path.lexists(command) else []
+    else:
+        folders = environ.get("PATH", os.defpath).split(os.pathsep)
+        paths = [os.path.join(folder or ".", command) for folder in folders]
+        files = [path for path in paths if os.path.isfile(path)]
+    for path in files:
+        if os.access(path, os.X_OK) and not os.path.isdir(path):
+            return path
+    if not files:
+        reason = "no such file" if is_path else "command not found"
+        raise CannotRun(f"{command}: {reason}", NOT_FOUND)
+    reason = "is a directory" if os.path.isdir(files[0]) else "permission denied"
+    raise CannotRun(f"{command}: {reason}", NOT_EXECUTABLE)
 
 
 def replace(path: str, arguments: Sequence[str], environ: Mapping[str, str]) -> NoReturn:

@@ -252,14 +252,10 @@ def present_folder(environ: Mapping[str, str]) -> Folder | None:
     """Open the folder for leases for a look, which makes nothing; None where there is none yet."""
     require_locks()
     named = _named_folder(environ)
-    if named is not None:
-        return Folder(named) if os.path.isdir(named) else None
-    for path in (_SYSTEM, _OWN.format(uid=os.geteuid())):
+    for path in (named,) if named else (_SYSTEM, _OWN.format(uid=os.geteuid())):
         if os.path.isdir(path):
             folder = Folder(path)
-            look = folder.present_locks()
-            if look >= 0:
-                os.close(look)
+            if named or folder.identity_of_locks():
                 return folder
             folder.close()
     return None

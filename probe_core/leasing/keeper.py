@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
     from probe_core.leasing.acquire import Leased
 
+    Program = tuple[str, Sequence[str], Mapping[str, str]]
+    """A command to run: its file, its arguments, its environment."""
+
 _PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 1, 15, 36  # linux/prctl.h
 _PARENT_ENDED = 34
 """The signal that wakes the keeper when the front has ended: the first real-time signal that glibc
@@ -54,17 +57,6 @@ _OF_TERMINAL = ("SIGINT", "SIGQUIT", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGHUP", 
 _SPREAD_S = 0.002
 """Seconds in which a signal that was sent to a group has reached all of it: kill(2) sends to one
 after the other, without sleeping in between."""
-
-
-class Program:
-    """A command to run: its file, arguments and environment."""
-
-    __slots__ = ("arguments", "environ", "path")
-
-    def __init__(self, path: str, arguments: Sequence[str], environ: Mapping[str, str]) -> None:
-        self.path = path
-        self.arguments = list(arguments)
-        self.environ = environ
 
 
 def can_keep() -> bool:
@@ -120,8 +112,8 @@ class Keeper:
     def run(self, mask: set[int], ignored: bool) -> NoReturn:
         """Start the commands, wait for all that descends from them, give the devices back."""
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-        for program in self.programs:
-            pid = spawn(program.path, program.arguments, program.environ, mask, ignored)
+        for path, arguments, environ in self.programs:
+            pid = spawn(path, arguments, environ, mask, ignored)
             self.pids.add(pid)
             self._report(_STARTED, pid)
         self._leave()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from time import monotonic, sleep
+from time import monotonic
 
 from probe_core.leasing.holders import Holders, Proof, remains
 from probe_core.leasing.ranges import QUEUES, SLOT, UNITS, obstacle, slot
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from probe_core.leasing.ranges import Key
     from probe_core.model.document import LeaseDoc
 
-_ENDING_S = 0.2
-"""Seconds for which a lease that is just ending is looked at again, see `acquire`."""
-_POLL_S = 0.005
 _PCI = "/sys/bus/pci/devices"
 _MOST_SLOTS = 64
 """Slots in a row that are told one by one: who locks more has locked all that there is."""
@@ -64,7 +61,7 @@ def leases(folder: Folder, names: Collection[str] = ()) -> list[LeaseDoc]:
 
 def holdings(folder: Folder, names: Collection[str] = ()) -> list[Holding]:
     """Return the same with what is proven of each, all from one look."""
-    return _settled(lambda: _holdings(folder, lambda record: True, lambda at: _all(at, names)))
+    return _holdings(folder, lambda record: True, lambda at: _all(at, names))
 
 
 def obstacles(folder: Folder, keys: Sequence[Key]) -> list[LeaseDoc]:
@@ -75,19 +72,8 @@ def obstacles(folder: Folder, keys: Sequence[Key]) -> list[LeaseDoc]:
     def is_in_the_way(record: Record) -> bool:
         return not names.isdisjoint(record.devices) or not own.isdisjoint(record.wholes)
 
-    found = _settled(lambda: _holdings(folder, is_in_the_way, lambda look: _held(look, names)))
+    found = _holdings(folder, is_in_the_way, lambda look: _held(look, names))
     return [holding.doc for holding in found]
-
-
-def _settled(look: Callable[[], list[Holding]]) -> list[Holding]:
-    """Look again while a command was killed just now: its keeper still has to notice."""
-    until = monotonic() + _ENDING_S
-    while True:
-        found = look()
-        is_ending = any(h.doc["state"] == "inherited" and not h.doc["kept_by"] for h in found)
-        if not is_ending or monotonic() >= until:
-            return found
-        sleep(_POLL_S)
 
 
 def _holdings(

@@ -129,31 +129,37 @@ def _killed_launcher(place: Place, folder: Path, how: str) -> Iterator[Figure]:
     script = folder / "launcher.py"
     script.write_text(LAUNCHERS[how])
     second, times = 0, []
-    lock = node.leases / "pci:0000:01:00.0.lock"
     for _ in range(place.rounds(5, 2)):
         launcher = _exec(place, node, "--", sys.executable, str(script))
         assert launcher.stdout is not None
         worker = int(launcher.stdout.readline())
-        while "keeper " not in lock.read_text():
+        while not (keeper := _keeper(node)):
             sleep(0.001)
         launcher.kill()
         launcher.wait()
         second += _exec(place, node, "--", "true").wait() == 0
-        times.append(_freed_after(lock, worker))
+        times.append(_freed_after(node, keeper, worker))
         launcher.stdout.close()
     yield Figure(f"launcher killed ({how}): second holders", second, "", 0)
     yield Figure(f"launcher killed ({how}): freed after", max(times), "ms", 100, "the longest")
 
 
-def _freed_after(lock: Path, worker: int) -> float:
+def _keeper(node: Node) -> int:
+    """Return the keeper that the record of the only lease names; 0 before it does."""
+    for record in node.records():
+        lines = record.read_text().splitlines()
+        return int(next((line[7:] for line in lines if line.startswith("keeper ")), "0"))
+    return 0
+
+
+def _freed_after(node: Node, keeper: int, worker: int) -> float:
     """End what runs under the lease; return the milliseconds from the last end to the release."""
-    keeper = int(next(x for x in lock.read_text().splitlines() if x.startswith("keeper "))[7:])
     for pid in {worker, *_below(keeper)}:
         os.kill(pid, signal.SIGKILL)
     while any(map(_lives, _below(keeper))):
         sleep(0.0005)  # not in a busy loop, which would take a core from what is measured
     begin = monotonic()
-    while lock.stat().st_size and monotonic() < begin + 10:
+    while node.records() and monotonic() < begin + 10:
         sleep(0.0005)
     return (monotonic() - begin) * 1000
 

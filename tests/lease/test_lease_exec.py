@@ -393,7 +393,7 @@ REPLACED = """
 """
 KEPT = """
         can_keep()
-        run(held.kept(), [Program("/bin/sh", words, held.environ)])
+        run(held.kept(), [("/bin/sh", words, held.environ)])
 """
 
 
@@ -403,7 +403,7 @@ def _storm(node: Node, count: int, start: str = REPLACED) -> list[str]:
 import os, sys
 from probe_core.leasing import lease
 from probe_core.leasing.execute import replace
-from probe_core.leasing.keeper import Program, can_keep, run
+from probe_core.leasing.keeper import can_keep, run
 import json
 document = json.load(open({str(node.folder / "report.json")!r}))
 from probe_core.pipeline.refresh import refresh
