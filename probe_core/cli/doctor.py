@@ -32,6 +32,7 @@ HELP = (
 EXAMPLES = (
     ("probe doctor", "what is wrong, and the line that repairs it"),
     ("probe doctor --device 01:00.0 --json", "one device, for a script"),
+    ("probe doctor --next-boot", "which device the next boot takes its driver"),
     ("probe doctor --bundle", "one archive to attach to a question"),
 )
 BUNDLE = "probe-bundle.tar.gz"
@@ -43,6 +44,8 @@ ARGUMENTS = (
     Option("only", "CODES", "run these checks alone (comma-separated)", dest="codes"),
     Option("device", "ID", "look at this device alone (an id, or part of it)"),
     Option("env", "PATH", "look into a Python environment, too (default: python's)", bare=""),
+    Option("next-boot", "", "look at this computer as its next boot will make it"),
+    Option("if", "NAME=VALUE", "look at it with driver=595, kernel=… or torch=…", dest="supposed"),
     Option("save", "", "keep the state of this computer, to compare with later"),
     Option("bundle", "FILE", f"write one archive for a question ({BUNDLE})", bare=BUNDLE),
     Option("force", "", "overwrite the archive"),
@@ -76,6 +79,9 @@ def _check(args: argparse.Namespace) -> None:
         raise CommandError(f"doctor: --only has no code; {hint}")
     if args.save and args.machine is not None:
         raise CommandError("doctor: --save keeps the state of this computer; leave out --machine")
+    if _assumed(args) and (args.save or args.bundle is not None or args.codes is not None):
+        hint = "leave out --save, --bundle and --only"
+        raise CommandError(f"doctor: --next-boot and --if look at another state; {hint}")
     if args.force and args.bundle is None:
         raise CommandError("doctor: --force overwrites an archive; name it with --bundle FILE")
     # Off Linux nothing is in files that a recording could hold; said before a probe is waited for.
@@ -94,7 +100,7 @@ def _print(document: DoctorDoc, args: argparse.Namespace, context: Context) -> N
     # A script that wants JSON does not pay for the text.
     from probe_core.cli.doctor_text import lines
 
-    chosen = args.codes is not None
+    chosen = args.codes is not None or bool(_assumed(args))
     for line in lines(document, context, show_all=bool(args.all), chosen=chosen):
         context.out(line)
 
@@ -102,21 +108,27 @@ def _print(document: DoctorDoc, args: argparse.Namespace, context: Context) -> N
 def _examined(
     args: argparse.Namespace, context: Context, machine: Machine, report: ReportDoc
 ) -> DoctorDoc:
+    from probe_core.doctor.assumed import examine_assumed, with_driver
     from probe_core.doctor.baseline import compare
     from probe_core.doctor.check import Request
     from probe_core.doctor.examine import examine
 
+    assumed = _assumed(args)
     request = Request(
         machine,
-        report,
+        with_driver(report, assumed.get("driver")),
         environment=_environment(args.env, machine),
         device=_device(args.device, report),
+        assumed=assumed,
     )
+    if assumed:
+        return examine_assumed(request, _supposing(args, context, request))
     only = _codes(args.codes)
     remote = _remote(request, only, args, context)
     document = examine(request, remote=remote, only=only)
     if args.save:
         context.err(f"The state of this computer was saved to {_saved(request, document)}.")
+        _note_changes(context)
     elif machine.live:
         compare(request, document)
     return document
@@ -132,6 +144,19 @@ def _saved(request: Request, document: DoctorDoc) -> str:
         path = baseline_file(request.machine.environ)
         hint = "name another folder in XDG_STATE_HOME"
         raise CommandError(f"doctor: {path}: {error.strerror or error}; {hint}", 1) from None
+
+
+def _note_changes(context: Context) -> None:
+    """Have the journal of changes, where one is installed, note the state that is saved."""
+    from probe_core.cli.plugin_commands import installed_commands, run_installed
+    from probe_core.commands import CommandError
+
+    if "journal" not in installed_commands(context.environ, "journal")[0]:
+        return
+    try:
+        run_installed("journal", ["--quiet"])
+    except CommandError as error:  # the state is saved all the same
+        context.err(f"probe: the journal was not written: {error}")
 
 
 def _environment(path: str | None, machine: Machine) -> str | None:
@@ -190,6 +215,53 @@ def _remote(
     if only:
         _refuse_unknown(only, own | {check.code for check in checks})
     return checks
+
+
+ASSUMABLE = ("driver", "kernel", "torch")
+"""What `--if` takes, in any number, separated by commas."""
+
+
+def _assumed(args: argparse.Namespace) -> dict[str, str]:
+    """Return what `--next-boot` and `--if` assume, by name; refuse what is no assumption."""
+    from probe_core.commands.context import CommandError
+    from probe_core.wording import clean_text, did_you_mean
+
+    result = {"boot": "next"} if args.next_boot else {}
+    for part in (args.supposed or "").split(",") if args.supposed is not None else ():
+        name, _, value = part.strip().partition("=")
+        if name not in ASSUMABLE:
+            hint = did_you_mean(name, ASSUMABLE)
+            raise CommandError(f"doctor: --if {clean_text(part, 80)}: no such assumption; {hint}")
+        if not value or not value.replace(".", "").replace("-", "").replace("_", "").isalnum():
+            hint = f"write it as {name}={_EXAMPLE[name]}"
+            raise CommandError(f"doctor: --if {clean_text(part, 80)}: no version; {hint}")
+        if name == "driver" and not value.replace(".", "").isdecimal():
+            raise CommandError(f"doctor: --if driver={value}: no version; write driver=595")
+        result[name] = value
+    return result
+
+
+_EXAMPLE = {"driver": "595", "kernel": "6.8.0-62-generic", "torch": "2.11"}
+
+
+def _supposing(args: argparse.Namespace, context: Context, request: Request) -> list[RemoteCheck]:
+    """Run the installed sets that judge another state, and those about environments."""
+    from probe_core.commands import CommandError
+    from probe_core.doctor.check import ASSUMED, ENVIRONMENT
+    from probe_core.doctor.remote import run_installed
+
+    sets = _sets(context)
+    wanted = [entry for entry in sets if {ASSUMED, ENVIRONMENT} & {*entry.needs}]
+    judging = [entry for entry in wanted if ASSUMED in entry.needs and not entry.problem]
+    if not judging:
+        raise CommandError(
+            "doctor: no installed check looks at the next boot or at --if;"
+            " run: pip install probe-changes"
+        )
+    remote = run_installed(wanted, request)
+    for owner, problem in remote.problems:
+        context.err(f"probe: the checks of {owner} did not all run: {problem}")
+    return remote.checks
 
 
 def _sets(context: Context) -> list[CheckSet]:

@@ -6,6 +6,7 @@ Marks stay without colours: ✕ an error, ! a warning, i a hint, ? what could no
 from __future__ import annotations
 
 from probe_core.commands import grid, text
+from probe_core.doctor.check import CHANGED
 from probe_core.model.parts import NO_FIX
 
 TYPE_CHECKING = False
@@ -69,6 +70,8 @@ def lines(
         yield ""
         yield from _healthy_devices(document["devices"], width)
     for finding in document["findings"]:
+        if finding["code"] == CHANGED and serious:
+            continue
         yield ""
         yield from _block(finding, devices, context, width)
     for check in document["checks"]:
@@ -109,14 +112,16 @@ def _verdict(document: DoctorDoc, chosen: bool) -> str:
 
 
 def _headline(document: DoctorDoc) -> str:
-    severities = [finding["severity"] for finding in document["findings"]]
+    changed = next((f for f in document["findings"] if f["code"] == CHANGED), None)
+    severities = [f["severity"] for f in document["findings"] if f is not changed]
     counts = {
         "error": severities.count("error"),
         "warning": severities.count("warning"),
         "hint": severities.count("info"),
     }
     parts = [f"{count} {noun}{'s'[: count > 1]}" for noun, count in counts.items() if count]
-    return f"probe doctor: {', '.join(parts)} · {document['system']}"
+    since = f" · changed since it worked: {changed['what']}" if changed is not None else ""
+    return f"probe doctor: {', '.join(parts)} · {document['system']}{since}"
 
 
 def _tally(checks: Sequence[CheckDoc], other: str = "") -> str:

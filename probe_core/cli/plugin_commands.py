@@ -77,6 +77,8 @@ BROUGHT_BY = {
     "will-run": "probe-wheels",
     "report": "probe-report",
     "watch": "probe-watch",
+    "journal": "probe-changes",
+    "since": "probe-changes",
 }
 """Commands that a distribution of this project brings, to name it where it is missing."""
 

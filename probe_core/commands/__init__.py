@@ -40,17 +40,22 @@ if TYPE_CHECKING:
     from probe_core.commands.text import size as size
     from probe_core.commands.text import wrapped as wrapped
     from probe_core.commands.typed import command_settings as command_settings
+    from probe_core.config import state_base as state_base
+    from probe_core.config import state_file as state_file
+    from probe_core.doctor.check import Request as Request
     from probe_core.machine.files import replace_file as replace_file
     from probe_core.measured.compare import above_peak as above_peak
     from probe_core.measured.compare import with_fractions as with_fractions
     from probe_core.model.ids import driver_text as driver_text
     from probe_core.pipeline.settings import plugin_rules as plugin_rules
+    from probe_core.recording.anonymise import Anonymiser as Anonymiser
     from probe_core.recording.anonymise import without_identities as without_identities
     from probe_core.resolve import shorthand as shorthand
     from probe_core.selection.candidates import document_of as document_of
     from probe_core.wording import did_you_mean as did_you_mean
 
 _MODULES = {
+    "Anonymiser": "recording.anonymise",
     "CommandError": "commands.context",
     "Context": "commands.context",
     "above_peak": "measured.compare",
@@ -84,7 +89,10 @@ _MODULES = {
     "read_report_text": "commands.reports",
     "save_measured": "commands.measured",
     "seconds_of": "commands.options",
+    "Request": "doctor.check",
     "shorthand": "resolve",
+    "state_base": "config",
+    "state_file": "config",
     "size": "commands.text",
     "system_memory": "commands.reports",
     "with_fractions": "measured.compare",

@@ -22,11 +22,12 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Protocol, TypeVar
 
     from probe_core.doctor.document import CheckFindingDoc as CheckFindingDoc
     from probe_core.doctor.document import ResultDoc as ResultDoc
+    from probe_core.doctor.document import ShownFindingDoc
     from probe_core.doctor.document import Status as Status
     from probe_core.machine import Machine
     from probe_core.model.document import ReportDoc, Severity
@@ -57,6 +58,9 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "ASSUMED",
+    "BLOCKED",
+    "CHANGED",
     "ENVIRONMENT",
     "GROUP",
     "REPORT",
@@ -76,6 +80,13 @@ GROUP = "probe_core.checks.v1"
 ENVIRONMENT, REPORT = "environment", "report"
 """Words of `needs` that are no paths. A check that needs an environment runs with one alone."""
 
+CHANGED = "changed-since"
+"""Code of the hint what changed since a blocked device worked: it stands in the first line."""
+
+ASSUMED, BLOCKED = "assumed", "blocked"
+"""Words of a manifest's `needs` that gate a set: it runs where something is assumed (the next boot,
+another driver), or where an accelerator is blocked."""
+
 
 class Request:
     """What a check is asked: one look at one machine.
@@ -85,11 +96,13 @@ class Request:
     gave for a Python environment, as he gave it: a prefix (virtual, conda, an unpacked root) or an
     interpreter; of a bare `--env` the interpreter that the command `python` starts. None where no
     environment is to be looked at. `device` is the id of the only device that is asked about.
+    `assumed` is what the user supposes, by name: "boot" (the next), "kernel", "driver", "torch".
     """
 
     __slots__ = (
         "_scene",
         "_shared",
+        "assumed",
         "device",
         "environment",
         "facts",
@@ -106,11 +119,13 @@ class Request:
         environment: str | None = None,
         device: str | None = None,
         scene: Scene | None = None,
+        assumed: Mapping[str, str] | None = None,
     ) -> None:
         self.machine = machine
         self.report = report
         self.environment = environment
         self.device = device
+        self.assumed = dict(assumed or {})
         self._scene = scene
         self._shared: dict[str, object] = {}
         self.facts: dict[str, str] = {}
@@ -134,6 +149,38 @@ class Request:
         if key not in self._shared:
             self._shared[key] = make()
         return self._shared[key]  # type: ignore[return-value]  # of the key's first call
+
+    def supplies(self, words: Iterable[str]) -> bool:
+        """Return whether what a set's manifest needs is here; a word of no gate always is."""
+        gates = {
+            ENVIRONMENT: self.environment is not None,
+            ASSUMED: bool(self.assumed),
+            BLOCKED: not self.assumed and self._has_blocked(),
+        }
+        return all(gates.get(word, True) for word in words)
+
+    def _has_blocked(self) -> bool:
+        from probe_core.model.ids import ACCELERATORS
+        from probe_core.model.verdict import state_of
+
+        devices = self.report["devices"]
+        return any(state_of(d) == "blocked" for d in devices if d["kind"] in ACCELERATORS)
+
+    def scene_of(self, machine: Machine) -> Scene:
+        """Return what readiness knows of another machine, such as this one with other files."""
+        from probe_core.readiness import Scene
+
+        return Scene(machine)
+
+    def findings_on(self, machine: Machine) -> tuple[list[ShownFindingDoc], dict[str, str]]:
+        """Return the doctor's findings about the drivers on a machine as it will be.
+
+        `machine` is this one with other files. Beside them the code of each device's broken driver
+        or library now, by its id.
+        """
+        from probe_core.doctor.assumed import broken_now, findings_on
+
+        return findings_on(self, machine), broken_now(self)
 
     def remember(self, paths: Iterable[str]) -> None:
         """Say that all answers of this set hold while these files and folders stay as they are.

@@ -45,7 +45,11 @@ class _Set:
         started, remembers = time_ns(), asked["remembers"][self._number]
         report: Any = lasting(asked["report"]) if remembers else asked["report"]
         question = CheckRequest(
-            own, report, environment=asked["environment"], device=asked["device"]
+            own,
+            report,
+            environment=asked["environment"],
+            device=asked["device"],
+            assumed=asked["assumed"],
         )
         for check in checks:
             yield _about(check) | ({} if asked["list"] else _answer(check, question))

@@ -198,13 +198,13 @@ class Remote:
 def run_installed(sets: Sequence[CheckSet], request: Request, *, list_only: bool = False) -> Remote:
     """Run the sets in parallel, each under its deadline.
 
-    A set whose manifest needs an environment is not started where none is to be looked at.
+    A set whose manifest needs what the request has not, such as an environment, is not started.
     """
     remote = Remote()
     remote.problems = [(entry.owner, entry.problem) for entry in sets if entry.problem]
     usable = [entry for entry in sets if not entry.problem]
-    if not list_only and request.environment is None:
-        usable = [entry for entry in usable if ENVIRONMENT not in entry.needs]
+    if not list_only:
+        usable = [entry for entry in usable if request.supplies(entry.needs)]
     memories = [None if list_only else _memory(entry, request) for entry in usable]
     pairs = [
         (entry, memory)
@@ -225,6 +225,7 @@ def run_installed(sets: Sequence[CheckSet], request: Request, *, list_only: bool
         "report": request.report,
         "environment": request.environment,
         "device": request.device,
+        "assumed": request.assumed,
         "access": dict(request.machine.access),
         "list": list_only,
     }

@@ -29,7 +29,7 @@ from probe_core.wording import error_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from probe_core.model.document import DeviceDoc, FindingDoc, StepDoc
 
@@ -49,8 +49,12 @@ _JUDGES: tuple[tuple[str, Judge], ...] = (
 )
 
 
-def judge(devices: Sequence[DeviceDoc], scene: Scene) -> list[FindingDoc]:
+def judge(
+    devices: Sequence[DeviceDoc], scene: Scene, only: Collection[str] = ()
+) -> list[FindingDoc]:
     """Write each accelerator's `readiness`, all steps but `visible`; return contradictions.
+
+    `only` names the steps to judge, each as if nothing before it were broken; empty: all.
 
     What probers reported (`step_facts`) is used and taken out of the devices. Never raises: a step
     whose judgement fails is unknown, with the error.
@@ -66,7 +70,11 @@ def judge(devices: Sequence[DeviceDoc], scene: Scene) -> list[FindingDoc]:
             own = facts[device["id"]]
             device["readiness"] = conclusion(
                 _for_purpose(device, combined(judged, own.about(judged)), scene)
-                for judged in (_judged(name, step, device, scene) for name, step in _JUDGES)
+                for judged in (
+                    _judged(name, step, device, scene)
+                    for name, step in _JUDGES
+                    if not only or name in only
+                )
             )
             findings += own.conflicts
     return findings

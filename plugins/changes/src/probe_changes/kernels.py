@@ -1,0 +1,87 @@
+"""Which kernels a Linux machine has installed, and whose an image or a boot entry is."""
+
+from __future__ import annotations
+
+from probe_changes.versions import version_key
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from probe_core.machine import Machine
+
+__all__ = ["MODULES", "Kernels"]
+
+MODULES = ("/lib/modules", "/usr/lib/modules")
+_IMAGES = ("vmlinuz-", "vmlinux-", "kernel-", "Image-")
+_MAX = 64
+"""Kernels that are looked at: distributions keep two to five."""
+
+_SIDE = ("rescue", ".old", ".bak", ".dpkg-", ".rpmsave")
+"""Parts of the names of images that no rule takes for the newest."""
+
+
+class Kernels:
+    """The installed kernels of a machine.
+
+    `images` maps a release to its image. A folder of modules alone is none: DKMS and removed
+    packages leave folders behind. `newest` is the first by the distribution's order, and None
+    where no image is seen.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        listed = {name: f"{root}/{name}" for root in MODULES for name in machine.listdir(root)}
+        self.folders = dict(list(listed.items())[:_MAX])
+        self._bases = self._pkgbases()
+        self.images = dict(self._images())
+
+    def _pkgbases(self) -> dict[str, str]:
+        """Return Arch's names of kernels ("linux-lts") with their releases."""
+        pairs = (
+            (self._machine.read(f"{folder}/pkgbase", 256), release)
+            for release, folder in self.folders.items()
+        )
+        return {base: release for base, release in pairs if base}
+
+    def _images(self) -> Iterator[tuple[str, str]]:
+        for release, folder in self.folders.items():
+            # Fedora and Arch keep the image beside the modules, and copy it to /boot.
+            if self._machine.exists(f"{folder}/vmlinuz"):
+                yield release, f"{folder}/vmlinuz"
+        for name in self._machine.listdir("/boot"):
+            if any(mark in name for mark in _SIDE):
+                continue
+            stem = next((name[len(start) :] for start in _IMAGES if name.startswith(start)), None)
+            if stem:
+                yield self._bases.get(stem, stem), f"/boot/{name}"
+
+    @property
+    def newest(self) -> str | None:
+        """The release that comes first by number, Arch's LTS kernel before its own.
+
+        grub-mkconfig sorts ``vmlinuz-linux-lts`` before ``vmlinuz-linux`` as a longer name.
+        """
+        bases = {release: base for base, release in self._bases.items()}
+        if any(release in bases for release in self.images):
+            return max(self.images, key=lambda r: version_key(bases.get(r, "")), default=None)
+        return max(self.images, key=version_key, default=None)
+
+    def release_of(self, image: str, version: str = "") -> str | None:
+        """Return the release that a boot entry starts; None where nothing shows it.
+
+        `image` is the path that the entry names, `version` what it says of it.
+        """
+        known = [*self.folders, *self.images]
+        name = image.rpartition("/")[2]
+        stem = next((name[len(start) :] for start in _IMAGES if name.startswith(start)), "")
+        for text in (stem, version):
+            if text in known:
+                return text
+            if text in self._bases:
+                return self._bases[text]
+        within = [release for release in known if release in image]
+        if within:
+            return max(within, key=len)
+        plain = stem or version
+        return plain if plain[:1].isdecimal() else None

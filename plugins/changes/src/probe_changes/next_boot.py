@@ -1,0 +1,230 @@
+"""The check of `probe doctor --next-boot` and `--if`: the doctor's rules on the machine to come."""
+
+from __future__ import annotations
+
+from probe_changes.kernels import Kernels
+from probe_changes.loaders import NextBoot, next_boot
+from probe_changes.packages import unfinished
+from probe_changes.projection import Projection
+from probe_core.model.parts import NO_FIX
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from probe_core.doctor.check import Request
+
+    Finding = dict[str, Any]
+
+__all__ = ["CHECKS"]
+
+CODE = "next-boot"
+MENDED = "mended-by-next-boot"
+KERNEL = "next-kernel"
+UNFINISHED = "package-unfinished"
+UNKNOWN = "next-boot-unknown"
+KEEPS = "supposed-driver"
+
+# What the files of a machine decide: only of these a boot is known to be the repair.
+_BY_FILES = frozenset(
+    (
+        *("version-mismatch", "module-missing-for-kernel", "driver-not-installed", "nomodeset"),
+        *("module-blacklisted", "secure-boot", "module-not-loaded", "kernel-too-old"),
+        *("legacy-branch", "driver-too-old-for-gpu", "open-module-unsupported"),
+        *("closed-module-unsupported", "firmware-missing", "gsp-firmware-missing"),
+        *("nouveau-bound", "nova-bound", "library-missing", "nvml-missing"),
+    )
+)
+
+_OF_PACKAGE = ("gsp-firmware-missing", "version-mismatch", "library-missing", "nvml-missing")
+"""Causes that a driver's package repairs as it is installed: an assumed driver has none of them."""
+
+_MISSING = ("module-missing-for-kernel", "driver-not-installed")
+_MAX_KERNELS = 8
+
+
+class NextBootCheck:
+    """The check; see `probe_core.doctor.check.Check`."""
+
+    code = CODE
+    step = "driver"
+    needs = (
+        *("/boot", "/sys/firmware/efi/efivars", "/etc/default/grub", "/sys/kernel/kexec_loaded"),
+        *("/run/ostree", "/usr/src/akmods", "/var/lib/dpkg/status", "/nix/var/nix/profiles"),
+        *("/lib/modules", "/var/lib/dkms"),
+    )
+    summary = "Whether the next boot, or what is assumed, takes a device its driver."
+
+    def run(self, request: Request) -> dict[str, Any]:
+        """Return the findings about the machine to come."""
+        scene = request.scene
+        if not scene.linux or scene.container is not None or scene.wsl:
+            place = "a container or WSL" if scene.linux else request.machine.os
+            return _unseen("not_applicable", f"this is {place}: its host decides what boots")
+        kernels = Kernels(request.machine)
+        assumed = request.assumed
+        driver = assumed.get("driver", "")
+        if "boot" in assumed or "kernel" in assumed:
+            boot = _boot(request, kernels)
+        else:
+            boot = NextBoot(scene.release or None, "assumed", f"the driver {driver} is assumed")
+        if assumed.keys() <= {"torch"}:
+            return _result("not_applicable", reason="neither a kernel nor a driver is assumed")
+        if boot.release is None:
+            return _of_every_kernel(request, kernels, boot.why)
+        findings = [_about(boot, request)] if "boot" in assumed or "kernel" in assumed else []
+        own, unknown = _judged(request, boot, driver)
+        findings += own
+        if "boot" in assumed:
+            findings += unfinished_packages(request)
+        if unknown:
+            reason = "; ".join(dict.fromkeys(unknown))
+            findings.append(_open_question(reason))
+            if not own:
+                return _result("unknown", findings, reason)
+        return _result("failed" if own else "passed", findings or [_as_assumed(driver)])
+
+
+def _boot(request: Request, kernels: Kernels) -> NextBoot:
+    wanted = request.assumed.get("kernel", "")
+    if not wanted:
+        return next_boot(request.machine, kernels)
+    names = [*kernels.images, *kernels.folders]
+    fitting = [name for name in names if name == wanted] or [
+        name for name in dict.fromkeys(names) if name.startswith(wanted)
+    ]
+    release = fitting[0] if len(fitting) == 1 else wanted
+    return NextBoot(release, "assumed", f"Linux {release} is assumed")
+
+
+def _result(status: str, findings: list[Finding] | None = None, reason: str = "") -> dict[str, Any]:
+    # A result that failed must have findings, and one that passed may have hints.
+    return {"status": status, "findings": findings or [], "reason": reason or None}
+
+
+def _unseen(status: str, reason: str) -> dict[str, Any]:
+    """Return an answer that is none, with a hint: who asked is shown why."""
+    return _result(status, [_open_question(reason)], reason)
+
+
+def _open_question(reason: str) -> Finding:
+    return _finding(UNKNOWN, "info", "Not all of the next boot can be known", reason, NO_FIX)
+
+
+def _as_assumed(driver: str) -> Finding:
+    what = f"The driver {driver} takes every GPU of NVIDIA's that is here"
+    return _finding(KEEPS, "info", what, f"the driver {driver} is assumed", NO_FIX)
+
+
+def _finding(code: str, severity: str, what: str, why: str, fix: str, **more: object) -> Finding:
+    return {"code": code, "severity": severity, "what": what, "why": why, "fix": fix, **more}
+
+
+def _about(boot: NextBoot, request: Request) -> Finding:
+    """Return the hint that names the kernel, and how surely."""
+    running = request.scene.release
+    same = " as now" if boot.release == running else ""
+    how = {"known": "boots next", "likely": "likely boots next", "assumed": "is assumed"}
+    what = f"Linux {boot.release} {how[boot.certainty]}{same}"
+    return _finding(KERNEL, "info", what, boot.why, NO_FIX, evidence=boot.why, has=running)
+
+
+def _judged(request: Request, boot: NextBoot, driver: str) -> tuple[list[Finding], list[str]]:
+    """Return the findings about one kernel and driver, and what could not be known."""
+    projection = Projection(request, boot, driver)
+    found, now = request.findings_on(projection.machine)
+    if driver:
+        found = [finding for finding in found if finding["code"] not in _OF_PACKAGE]
+    surely = [f for f in found if projection.has_modules or f["code"] not in _MISSING]
+    unknown = list(projection.unknown)
+    if len(surely) < len(found):
+        unknown.append(f"the modules of Linux {boot.release} are not seen whole")
+    findings = [
+        own for finding in surely for own in _broken(finding, projection, boot, driver, now)
+    ]
+    broken = {id_ for finding in found for id_ in _ids(finding)}
+    mended = [id_ for id_, code in now.items() if id_ not in broken and code in _BY_FILES]
+    if not unknown:
+        findings += [_mended(id_, now[id_], boot, driver) for id_ in mended]
+    return findings, unknown
+
+
+def _ids(finding: Any) -> list[str]:
+    return finding.get("devices") or ([finding["device"]] if finding["device"] else [])
+
+
+def _broken(
+    finding: Any, projection: Projection, boot: NextBoot, driver: str, now: dict[str, str]
+) -> list[Finding]:
+    """Return the doctor's finding for each device, in words about the machine to come."""
+    subject = f"With the driver {driver}" if driver else f"Once Linux {boot.release} runs"
+    ids = _ids(finding)
+    stays = all(now.get(id_) == finding["code"] for id_ in ids)
+    what = f"{subject}{', as now' if stays else ''}: {finding['what']}"
+    repair = projection.builds_at_boot("nvidia") if finding["code"] in _MISSING else ""
+    severity = "warning" if repair and finding["severity"] == "error" else finding["severity"]
+    refused = projection.refused.get("nvidia", "") if finding["code"] == "secure-boot" else ""
+    evidence = [finding["evidence"] or finding["why"], refused, repair]
+    if finding["code"] in _MISSING and (log := projection.failed_build("nvidia")):
+        evidence.append(f"{log}: its build failed")
+    why = "; ".join(filter(None, evidence))
+    return [
+        _finding(
+            finding["code"],
+            severity,
+            what,
+            why,
+            finding["fix"],
+            evidence=why,
+            device=device or None,
+        )
+        for device in ids or ("",)
+    ]
+
+
+def _mended(device: str, code: str, boot: NextBoot, driver: str) -> Finding:
+    subject = f"the driver {driver}" if driver else f"the boot of Linux {boot.release}"
+    why = f"{code} is broken now, and no rule of the doctor's breaks it then"
+    fix = NO_FIX if driver else "sudo reboot"
+    return _finding(MENDED, "info", f"{subject} repairs {code}", why, fix, device=device)
+
+
+def _of_every_kernel(request: Request, kernels: Kernels, reason: str) -> dict[str, Any]:
+    """Judge each installed kernel where it is not known which boots: warnings with its name."""
+    driver = request.assumed.get("driver", "")
+    findings: list[Finding] = []
+    for release in [*kernels.images][:_MAX_KERNELS]:
+        boot = NextBoot(release, "assumed", reason)
+        own, _ = _judged(request, boot, driver)
+        for finding in own:
+            if finding["severity"] == "error":
+                finding = {
+                    **finding,
+                    "severity": "warning",
+                    "what": f"if it boots {finding['what']}",
+                }
+                findings.append(finding)
+    why = f"which kernel boots next is not known: {reason}"
+    return (
+        _result("failed", [*findings, _open_question(why)], why)
+        if findings
+        else _unseen("unknown", why)
+    )
+
+
+def unfinished_packages(request: Request) -> list[Finding]:
+    """Return the packages of drivers and kernels that a package manager left half done."""
+    return [
+        _finding(
+            UNFINISHED,
+            "warning",
+            f"the package {name} is {state}: what it installs may not be whole",
+            f"/var/lib/dpkg/status: {name}: {state}",
+            "sudo dpkg --configure -a",
+            evidence=name,
+        )
+        for name, state in unfinished(request.machine)
+    ]
+
+
+CHECKS = [NextBootCheck()]

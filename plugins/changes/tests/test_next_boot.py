@@ -1,0 +1,58 @@
+"""The cause that `--next-boot` predicts is the one that the doctor gives after the boot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from boot_cases import BROKEN, SILENT, Case
+from boot_machines import Computer
+from reports import report_of
+
+from probe_changes.next_boot import CHECKS
+from probe_core.doctor.check import Request
+
+STEPS = ("driver", "library")
+
+
+def predicted(computer: Computer, **assumed: str) -> dict[str, Any]:
+    """Return the answer of the check about the next boot, or about what is assumed."""
+    machine = computer.machine()
+    report: Any = report_of(machine)
+    return CHECKS[0].run(Request(machine, report, assumed=assumed or {"boot": "next"}))
+
+
+def causes(answer: dict[str, Any]) -> list[str]:
+    return [f["code"] for f in answer["findings"] if f["severity"] != "info"]
+
+
+def given(computer: Computer) -> list[str]:
+    """Return the causes that readiness gives of the drivers and libraries as they are."""
+    steps = computer.device()["readiness"]["steps"]
+    return [s["code"] for s in steps if s["status"] == "broken" and s["step"] in STEPS]
+
+
+def both(case: Case, root: Path) -> tuple[list[str], list[str], dict[str, Any]]:
+    computer = case.make(root)
+    case.before(computer)
+    answer = predicted(computer)
+    case.after(computer)
+    return causes(answer), given(computer), answer
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_the_cause_after_the_boot_is_predicted(name: str, tmp_path: Path) -> None:
+    case = BROKEN[name]
+    told, found, _ = both(case, tmp_path)
+    assert found == [case.cause]
+    assert told == [case.cause]
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_what_boots_well_is_not_called_broken(name: str, tmp_path: Path) -> None:
+    case = SILENT[name]
+    told, found, answer = both(case, tmp_path)
+    assert [code for code in found if code != "reserved-for-vm"] == []
+    assert [code for code in told if code != "reserved-for-vm"] == []
+    assert answer["status"] in ("passed", "failed")

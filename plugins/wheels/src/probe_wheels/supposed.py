@@ -1,0 +1,151 @@
+"""The check of `probe doctor --if torch=…`: whether that series has code for the devices here."""
+
+from __future__ import annotations
+
+from probe_wheels.devices import gpus_of
+from probe_wheels.rules import (
+    TORCH,
+    cuda_of_driver,
+    dotted,
+    driver_of_toolkit,
+    runs_on,
+    version_of,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Protocol
+
+    from probe_core.model.document import ReportDoc
+    from probe_wheels.devices import Gpu
+    from probe_wheels.documents import BuildDoc, ResultDoc, WheelFindingDoc
+
+    class Request(Protocol):
+        """What the doctor asks a check."""
+
+        report: ReportDoc
+        assumed: Mapping[str, str]
+
+
+__all__ = ["CHECKS"]
+
+CODE = "supposed-torch"
+HINT = "supposed-build"
+_OLDEST = (2, 6)
+"""The oldest series of which data/torch.toml has builds."""
+
+
+class SupposedCheck:
+    """The check; see `probe_core.doctor.check.Check`."""
+
+    code = CODE
+    step = "runtime"
+    needs = ("report",)
+    summary = "Whether the assumed PyTorch has code for the devices, and the driver runs it."
+
+    def run(self, request: Request) -> ResultDoc:
+        """Return a finding for each device that the series leaves out."""
+        series = version_of(request.assumed.get("torch", ""))[:2]
+        if not series and "driver" not in request.assumed:
+            return _without("neither a PyTorch nor a driver is assumed")
+        gpus = [gpu for gpu in gpus_of(request.report, {}) if gpu.vendor == "nvidia"]
+        if not gpus:
+            return _without("builds are listed by series for NVIDIA's GPUs alone; none is here")
+        if not series:
+            return _of_driver(gpus[0])
+        if len(series) < 2 or series < _OLDEST:
+            return _unknown(f"the builds of PyTorch before {dotted(_OLDEST)} are not listed")
+        kinds = {gpu.kind: gpu for gpu in gpus}
+        findings = [_finding(gpu, series) for gpu in kinds.values()]
+        failed = any(finding["severity"] != "info" for finding in findings)
+        return {"status": "failed" if failed else "passed", "findings": findings, "reason": None}
+
+
+def _without(reason: str) -> ResultDoc:
+    return {"status": "not_applicable", "findings": [], "reason": reason}
+
+
+def _unknown(reason: str) -> ResultDoc:
+    return {"status": "unknown", "findings": [], "reason": reason}
+
+
+def _of_driver(gpu: Gpu) -> ResultDoc:
+    """Return the hint which CUDA an assumed driver has: what is built for a newer one stops."""
+    newest = cuda_of_driver(gpu.driver, gpu.os)
+    if not newest:
+        return _unknown(f"which CUDA the driver {dotted(gpu.driver)} has is not known")
+    what = f"the driver {dotted(gpu.driver)} has CUDA {dotted(newest)}"
+    why = f"machine code of CUDA {newest[0]} and older runs, PTX of {dotted(newest)} and older"
+    finding = _made(gpu, HINT, "info", what, why, "nothing to do")
+    return {"status": "passed", "findings": [finding], "reason": None}
+
+
+def _finding(gpu: Gpu, series: tuple[int, ...]) -> WheelFindingDoc:
+    name = f"PyTorch {dotted(series)}"
+    if not gpu.capabilities:
+        why = "its compute capability is unknown"
+        return _made(gpu, CODE, "warning", f"{name}: not judged", why, "nothing to do")
+    own = [build for build in TORCH["cuda"] if build["arch"] == gpu.arch]
+    fitting = [build for build in own if _covers(build, gpu)]
+    there = [build for build in fitting if _has(build, series)]
+    if not there:
+        last = max((version_of(build["until"]) for build in fitting), default=())
+        fix = f"pip install 'torch<{last[0]}.{last[1] + 1}'" if last else "nothing to do"
+        what = f"{name} has no code for {gpu.target}"
+        why = f"{dotted(last)} is the last that has" if last else "no listed build has"
+        return _made(gpu, CODE, "error", what, why, fix)
+    floors = {
+        build["backend"]: driver_of_toolkit(version_of(build["toolkit"]), gpu.os) for build in there
+    }
+    running = [name for name, floor in floors.items() if not gpu.driver or gpu.driver >= floor]
+    if not running:
+        least = dotted(min(floors.values()))
+        what = f"{name} needs the driver {least}; {dotted(gpu.driver)} is assumed or here"
+        return _made(
+            gpu,
+            CODE,
+            "error",
+            what,
+            "its builds: " + ", ".join(floors),
+            f"install the driver {least} or newer",
+        )
+    rest = "" if gpu.driver else "; the driver's version is unknown"
+    what = f"{name} has code for {gpu.target}"
+    return _made(gpu, HINT, "info", what, f"builds: {', '.join(running)}{rest}", "nothing to do")
+
+
+def _covers(build: BuildDoc, gpu: Gpu) -> bool:
+    toolkit = version_of(build["toolkit"])
+    return all(
+        any(runs_on(f"sm_{target}", pair, toolkit) for target in build["targets"])
+        for pair in gpu.capabilities
+    )
+
+
+def _has(build: BuildDoc, series: tuple[int, ...]) -> bool:
+    """Return whether a series is built so; of a row without an end, those that came after it.
+
+    No row says which series was the first: one that is built now counts for all that are listed.
+    """
+    return not build["until"] or version_of(build["until"]) >= series
+
+
+def _made(gpu: Gpu, code: str, severity: str, what: str, why: str, fix: str) -> WheelFindingDoc:
+    finding: WheelFindingDoc = {
+        "code": code,
+        "severity": severity,  # type: ignore[typeddict-item]  # one of the three
+        "what": what,
+        "why": why,
+        "fix": fix,
+        "device": gpu.id,
+        "prober": None,
+        "setting": None,
+        "variable": None,
+        "step": None,
+        "evidence": why,
+    }
+    return finding
+
+
+CHECKS = [SupposedCheck()]

@@ -1,0 +1,95 @@
+"""The doctor's judgement of a machine as it will be: the same rules over changed files."""
+
+from __future__ import annotations
+
+from probe_core.doctor.causes import broken_findings
+from probe_core.doctor.check import Request
+from probe_core.doctor.log import KernelLog
+from probe_core.model.ids import ACCELERATORS
+from probe_core.readiness import Scene, judge
+from probe_core.readiness.booting import driver_at_boot
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from probe_core.doctor.document import DoctorDoc, ShownFindingDoc
+    from probe_core.doctor.remote import RemoteCheck
+    from probe_core.machine import Machine
+    from probe_core.model.document import DeviceDoc, ReportDoc
+
+__all__ = ["STEPS", "broken_now", "examine_assumed", "findings_on", "with_driver"]
+
+STEPS = ("driver", "library")
+"""The steps that follow from the files of a machine; the others need the booted machine."""
+
+
+def findings_on(request: Request, machine: Machine) -> list[ShownFindingDoc]:
+    """Return the findings about drivers and their libraries on `machine`, one a cause and device.
+
+    The devices are those of the report, with the driver that each will have. What a vendor's
+    library answered, and what the kernel logged, was of the present state and is left out.
+    """
+    scene = Scene(machine)
+    devices = [_fresh(device) for device in request.report["devices"]]
+    scene.devices = devices
+    for device in devices:
+        if device["kind"] in ACCELERATORS:
+            _bind(device, driver_at_boot(device, scene))
+    scene = Scene(machine)  # what was remembered of the drivers before
+    judge(devices, scene, only=STEPS)
+    report = {**request.report, "devices": devices, "findings": []}
+    asked = Request(machine, report, scene=scene)  # type: ignore[arg-type]  # a report but for types
+    asked.once("kernel log", lambda: KernelLog(None, "this kernel has not run yet"))
+    return broken_findings(asked).findings
+
+
+def broken_now(request: Request) -> dict[str, str]:
+    """Return the code of the broken driver or library of each device that has one, by its id."""
+    return dict(_broken(request))
+
+
+def _broken(request: Request) -> Iterator[tuple[str, str]]:
+    for device in request.report["devices"]:
+        steps = device["readiness"]["steps"] if device["kind"] in ACCELERATORS else ()
+        broken = (step for step in steps if step["status"] == "broken" and step["step"] in STEPS)
+        if (first := next(broken, None)) is not None:
+            yield device["id"], first["code"] or ""
+
+
+def _fresh(device: DeviceDoc) -> DeviceDoc:
+    # The bus decides of the copy's driver: no look into /sys shows the present one.
+    return {**device, "sources": {**device["sources"], "driver.name": "bus"}}
+
+
+def _bind(device: DeviceDoc, name: str | None) -> None:
+    driver = device["driver"]
+    if name is None:
+        device["driver"] = None
+    elif driver is None or driver.get("name") != name:
+        device["driver"] = {"name": name}
+
+
+def with_driver(report: ReportDoc, version: str | None) -> ReportDoc:
+    """Return the report with NVIDIA's GPUs on a driver of that version; None: as it is.
+
+    What a Python environment runs then is judged by this: the driver decides about its wheels.
+    """
+    if version is None:
+        return report
+    version = version if "." in version else f"{version}.0"
+    devices = [
+        {**device, "driver": {**(device["driver"] or {"name": "nvidia"}), "version": version}}
+        if device["vendor"] == "nvidia" and device["kind"] in ACCELERATORS
+        else device
+        for device in report["devices"]
+    ]
+    assumed: ReportDoc = {**report, "devices": devices}  # type: ignore[typeddict-item]  # one key
+    return assumed
+
+
+def examine_assumed(request: Request, remote: Sequence[RemoteCheck]) -> DoctorDoc:
+    """Return the doctor's document of what installed checks say of another state, and no more."""
+    from probe_core.doctor.examine import examine
+
+    return examine(request, remote=remote, only=[answer.code for answer in remote] or [""])
