@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BASELINE",
+    "JOURNAL",
     "MEASURED",
     "SETTINGS",
     "Config",
@@ -43,6 +44,9 @@ MEASURED = "measured.json"
 
 BASELINE = "doctor-baseline.json"
 """Name of the file of what was here when `probe doctor --save` ran, see `state_file`."""
+
+JOURNAL = "journal.jsonl"
+"""Name of the file of what changed on this computer (probe-changes), see `state_file`."""
 
 MAX_TIMEOUT_S = 600.0
 """Ten minutes: no driver answers after that, and a node that waits longer seems dead."""

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from probe_core.commands.text import size as size
     from probe_core.commands.text import wrapped as wrapped
     from probe_core.commands.typed import command_settings as command_settings
+    from probe_core.config import JOURNAL as JOURNAL
     from probe_core.config import state_base as state_base
     from probe_core.config import state_file as state_file
     from probe_core.doctor.check import Request as Request
@@ -89,6 +90,7 @@ _MODULES = {
     "read_report_text": "commands.reports",
     "save_measured": "commands.measured",
     "seconds_of": "commands.options",
+    "JOURNAL": "config",
     "Request": "doctor.check",
     "shorthand": "resolve",
     "state_base": "config",

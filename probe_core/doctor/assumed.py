@@ -77,7 +77,8 @@ def with_driver(report: ReportDoc, version: str | None) -> ReportDoc:
     """
     if version is None:
         return report
-    version = version if "." in version else f"{version}.0"
+    # Of a branch alone its newest release is meant: 595 has what 595.45.04 brought.
+    version = version if "." in version else f"{version}.99"
     devices = [
         {**device, "driver": {**(device["driver"] or {"name": "nvidia"}), "version": version}}
         if device["vendor"] == "nvidia" and device["kind"] in ACCELERATORS

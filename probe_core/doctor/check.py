@@ -59,10 +59,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ASSUMED",
-    "BLOCKED",
     "CHANGED",
     "ENVIRONMENT",
     "GROUP",
+    "JOURNAL",
     "REPORT",
     "FunctionCheck",
     "Request",
@@ -83,9 +83,9 @@ ENVIRONMENT, REPORT = "environment", "report"
 CHANGED = "changed-since"
 """Code of the hint what changed since a blocked device worked: it stands in the first line."""
 
-ASSUMED, BLOCKED = "assumed", "blocked"
+ASSUMED, JOURNAL = "assumed", "journal"
 """Words of a manifest's `needs` that gate a set: it runs where something is assumed (the next boot,
-another driver), or where an accelerator is blocked."""
+another driver), or where an accelerator is blocked and this computer has a journal of changes."""
 
 
 class Request:
@@ -155,7 +155,7 @@ class Request:
         gates = {
             ENVIRONMENT: self.environment is not None,
             ASSUMED: bool(self.assumed),
-            BLOCKED: not self.assumed and self._has_blocked(),
+            JOURNAL: not self.assumed and self._has_blocked() and self._has_journal(),
         }
         return all(gates.get(word, True) for word in words)
 
@@ -165,6 +165,14 @@ class Request:
 
         devices = self.report["devices"]
         return any(state_of(d) == "blocked" for d in devices if d["kind"] in ACCELERATORS)
+
+    def _has_journal(self) -> bool:
+        from os.path import exists
+
+        from probe_core.config import JOURNAL, state_file
+
+        path = state_file(self.machine.environ, JOURNAL) if self.machine.live else None
+        return path is not None and exists(path)
 
     def scene_of(self, machine: Machine) -> Scene:
         """Return what readiness knows of another machine, such as this one with other files."""

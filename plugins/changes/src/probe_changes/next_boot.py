@@ -157,7 +157,11 @@ def _broken(
     finding: Any, projection: Projection, boot: NextBoot, driver: str, now: dict[str, str]
 ) -> list[Finding]:
     """Return the doctor's finding for each device, in words about the machine to come."""
-    subject = f"With the driver {driver}" if driver else f"Once Linux {boot.release} runs"
+    subject = f"Once Linux {boot.release} runs"
+    if driver:
+        subject = f"With the driver {driver}"
+    elif boot.certainty == "unknown":
+        subject = f"If Linux {boot.release} boots"
     ids = _ids(finding)
     stays = all(now.get(id_) == finding["code"] for id_ in ids)
     what = f"{subject}{', as now' if stays else ''}: {finding['what']}"
@@ -191,25 +195,15 @@ def _mended(device: str, code: str, boot: NextBoot, driver: str) -> Finding:
 
 def _of_every_kernel(request: Request, kernels: Kernels, reason: str) -> dict[str, Any]:
     """Judge each installed kernel where it is not known which boots: warnings with its name."""
-    driver = request.assumed.get("driver", "")
     findings: list[Finding] = []
     for release in [*kernels.images][:_MAX_KERNELS]:
-        boot = NextBoot(release, "assumed", reason)
-        own, _ = _judged(request, boot, driver)
-        for finding in own:
-            if finding["severity"] == "error":
-                finding = {
-                    **finding,
-                    "severity": "warning",
-                    "what": f"if it boots {finding['what']}",
-                }
-                findings.append(finding)
+        boot = NextBoot(release, "unknown", reason)
+        own, _ = _judged(request, boot, request.assumed.get("driver", ""))
+        findings += [{**f, "severity": "warning"} for f in own if f["severity"] == "error"]
     why = f"which kernel boots next is not known: {reason}"
-    return (
-        _result("failed", [*findings, _open_question(why)], why)
-        if findings
-        else _unseen("unknown", why)
-    )
+    if not findings:
+        return _unseen("unknown", why)
+    return _result("failed", [*findings, _open_question(why)], why)
 
 
 def unfinished_packages(request: Request) -> list[Finding]:

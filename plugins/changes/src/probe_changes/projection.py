@@ -137,7 +137,10 @@ class Projection:
         file = modules.on_disk(name)
         if file is None:
             # A recording may have no list of modules: then what is loaded now is all that shows.
-            return not self.has_modules and name in self._request.scene.modules.loaded
+            if self.has_modules or name not in self._request.scene.modules.loaded:
+                return False
+            self._note(name, f"the modules of Linux {self.release} are not seen whole")
+            return True
         return self._is_accepted(name, file)
 
     def _is_accepted(self, name: str, file: str) -> bool:
@@ -210,7 +213,7 @@ class Projection:
         """Return the version and whether it is the open module, of the file that will load."""
         text = self._request.scene.nvidia_version
         if wanted:
-            return wanted if "." in wanted else f"{wanted}.0", "Open Kernel Module" in text
+            return wanted if "." in wanted else f"{wanted}.99", "Open Kernel Module" in text
         file = self._modules.on_disk("nvidia")
         if file is None:
             return "", False

@@ -32,8 +32,9 @@ __all__ = ["CHECKS"]
 
 CODE = "supposed-torch"
 HINT = "supposed-build"
-_OLDEST = (2, 6)
-"""The oldest series of which data/torch.toml has builds."""
+_OLDEST = (2, 10)
+"""The oldest series that is judged: data/torch.toml says of a build which series was its last, and
+not which was its first; all that are built now were built then (that of CUDA 13.0 is recalled)."""
 
 
 class SupposedCheck:
@@ -53,9 +54,9 @@ class SupposedCheck:
         if not gpus:
             return _without("builds are listed by series for NVIDIA's GPUs alone; none is here")
         if not series:
-            return _of_driver(gpus[0])
+            return _of_driver(gpus[0], request.assumed["driver"])
         if len(series) < 2 or series < _OLDEST:
-            return _unknown(f"the builds of PyTorch before {dotted(_OLDEST)} are not listed")
+            return _unknown(f"which builds PyTorch had before {_text(_OLDEST)} is not listed")
         kinds = {gpu.kind: gpu for gpu in gpus}
         findings = [_finding(gpu, series) for gpu in kinds.values()]
         failed = any(finding["severity"] != "info" for finding in findings)
@@ -70,19 +71,19 @@ def _unknown(reason: str) -> ResultDoc:
     return {"status": "unknown", "findings": [], "reason": reason}
 
 
-def _of_driver(gpu: Gpu) -> ResultDoc:
+def _of_driver(gpu: Gpu, name: str) -> ResultDoc:
     """Return the hint which CUDA an assumed driver has: what is built for a newer one stops."""
     newest = cuda_of_driver(gpu.driver, gpu.os)
     if not newest:
-        return _unknown(f"which CUDA the driver {dotted(gpu.driver)} has is not known")
-    what = f"the driver {dotted(gpu.driver)} has CUDA {dotted(newest)}"
-    why = f"machine code of CUDA {newest[0]} and older runs, PTX of {dotted(newest)} and older"
+        return _unknown(f"which CUDA the driver {name} has is not known")
+    what = f"the driver {name} has CUDA {_text(newest)}"
+    why = f"machine code of CUDA {newest[0]} and older runs, PTX of {_text(newest)} and older"
     finding = _made(gpu, HINT, "info", what, why, "nothing to do")
     return {"status": "passed", "findings": [finding], "reason": None}
 
 
 def _finding(gpu: Gpu, series: tuple[int, ...]) -> WheelFindingDoc:
-    name = f"PyTorch {dotted(series)}"
+    name = f"PyTorch {_text(series)}"
     if not gpu.capabilities:
         why = "its compute capability is unknown"
         return _made(gpu, CODE, "warning", f"{name}: not judged", why, "nothing to do")
@@ -93,7 +94,7 @@ def _finding(gpu: Gpu, series: tuple[int, ...]) -> WheelFindingDoc:
         last = max((version_of(build["until"]) for build in fitting), default=())
         fix = f"pip install 'torch<{last[0]}.{last[1] + 1}'" if last else "nothing to do"
         what = f"{name} has no code for {gpu.target}"
-        why = f"{dotted(last)} is the last that has" if last else "no listed build has"
+        why = f"{_text(last)} is the last that has" if last else "no listed build has"
         return _made(gpu, CODE, "error", what, why, fix)
     floors = {
         build["backend"]: driver_of_toolkit(version_of(build["toolkit"]), gpu.os) for build in there
@@ -102,17 +103,16 @@ def _finding(gpu: Gpu, series: tuple[int, ...]) -> WheelFindingDoc:
     if not running:
         least = dotted(min(floors.values()))
         what = f"{name} needs the driver {least}; {dotted(gpu.driver)} is assumed or here"
-        return _made(
-            gpu,
-            CODE,
-            "error",
-            what,
-            "its builds: " + ", ".join(floors),
-            f"install the driver {least} or newer",
-        )
+        why = f"its builds: {', '.join(floors)}"
+        return _made(gpu, CODE, "error", what, why, f"install the driver {least} or newer")
     rest = "" if gpu.driver else "; the driver's version is unknown"
     what = f"{name} has code for {gpu.target}"
     return _made(gpu, HINT, "info", what, f"builds: {', '.join(running)}{rest}", "nothing to do")
+
+
+def _text(version: tuple[int, ...]) -> str:
+    """Return the version of a toolkit or of a series; `dotted` writes those of drivers."""
+    return ".".join(map(str, version))
 
 
 def _covers(build: BuildDoc, gpu: Gpu) -> bool:
@@ -124,10 +124,7 @@ def _covers(build: BuildDoc, gpu: Gpu) -> bool:
 
 
 def _has(build: BuildDoc, series: tuple[int, ...]) -> bool:
-    """Return whether a series is built so; of a row without an end, those that came after it.
-
-    No row says which series was the first: one that is built now counts for all that are listed.
-    """
+    """Return whether a series is built so: up to the last that the row names, "" for none."""
     return not build["until"] or version_of(build["until"]) >= series
 
 

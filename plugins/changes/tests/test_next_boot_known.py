@@ -1,0 +1,268 @@
+"""How surely the next kernel is known, and what is said where it is not."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from boot_cases import bls, grub, nvidia, secure, systemd_boot, then
+from boot_machines import NEXT, NOW, OLD, OTHER, OWNER, Computer, module
+from test_next_boot import causes, predicted
+
+from probe_changes.grub import GrubMenu
+from probe_changes.kernels import Kernels
+from probe_changes.loaders import next_boot
+from probe_changes.module_file import read_module
+from probe_changes.versions import package_key, version_key
+from probe_core.machine import Machine
+
+UNKNOWN = "next-boot-unknown"
+
+
+def found(computer: Computer) -> tuple[str | None, str]:
+    machine = computer.machine()
+    boot = next_boot(machine, Kernels(machine))
+    return boot.release, boot.certainty
+
+
+def codes(answer: dict[str, Any]) -> list[str]:
+    return [finding["code"] for finding in answer["findings"]]
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("6.8.0-62-generic", "6.8.0-100-generic"),
+        ("6.9.12-200.fc40.x86_64", "6.10.3-200.fc40.x86_64"),
+        ("6.13~rc1", "6.13"),
+        ("6.12.9", "6.12.10"),
+        ("6.1.0-9-amd64", "6.1.0-28-amd64"),
+        ("5.14.0-427.el9", "5.14.0-427.13.1.el9"),
+    ],
+)
+def test_numbers_are_compared_by_value(older: str, newer: str) -> None:
+    assert version_key(older) < version_key(newer)
+
+
+def test_the_name_of_an_entry_counts_before_its_version() -> None:
+    assert package_key("f9e8-6.8.0-58.fc40") > package_key("a0b1-6.8.0-62.fc40")
+    assert package_key("a0b1-6.8.0-62.fc40") > package_key("a0b1-6.8.0-9.fc40")
+
+
+KNOWN = {
+    "grub.cfg's first entry": (grub(), NEXT, "known"),
+    "an entry by its place": (grub("1>1"), NOW, "known"),
+    "an entry by title": (grub(f"1>Ubuntu, with Linux {NOW}"), NOW, "known"),
+    "a saved entry that is gone: the first": (grub("${saved_entry}", saved="gone"), NEXT, "known"),
+    "nothing saved: the first": (grub("${saved_entry}"), NEXT, "known"),
+    "Fedora, an index": (bls(f"1-{NOW}", f"1-{NEXT}", saved="1"), NOW, "known"),
+    "systemd-boot, saved": (
+        systemd_boot(f"a {NOW}", f"b {NEXT}", LoaderEntryDefault="@saved",
+                     LoaderEntrySaved="a.conf"), NOW, "known",
+    ),
+    "systemd-boot, preferred (v260)": (
+        systemd_boot(f"a {NOW}", f"b {NEXT}", conf="preferred a*\n"), NOW, "known"
+    ),
+    "systemd-boot, entries closed": (systemd_boot(), NEXT, "likely"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_the_next_kernel_is_found(name: str, tmp_path: Path) -> None:
+    change, release, certainty = KNOWN[name]
+    computer = Computer(tmp_path)
+    change(computer)
+    assert found(computer) == (release, certainty)
+
+
+def test_a_unified_image_is_an_entry(tmp_path: Path) -> None:
+    computer = Computer(tmp_path)
+    systemd_boot()(computer)
+    computer.file(f"/efi/EFI/Linux/0123-{NOW}.efi", "")
+    assert found(computer) == (NOW, "known")
+
+
+def test_archs_images_have_their_release_in_pkgbase(tmp_path: Path) -> None:
+    computer = Computer.__new__(Computer)
+    computer.tree = __import__("probe_core.testing", fromlist=["Tree"]).Tree(tmp_path)
+    computer.environ, computer.access = {}, {}
+    for base, release in (("linux", "6.17.1-arch1-1"), ("linux-lts", "6.12.51-1-lts")):
+        computer.file(f"/usr/lib/modules/{release}/pkgbase", f"{base}\n")
+        computer.file(f"/usr/lib/modules/{release}/vmlinuz", "")
+        computer.file(f"/boot/vmlinuz-{base}", "")
+    assert found(computer) == ("6.12.51-1-lts", "likely")
+    computer.file(
+        "/boot/grub/grub.cfg",
+        "set default=\"0\"\nmenuentry 'Arch Linux' {\n linux /vmlinuz-linux rw\n}\n",
+    )
+    assert found(computer) == ("6.17.1-arch1-1", "known")
+
+
+UNSEEN = {
+    "kexec": ("/sys/kernel/kexec_loaded", "1\n", "another kernel is loaded for kexec"),
+    "ostree": ("/run/ostree/staged-deployment", "x", "an update waits"),
+    "another system": (
+        "/boot/grub/grub.cfg",
+        "set default=0\nmenuentry 'Windows' {\n chainloader /EFI/Microsoft/bootmgfw.efi\n}\n",
+        "starts no kernel of this system",
+    ),
+    "saved, and grubenv is closed": (
+        "/etc/default/grub", "GRUB_DEFAULT=saved\n", "grubenv is closed",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNSEEN)
+def test_what_cannot_be_known_is_told(name: str, tmp_path: Path) -> None:
+    path, text, words = UNSEEN[name]
+    computer = Computer(tmp_path)
+    computer.file(path, text)
+    answer = predicted(computer)
+    assert (answer["status"], codes(answer)) == ("unknown", [UNKNOWN])
+    assert words in answer["reason"]
+
+
+def test_of_an_unknown_boot_each_kernel_is_judged(tmp_path: Path) -> None:
+    computer = Computer(tmp_path)
+    computer.without_nvidia(NEXT)
+    computer.file("/sys/kernel/kexec_loaded", "1\n")
+    answer = predicted(computer)
+    assert causes(answer) == ["module-missing-for-kernel"]
+    (finding,) = (f for f in answer["findings"] if f["severity"] == "warning")
+    assert finding["what"].startswith(f"If Linux {NEXT} boots: ")
+
+
+def test_a_container_has_no_boot(tmp_path: Path) -> None:
+    computer = Computer(tmp_path)
+    computer.container()
+    answer = predicted(computer)
+    assert (answer["status"], codes(answer)) == ("not_applicable", [UNKNOWN])
+
+
+def test_the_boot_that_mends_is_told(tmp_path: Path) -> None:
+    computer = Computer(tmp_path)
+    then(grub(), nvidia(version="580.105.08"))(computer)
+    computer.libraries("580.105.08")
+    answer = predicted(computer)
+    assert codes(answer) == ["next-kernel", "mended-by-next-boot"]
+    assert "version-mismatch" in answer["findings"][1]["what"]
+
+
+def test_akmods_builds_at_the_boot(tmp_path: Path) -> None:
+    computer = Computer(tmp_path)
+    grub()(computer)
+    computer.without_nvidia(NEXT)
+    computer.file("/usr/src/akmods/nvidia-kmod.latest", "")
+    (finding,) = (f for f in predicted(computer)["findings"] if f["severity"] == "warning")
+    assert "akmods builds it at the boot; a second one may be needed" in finding["why"]
+
+
+def test_a_list_of_modules_that_is_cut_says_nothing(tmp_path: Path) -> None:
+    computer = Computer(tmp_path)
+    grub()(computer)
+    computer.without_nvidia(NEXT)
+    computer.file(f"/lib/modules/{NEXT}/modules.dep", "kernel/a/very/long/name.ko:\n" * 40_000)
+    answer = predicted(computer)
+    assert (answer["status"], causes(answer)) == ("unknown", [])
+    assert "are not seen whole" in answer["reason"]
+
+
+def test_zstd_is_not_known_to_be_unsigned(tmp_path: Path) -> None:
+    computer = Computer(tmp_path)
+    secure(OWNER)(computer)
+    computer.remove(f"/lib/modules/{NEXT}/updates/dkms/nvidia.ko")
+    computer.file(f"/lib/modules/{NEXT}/updates/dkms/nvidia.ko.zst", b"\x28\xb5\x2f\xfd")
+    computer.listed(NEXT, "updates/dkms/nvidia.ko.zst")
+    computer.file("/var/lib/dkms/nvidia/580.95.05/" + NEXT + "/x86_64/module/nvidia.ko.zst", "")
+    answer = predicted(computer)
+    assert causes(answer) == []
+    assert answer["status"] == "unknown"
+    assert "whether nvidia is signed is not known" in answer["reason"]
+
+
+def test_a_key_that_nobody_can_look_up_is_not_known(tmp_path: Path) -> None:
+    computer = Computer(tmp_path)
+    secure(OTHER)(computer)
+    answer = predicted(computer)
+    assert (causes(answer), answer["status"]) == ([], "unknown")
+    assert "whether nvidia's key is enrolled is not known" in answer["reason"]
+
+
+def test_a_half_configured_package_is_a_warning(tmp_path: Path) -> None:
+    computer = Computer(tmp_path)
+    grub()(computer)
+    computer.file(
+        "/var/lib/dpkg/status",
+        "Package: nvidia-dkms-580\nStatus: install ok half-configured\nVersion: 1\n\n"
+        "Package: vim\nStatus: install ok half-configured\n\n"
+        "Package: nvidia-utils-580\nStatus: install ok installed\n",
+    )
+    answer = predicted(computer)
+    assert causes(answer) == ["package-unfinished"]
+    assert answer["findings"][-1]["evidence"] == "nvidia-dkms-580"
+
+
+SUPPOSED = {
+    "a branch that dropped Pascal": ("10de:1b80", "595", ["legacy-branch"]),
+    "the last branch of Pascal": ("10de:1b80", "580", []),
+    "a branch before Ada": ("10de:2684", "515", ["driver-too-old-for-gpu"]),
+    "Ada on a newer one": ("10de:2684", "595.45.04", []),
+}
+
+
+@pytest.mark.parametrize("name", SUPPOSED)
+def test_a_supposed_driver_is_judged_by_the_same_rules(name: str, tmp_path: Path) -> None:
+    ids, driver, told = SUPPOSED[name]
+    assert causes(predicted(Computer(tmp_path, ids), driver=driver)) == told
+
+
+def test_a_supposed_kernel_need_not_be_next(tmp_path: Path) -> None:
+    computer = Computer(tmp_path)
+    grub(newest=NOW)(computer)
+    computer.without_nvidia(NEXT)
+    assert causes(predicted(computer)) == []
+    assert causes(predicted(computer, kernel=NEXT)) == ["module-missing-for-kernel"]
+    assert causes(predicted(computer, kernel="6.8.0-62")) == ["module-missing-for-kernel"]
+
+
+def test_garbage_in_every_file_raises_nothing(tmp_path: Path) -> None:
+    chooser = random.Random(3)
+    computer = Computer(tmp_path)
+    then(secure(OWNER), bls(f"1-{NEXT}"), systemd_boot(f"a {NOW}"))(computer)
+    paths = [
+        "/boot/grub/grub.cfg", "/boot/grub/grubenv", "/boot/grub2/grub.cfg", "/boot/grub2/grubenv",
+        f"/boot/loader/entries/1-{NEXT}.conf", "/efi/loader/entries/a.conf", "/etc/default/grub",
+        "/efi/loader/loader.conf", "/var/lib/dpkg/status",
+        f"/lib/modules/{NEXT}/updates/dkms/nvidia.ko", f"/lib/modules/{NEXT}/modules.dep",
+        "/sys/firmware/efi/efivars/LoaderInfo-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f",
+    ]  # fmt: skip
+    for path in paths * 2:
+        computer.file(path, chooser.randbytes(chooser.choice((1, 40, 5000))))
+        assert predicted(computer)["status"] in ("passed", "failed", "unknown")
+
+
+def test_a_signature_that_is_cut_is_a_problem(tmp_path: Path) -> None:
+    whole = module("580.95.05", signed=OWNER)
+    machine = Machine(str(tmp_path))
+    for cut in range(1, len(whole), 7):
+        (tmp_path / "x.ko").write_bytes(whole[:cut] + whole[-28:])
+        read_module(machine, "/x.ko")  # raises nothing
+    (tmp_path / "x.ko").write_bytes(whole)
+    read = read_module(machine, "/x.ko")
+    assert (read.version, read.signer, read.problem) == ("580.95.05", OWNER, "")
+
+
+def test_a_menu_of_submenus_has_an_end() -> None:
+    menu = GrubMenu("submenu 'a' {\n" * 2000)
+    assert menu.entry("0") is None
+    assert menu.entry("0>0>0>0") is None
+
+
+def test_an_older_image_is_not_taken_for_the_newest(tmp_path: Path) -> None:
+    computer = Computer(tmp_path)
+    computer.kernel(OLD)
+    computer.file(f"/boot/vmlinuz-{NEXT}.old", "")
+    computer.file("/etc/default/grub", "GRUB_DEFAULT=0\n")
+    assert found(computer) == (NEXT, "likely")

@@ -1,0 +1,66 @@
+"""`probe doctor --if torch=…`: the series that has code for the devices, and the driver for it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from probe_wheels.supposed import CHECKS
+
+
+def report(capability: str, driver: str = "580.95.05", arch: str = "x86_64") -> dict[str, Any]:
+    device = {
+        "id": "pci:0000:01:00.0",
+        "kind": "gpu",
+        "vendor": "nvidia",
+        "name": "GPU",
+        "arch": None,
+        "parent": None,
+        "chip": {"id": None, "candidates": [], "name": None},
+        "compute_capability": capability,
+        "driver": {"name": "nvidia", "version": driver} if driver else None,
+        "memory": {"kind": "dedicated"},
+        "readiness": {"state": "ready", "broken": None, "steps": []},
+        "visibility": {},
+    }
+    return {"devices": [device], "node": {"os": "linux", "arch": arch}, "primary": device["id"]}
+
+
+def answered(document: dict[str, Any], **assumed: str) -> dict[str, Any]:
+    return CHECKS[0].run(SimpleNamespace(report=document, assumed=assumed))  # type: ignore[return-value]  # plain data
+
+
+CASES = {
+    "Volta's last with 12.8": ("7.0", "580.95.05", "2.10", "info", "has code for sm_70"),
+    "Ampere on 2.11": ("8.0", "580.95.05", "2.11.1", "info", "has code for sm_80"),
+    "Kepler has none": ("3.5", "470.256.02", "2.12", "error", "has no code for sm_35"),
+    "Blackwell on 470": ("12.0", "470.256.02", "2.11", "error", "needs the driver 525"),
+    "without a driver's version": ("8.9", "", "2.11", "info", "has code for sm_89"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_series_is_judged(name: str) -> None:
+    capability, driver, torch, severity, words = CASES[name]
+    (finding,) = answered(report(capability, driver), torch=torch)["findings"]
+    assert finding["severity"] == severity
+    assert words in finding["what"]
+
+
+@pytest.mark.parametrize("torch", ["2.5", "1.13", "2"])
+def test_an_older_series_is_not_known(torch: str) -> None:
+    answer = answered(report("8.0"), torch=torch)
+    assert answer["status"] == "unknown"
+    assert answer["reason"] == "which builds PyTorch had before 2.10 is not listed"
+
+
+def test_a_driver_alone_says_its_cuda() -> None:
+    (finding,) = answered(report("8.0", "595.45.04"), driver="595.45.04")["findings"]
+    assert finding["what"] == "the driver 595.45.04 has CUDA 13.2"
+
+
+def test_what_is_not_asked_does_not_apply() -> None:
+    assert answered(report("8.0"), boot="next")["status"] == "not_applicable"
+    assert answered({**report("8.0"), "devices": []}, torch="2.11")["status"] == "not_applicable"
