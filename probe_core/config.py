@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BASELINE",
-    "JOURNAL",
     "MEASURED",
     "SETTINGS",
     "Config",
@@ -32,6 +31,7 @@ __all__ = [
     "IgnoredSetting",
     "Setting",
     "Settings",
+    "journal_file",
     "load_config",
     "read_settings",
     "refuse_unknown",
@@ -276,6 +276,11 @@ def state_file(environ: Mapping[str, str], name: str) -> str | None:
     """
     base, below = state_base(environ)
     return join(base, below, "probe-core", name) if base else None
+
+
+def journal_file(environ: Mapping[str, str]) -> str | None:
+    """Return where what changed on this computer is noted; None where nothing names a place."""
+    return state_file(environ, JOURNAL)
 
 
 def state_base(environ: Mapping[str, str]) -> tuple[str, str]:

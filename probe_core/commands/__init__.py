@@ -40,9 +40,8 @@ if TYPE_CHECKING:
     from probe_core.commands.text import size as size
     from probe_core.commands.text import wrapped as wrapped
     from probe_core.commands.typed import command_settings as command_settings
-    from probe_core.config import JOURNAL as JOURNAL
+    from probe_core.config import journal_file as journal_file
     from probe_core.config import state_base as state_base
-    from probe_core.config import state_file as state_file
     from probe_core.doctor.check import Request as Request
     from probe_core.machine.files import replace_file as replace_file
     from probe_core.measured.compare import above_peak as above_peak
@@ -92,9 +91,9 @@ _MODULES = {
     "seconds_of": "commands.options",
     "JOURNAL": "config",
     "Request": "doctor.check",
+    "journal_file": "config",
     "shorthand": "resolve",
     "state_base": "config",
-    "state_file": "config",
     "size": "commands.text",
     "system_memory": "commands.reports",
     "with_fractions": "measured.compare",

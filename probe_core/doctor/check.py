@@ -169,9 +169,9 @@ class Request:
     def _has_journal(self) -> bool:
         from os.path import exists
 
-        from probe_core.config import JOURNAL, state_file
+        from probe_core.config import journal_file
 
-        path = state_file(self.machine.environ, JOURNAL) if self.machine.live else None
+        path = journal_file(self.machine.environ) if self.machine.live else None
         return path is not None and exists(path)
 
     def scene_of(self, machine: Machine) -> Scene:

@@ -50,6 +50,8 @@ LINES = {
     "bench": ["bench", "--list"],
     "report": ["report", "--text"],
     "watch": ["watch", "--json", "-n", "1"],
+    "journal": ["journal", "unit"],
+    "since": ["since"],
     "cluster": ["cluster", "report.json"],
     "topology": ["topology", "report.json"],
     "fit": ["fit", "llama-3.2-1b", "report.json"],

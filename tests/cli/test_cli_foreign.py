@@ -31,6 +31,7 @@ del sys.argv[1:4]
 exec(code)
 """
 COMMAND = "from probe_core.cli import main; sys.exit(main())"
+JOURNAL = "what changed is told by files of Linux; there is no journal elsewhere"
 LEASES = (
     "leases need Linux or macOS: this is Windows. Set CUDA_VISIBLE_DEVICES yourself, or use WSL 2."
 )
@@ -160,6 +161,9 @@ LINES: dict[str, tuple[int, str | None, int, str | None]] = {
     "env --for pip --static report.json": (0, None, 0, None),
     "watch --json -n 1 --only cpu": (0, None, 0, None),
     "will-run venv --on report.json": (0, None, 0, None),
+    "journal": (2, f"probe journal: {JOURNAL}", 2, f"probe journal: {JOURNAL}"),
+    "since 3d": (2, f"probe since: {JOURNAL}", 2, f"probe since: {JOURNAL}"),
+    "doctor --next-boot --static report.json": (0, None, 0, None),
     "cluster report.json": (0, None, 0, None),
     "topology report.json": (0, None, 0, None),
     "partition report.json --model 7b --layers 32": (0, None, 0, None),

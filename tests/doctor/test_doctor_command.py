@@ -272,6 +272,8 @@ def test_no_bundle_is_made_off_linux(platform: str, monkeypatch: pytest.MonkeyPa
         config=None,
         codes=None,
         env=None,
+        next_boot=False,
+        supposed=None,
     )
     with pytest.raises(CommandError, match="recordings, which are made on Linux"):
         doctor_command.run(args, context)  # type: ignore[arg-type]

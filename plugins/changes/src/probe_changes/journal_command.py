@@ -89,8 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Carry out the action; returns 1 where `verify` finds something."""
-    if args.machine is not None:
-        raise CommandError("a journal is of this computer; leave out --machine")
+    refuse_others(args)
     if args.action != "verify" and (args.signers or args.identity):
         raise CommandError("--signers and --identity are for `probe journal verify`")
     if args.action == "unit":
@@ -104,6 +103,19 @@ def run(args: argparse.Namespace, context: Context) -> int:
         _show(journal, args, context)
         return 0
     return _verify(store, journal, args, context)
+
+
+def refuse_others(args: argparse.Namespace) -> None:
+    """Raise `CommandError` for another computer, and off Linux."""
+    import sys
+
+    if args.machine is not None:
+        raise CommandError("a journal is of this computer; leave out --machine")
+    if sys.platform in ("darwin", "win32"):
+        raise CommandError(ELSEWHERE)
+
+
+ELSEWHERE = "what changed is told by files of Linux; there is no journal elsewhere"
 
 
 def _read(store: Store) -> Journal:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from time import gmtime, strftime, time
 
-from probe_changes.journal_command import passive_request
+from probe_changes.journal_command import passive_request, refuse_others
 from probe_changes.since import entries_until_now, history, sentence
 from probe_changes.store import Store
 from probe_core.commands import (
@@ -53,8 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Print the changes."""
-    if args.machine is not None:
-        raise CommandError("a journal is of this computer; leave out --machine")
+    refuse_others(args)
     since = _since(args.age) if args.age is not None else None
     store = Store.of_user(context.environ)
     if not store.exists():

@@ -8,7 +8,7 @@ from time import gmtime, strftime, time
 
 from probe_changes.chain import bounded, head_of, line_of, link, read_chain, state_of
 from probe_changes.facts import broken_devices, facts_of
-from probe_core.commands import JOURNAL, CommandError, replace_file, state_base, state_file
+from probe_core.commands import CommandError, journal_file, replace_file, state_base
 from probe_core.machine.files import make_own_folder, read_regular, text_of
 
 TYPE_CHECKING = False
@@ -45,7 +45,7 @@ class Store:
     @classmethod
     def of_user(cls, environ: Mapping[str, str]) -> Store:
         """Return this user's; raises `CommandError` where the environment names no place."""
-        path = state_file(environ, JOURNAL)
+        path = journal_file(environ)
         if path is None:
             raise CommandError("HOME is not set; name a folder in XDG_STATE_HOME", 1)
         return cls(path, state_base(environ)[0])
