@@ -285,6 +285,8 @@ def test_ours_that_are_named_are_there() -> None:
             "report": "Look",
             "watch": "Look",
         }
+        groups = dict.fromkeys(("bench", "report", "watch"), "Look")
+        groups |= dict.fromkeys(("env", "journal", "since"), "Fix")
         assert commands[name].group == groups.get(name, "Clusters")
         assert commands[name].summary
 

@@ -118,7 +118,6 @@ def test_saving_the_state_is_noted(tmp_path: Path) -> None:
 
 NO_JOURNAL = {
     ("journal", "verify"): "there is no journal yet; `probe journal` begins one",
-    ("since",): "there is no journal yet; `probe journal` begins one",
     ("since", "soon"): "soon is no time; write 12h, 3d or 2w",
     ("journal", "--machine", "/tmp"): "a journal is of this computer; leave out --machine",
     ("journal", "--signers", "x"): "--signers and --identity are for `probe journal verify`",
@@ -130,6 +129,14 @@ def test_what_cannot_be_answered_is_a_sentence(words: tuple[str, ...], tmp_path:
     done = probe(*words, home=tmp_path)
     assert done.returncode in (1, 2)
     assert done.stderr == f"probe {words[0]}: {NO_JOURNAL[words]}\n"
+
+
+def test_without_a_journal_nothing_is_known_of_before(tmp_path: Path) -> None:
+    done = probe("since", home=tmp_path)
+    reason = "there is no journal yet; `probe journal` begins one"
+    assert (done.returncode, done.stdout) == (0, f"Nothing is known of before: {reason}.\n")
+    document = json.loads(probe("since", "--json", home=tmp_path).stdout)
+    assert (document["changes"], document["problems"]) == ([], [reason])
 
 
 def test_the_unit_is_two_files() -> None:

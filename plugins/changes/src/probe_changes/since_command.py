@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from time import gmtime, strftime, time
 
+from probe_changes.chain import read_chain
 from probe_changes.journal_command import passive_request, refuse_others
 from probe_changes.since import entries_until_now, history, sentence
 from probe_changes.store import Store
@@ -57,7 +58,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     since = _since(args.age) if args.age is not None else None
     store = Store.of_user(context.environ)
     if not store.exists():
-        raise CommandError("there is no journal yet; `probe journal` begins one", 1)
+        return _without_journal(args, context)
     request = passive_request(args, context)
     try:
         entries, journal = entries_until_now(store, request, time())
@@ -70,6 +71,16 @@ def run(args: argparse.Namespace, context: Context) -> int:
     for problem in document["problems"]:
         context.err(f"probe since: {problem}")
     _print(document, since, context)
+    return 0
+
+
+def _without_journal(args: argparse.Namespace, context: Context) -> int:
+    """Say that nothing was noted so far; nobody did anything wrong."""
+    reason = "there is no journal yet; `probe journal` begins one"
+    if args.json:
+        context.json({**history([], read_chain("")), "problems": [reason]})
+    else:
+        context.out(f"Nothing is known of before: {reason}.")
     return 0
 
 
