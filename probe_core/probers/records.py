@@ -308,6 +308,7 @@ IN_PART: dict[str, str] = {
     "/lib/modules/": _DRIVERS,
     "/usr/lib/modules/": _DRIVERS,
     "/var/lib/dkms/": _DRIVERS,
+    "/boot/vmlinuz-*": "that it exists",
     "/lib/firmware/": _DRIVERS,
     "/etc/modprobe.d/": _LINES,
     "/run/modprobe.d/": _LINES,
@@ -343,6 +344,8 @@ IN_PART: dict[str, str] = {
 Another folder of libraries, a person's own, is recorded as `/opt/venv`.
 """
 
+_OF_LOADER = "it names disks, and may hold the hash of a password"
+
 LEFT_OUT: dict[str, str] = {
     "/etc/machine-id": "it identifies the machine",
     "/var/lib/dbus/machine-id": "it identifies the machine",
@@ -355,6 +358,12 @@ LEFT_OUT: dict[str, str] = {
     "/var/run/cdi/": "its files name paths of the host",
     "/etc/nvidia/": "its files name a licence server, and hold its tokens",
     "/run/cloud-init/instance-data.json": "it names a cloud's instance, its network and its owner",
+    "/boot/grub/": _OF_LOADER,
+    "/boot/grub2/": _OF_LOADER,
+    "/boot/loader/": _OF_LOADER,
+    "/efi/loader/": _OF_LOADER,
+    "/etc/default/grub": _OF_LOADER,
+    "/var/lib/dpkg/status": "it lists all that is installed",
     "/var/log/": "the kernel's log names programs and addresses",
 }
 """What the core reads and no recording has, to the reason: a check that needs it is unknown there,

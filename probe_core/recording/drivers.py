@@ -60,6 +60,7 @@ def kernel_files(machine: Machine, scene: Scene) -> dict[str, bytes]:
         **dict.fromkeys(_loaded(machine), b""),
         **dict(_installed(machine, scene)),
         **dict.fromkeys(_built_by_dkms(machine), b""),
+        **dict.fromkeys(_images(machine, scene), b""),
         **dict(_configuration(machine)),
         **dict.fromkeys(_firmware(machine), b""),
         **dict(_boot(machine, scene)),
@@ -116,6 +117,17 @@ def _built_by_dkms(machine: Machine) -> Iterator[str]:
             for version in machine.listdir(f"{DKMS}/{package}"):
                 for kernel in machine.listdir(f"{DKMS}/{package}/{version}"):
                     yield f"{DKMS}/{package}/{version}/{kernel}/dkms.conf"
+
+
+def _images(machine: Machine, scene: Scene) -> Iterator[str]:
+    """Yield the images of kernels: which will boot follows from their names, by the rule."""
+    names = [name for name in machine.listdir("/boot") if name.startswith("vmlinuz-")]
+    yield from (f"/boot/{name}" for name in names[:_MAX_IMAGES])
+    beside = (f"{folder}/vmlinuz" for folder in scene.modules.kernels)
+    yield from filter(machine.exists, beside)
+
+
+_MAX_IMAGES = 64
 
 
 def _configuration(machine: Machine) -> Iterator[tuple[str, bytes]]:

@@ -46,6 +46,7 @@ FILES: dict[str, object] = {
     "/run/modprobe.d/a.conf": "blacklist nvidia\n",
     "/usr/lib/modprobe.d/a.conf": "blacklist nvidia\n",
     "/lib/modprobe.d/a.conf": "blacklist nvidia\n",
+    "/boot/vmlinuz-6.8.0": "secret",
     "/usr/bin/nvidia-modprobe": "",
     "/tmp/nvidia-mps/control": "",
     "/etc/passwd": "alice:x:1042:1042::/home/alice:/bin/sh\n",

@@ -100,6 +100,19 @@ def test_archs_images_have_their_release_in_pkgbase(tmp_path: Path) -> None:
     assert found(computer) == ("6.17.1-arch1-1", "known")
 
 
+OSTREE = "set default=0\nmenuentry 'Fedora 42' {{\n linux /ostree/f-1/vmlinuz-{} ostree={}\n}}\n"
+
+
+@pytest.mark.parametrize(
+    ("slot", "certainty"), [("/ostree/boot.0/f/1/0", "known"), ("/ostree/boot.0/f/2/0", "unknown")]
+)
+def test_another_deployment_is_not_read(tmp_path: Path, slot: str, certainty: str) -> None:
+    computer = Computer(tmp_path)
+    computer.file("/proc/cmdline", "ro ostree=/ostree/boot.1/f/1/0\n")
+    computer.file("/boot/grub2/grub.cfg", OSTREE.format(NEXT, slot))
+    assert found(computer)[1] == certainty
+
+
 UNSEEN = {
     "kexec": ("/sys/kernel/kexec_loaded", "1\n", "another kernel is loaded for kexec"),
     "ostree": ("/run/ostree/staged-deployment", "x", "an update waits"),

@@ -22,6 +22,11 @@ from histories import (
 )
 
 from probe_changes.since import history, sentence
+from probe_changes.since_check import CHECKS, hint
+from probe_core.cli.doctor_text import lines
+from probe_core.commands import Context
+from probe_core.doctor.examine import examine
+from probe_core.doctor.remote import RemoteCheck, checked_result
 
 
 @pytest.mark.parametrize("name", HISTORIES)
@@ -134,3 +139,27 @@ def test_the_journal_says_kernels_by_number(tmp_path: Path) -> None:
     journal = recorder.store.read()
     first = history(journal.entries, journal)["changes"][0]
     assert sentence(first) == f"kernel: {NOW} → {NEXT}"
+
+
+def test_the_doctors_first_line_names_the_cause(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path, Computer(tmp_path / "tree"))
+    recorder.note()
+    without_module(recorder.computer)
+    OTHER_KERNEL(recorder.computer)
+    request = recorder.request()
+    own = RemoteCheck("changed-since", "probe-changes 0")
+    own.result = checked_result(hint(recorder.store, request, recorder.now + DAY))  # type: ignore[assignment]  # no mistake
+    document = examine(request, remote=[own])
+    text = [*lines(document, Context())]
+    first = " ".join(part.strip() for part in text[: text.index("")])
+    assert first.endswith(f"changed since it worked: kernel: {NOW} → {NEXT}")
+    assert "hint" not in first
+    assert not any("changed-since" in line for line in text)
+    # Nothing was written: the journal has the day before alone.
+    assert recorder.store.read().count == 1
+
+
+def test_a_recording_has_no_journal(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path, Computer(tmp_path / "tree"))
+    answer = CHECKS[0].run(recorder.request())
+    assert (answer["status"], answer["findings"]) == ("not_applicable", [])

@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["BootEntry", "GrubMenu", "grub_environment"]
+__all__ = ["BootEntry", "GrubMenu", "deployment_of", "grub_environment"]
 
 _MAX_ENTRIES = 512
 _LINUX = ("linux", "linux16", "linuxefi")
@@ -19,6 +19,15 @@ def grub_environment(text: str) -> dict[str, str]:
     """Return the variables of an environment block (``key=value`` lines, padded with #)."""
     pairs = (line.partition("=") for line in text.splitlines() if not line.startswith("#"))
     return {name.strip(): value.strip() for name, equals, value in pairs if equals}
+
+
+def deployment_of(options: str) -> str:
+    """Return the tree that a kernel's parameters name for ostree, without the number of its slot.
+
+    ostree swaps boot.0 and boot.1 as it writes entries; the rest names kernel and deployment.
+    """
+    value = next((o for o in options.split() if o.startswith("ostree=")), "")
+    return "/".join(value.removeprefix("ostree=").strip("/").split("/")[2:])
 
 
 class BootEntry:
@@ -61,6 +70,11 @@ class BootEntry:
         entry.sort_key = fields.get("sort-key", [""])[0]
         entry.machine_id = fields.get("machine-id", [""])[0]
         return entry
+
+    @property
+    def deployment(self) -> str:
+        """The tree that ostree starts with the entry; "" without ostree."""
+        return deployment_of(self.options or "")
 
     @property
     def is_exhausted(self) -> bool:

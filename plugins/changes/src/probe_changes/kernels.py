@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from probe_changes.grub import deployment_of
 from probe_changes.versions import version_key
 
 TYPE_CHECKING = False
@@ -26,7 +27,7 @@ class Kernels:
 
     `images` maps a release to its image. A folder of modules alone is none: DKMS and removed
     packages leave folders behind. `newest` is the first by the distribution's order, and None
-    where no image is seen.
+    where no image is seen. `deployment` is ostree's tree that runs, "" without ostree.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -35,6 +36,7 @@ class Kernels:
         self.folders = dict(list(listed.items())[:_MAX])
         self._bases = self._pkgbases()
         self.images = dict(self._images())
+        self.deployment = deployment_of(machine.read("/proc/cmdline", 16 << 10) or "")
 
     def _pkgbases(self) -> dict[str, str]:
         """Return Arch's names of kernels ("linux-lts") with their releases."""

@@ -113,6 +113,9 @@ def _of_grub(machine: Machine, kernels: Kernels) -> NextBoot | None:
 
 def _started(entry: BootEntry, kernels: Kernels, place: str, is_certain: bool) -> NextBoot:
     where = f"{place}, {entry.title[:120]!r}"
+    if entry.deployment not in ("", kernels.deployment):
+        why = f"{where} is of another deployment of ostree, whose tree is not read"
+        return NextBoot(None, "unknown", why)
     if not entry.image:
         return NextBoot(None, "unknown", f"{where} starts no kernel of this system")
     release = kernels.release_of(entry.image, entry.version)

@@ -15,13 +15,15 @@ if TYPE_CHECKING:
 
     from probe_core.commands import Request
 
-__all__ = ["CHECKS"]
+__all__ = ["CHECKS", "hint"]
+
+CODE = "changed-since"
 
 
 class SinceCheck:
     """The check; see `probe_core.doctor.check.Check`. Its finding is a hint, never a fault."""
 
-    code = "changed-since"
+    code = CODE
     step = ""
     needs = ("report", "XDG_STATE_HOME/probe-core/journal.jsonl")
     summary = "Whether the journal shows what changed since a blocked device worked."
@@ -32,26 +34,31 @@ class SinceCheck:
             return _none("a journal is of this computer, not of a recording")
         try:
             store = Store.of_user(request.machine.environ)
-            entries, journal = entries_until_now(store, request, time())
+            return hint(store, request, time())
         except FileNotFoundError:
             return _none("no journal is kept: `probe journal` begins one")
         except (OSError, CommandError) as error:
             return _none(str(error))
-        document = history(entries, journal, device=request.device)
-        if document["device"] is None or not document["changes"]:
-            return _none("the journal has no change before a device stopped working")
-        first, rest = document["changes"][0], len(document["changes"]) - 1
-        more = f"; {rest} more: `probe since`" if rest else ""
-        finding = {
-            "code": self.code,
-            "severity": "info",
-            "what": sentence(first),
-            "why": f"{document['device']} worked on {(document['worked'] or '')[:10]}{more}",
-            "fix": NO_FIX,
-            "device": document["device"],
-            "evidence": first["fact"],
-        }
-        return {"status": "passed", "findings": [finding], "reason": None}
+
+
+def hint(store: Store, request: Request, now: float) -> dict[str, Any]:
+    """Return the likeliest cause that a journal has; raises `OSError` and `CommandError`."""
+    entries, journal = entries_until_now(store, request, now)
+    document = history(entries, journal, device=request.device)
+    if document["device"] is None or not document["changes"]:
+        return _none("the journal has no change before a device stopped working")
+    first, rest = document["changes"][0], len(document["changes"]) - 1
+    more = f"; {rest} more: `probe since`" if rest else ""
+    finding = {
+        "code": CODE,
+        "severity": "info",
+        "what": sentence(first),
+        "why": f"{document['device']} worked on {(document['worked'] or '')[:10]}{more}",
+        "fix": NO_FIX,
+        "device": document["device"],
+        "evidence": first["fact"],
+    }
+    return {"status": "passed", "findings": [finding], "reason": None}
 
 
 def _none(reason: str) -> dict[str, Any]:
