@@ -79,6 +79,7 @@ def _of_driver(gpu: Gpu, name: str) -> ResultDoc:
     what = f"the driver {name} has CUDA {_text(newest)}"
     why = f"machine code of CUDA {newest[0]} and older runs, PTX of {_text(newest)} and older"
     finding = _made(gpu, HINT, "info", what, why, "nothing to do")
+    finding["device"] = None  # it is the driver's, whichever GPU that takes
     return {"status": "passed", "findings": [finding], "reason": None}
 
 
