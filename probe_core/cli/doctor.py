@@ -258,6 +258,8 @@ def _supposing(args: argparse.Namespace, context: Context, request: Request) -> 
             "doctor: no installed check looks at the next boot or at --if;"
             " run: pip install probe-changes"
         )
+    if "torch" in request.assumed and not any("supposed-torch" in e.codes for e in judging):
+        raise CommandError("doctor: --if torch=… is judged by probe-wheels; pip install it")
     remote = run_installed(wanted, request)
     for owner, problem in remote.problems:
         context.err(f"probe: the checks of {owner} did not all run: {problem}")

@@ -279,3 +279,32 @@ def test_an_older_image_is_not_taken_for_the_newest(tmp_path: Path) -> None:
     computer.file(f"/boot/vmlinuz-{NEXT}.old", "")
     computer.file("/etc/default/grub", "GRUB_DEFAULT=0\n")
     assert found(computer) == (NEXT, "likely")
+
+
+def test_a_kernel_that_is_not_installed_has_unknown_modules(tmp_path: Path) -> None:
+    computer = Computer(tmp_path)
+    answer = predicted(computer, kernel="6.18.1")
+    assert (causes(answer), answer["status"]) == ([], "unknown")
+    assert answer["reason"] == "Linux 6.18.1 is not installed: its modules are not known"
+
+
+def test_a_kernel_without_initramfs_is_a_warning(tmp_path: Path) -> None:
+    computer = Computer(tmp_path)
+    grub()(computer)
+    computer.file(f"/boot/initrd.img-{NOW}", "")
+    assert causes(predicted(computer)) == ["initramfs-missing"]
+    computer.file(f"/boot/initrd.img-{NEXT}", "")
+    assert causes(predicted(computer)) == []
+
+
+def test_a_supposed_driver_is_judged_in_a_container(tmp_path: Path) -> None:
+    computer = Computer(tmp_path, "10de:1b80")
+    computer.container()
+    assert causes(predicted(computer, driver="595")) == ["legacy-branch"]
+
+
+def test_a_boot_that_only_mends_has_passed(tmp_path: Path) -> None:
+    computer = Computer(tmp_path)
+    then(grub(), nvidia(version="580.105.08"))(computer)
+    computer.libraries("580.105.08")
+    assert predicted(computer)["status"] == "passed"

@@ -22,6 +22,11 @@ _SIDE = ("rescue", ".old", ".bak", ".dpkg-", ".rpmsave")
 """Parts of the names of images that no rule takes for the newest."""
 
 
+def _is_initramfs(name: str, release: str) -> bool:
+    """Return whether a file of /boot is the initramfs of a release (Debian, Fedora)."""
+    return name in (f"initrd.img-{release}", f"initramfs-{release}.img", f"initrd-{release}")
+
+
 class Kernels:
     """The installed kernels of a machine.
 
@@ -68,6 +73,18 @@ class Kernels:
         if any(release in bases for release in self.images):
             return max(self.images, key=lambda r: version_key(bases.get(r, "")), default=None)
         return max(self.images, key=version_key, default=None)
+
+    def lacks_initramfs(self, release: str) -> bool:
+        """Return whether /boot has the initramfs of every kernel but this one's."""
+        names = self._machine.listdir("/boot")
+        own = {r for r in self.images if any(_is_initramfs(name, r) for name in names)}
+        image = self.images.get(release, "")
+        others = [
+            r for r, path in self.images.items() if path.startswith("/boot/") and r != release
+        ]
+        return (
+            image.startswith("/boot/") and release not in own and bool(others) and own >= {*others}
+        )
 
     def release_of(self, image: str, version: str = "") -> str | None:
         """Return the release that a boot entry starts; None where nothing shows it.

@@ -23,6 +23,7 @@ MENDED = "mended-by-next-boot"
 KERNEL = "next-kernel"
 UNFINISHED = "package-unfinished"
 UNKNOWN = "next-boot-unknown"
+UNSTARTED = "initramfs-missing"
 KEEPS = "supposed-driver"
 
 # What the files of a machine decide: only of these a boot is known to be the repair.
@@ -57,32 +58,34 @@ class NextBootCheck:
 
     def run(self, request: Request) -> dict[str, Any]:
         """Return the findings about the machine to come."""
-        scene = request.scene
-        if not scene.linux or scene.container is not None or scene.wsl:
+        scene, assumed = request.scene, request.assumed
+        driver = assumed.get("driver", "")
+        boots = "boot" in assumed or "kernel" in assumed
+        if not boots and not driver:
+            return _result("not_applicable", reason="neither a kernel nor a driver is assumed")
+        if not scene.linux or scene.wsl or (boots and scene.container is not None):
             place = "a container or WSL" if scene.linux else request.machine.os
             return _unseen("not_applicable", f"this is {place}: its host decides what boots")
         kernels = Kernels(request.machine)
-        assumed = request.assumed
-        driver = assumed.get("driver", "")
-        if "boot" in assumed or "kernel" in assumed:
-            boot = _boot(request, kernels)
-        else:
-            boot = NextBoot(scene.release or None, "assumed", f"the driver {driver} is assumed")
-        if assumed.keys() <= {"torch"}:
-            return _result("not_applicable", reason="neither a kernel nor a driver is assumed")
+        boot = _boot(request, kernels) if boots else _as_now(request)
         if boot.release is None:
             return _of_every_kernel(request, kernels, boot.why)
-        findings = [_about(boot, request)] if "boot" in assumed or "kernel" in assumed else []
         own, unknown = _judged(request, boot, driver)
-        findings += own
+        findings = [_about(boot, request), *own] if boots else own
         if "boot" in assumed:
-            findings += unfinished_packages(request)
+            findings += [*unfinished_packages(request), *_without_initramfs(boot, kernels)]
+        reason = "; ".join(dict.fromkeys(unknown))
         if unknown:
-            reason = "; ".join(dict.fromkeys(unknown))
             findings.append(_open_question(reason))
-            if not own:
-                return _result("unknown", findings, reason)
-        return _result("failed" if own else "passed", findings or [_as_assumed(driver)])
+        if any(finding["severity"] != "info" for finding in findings):
+            return _result("failed", findings)
+        if unknown:
+            return _result("unknown", findings, reason)
+        return _result("passed", findings or [_as_assumed(driver)])
+
+
+def _as_now(request: Request) -> NextBoot:
+    return NextBoot(request.scene.release or None, "assumed", "the running kernel stays")
 
 
 def _boot(request: Request, kernels: Kernels) -> NextBoot:
@@ -98,7 +101,6 @@ def _boot(request: Request, kernels: Kernels) -> NextBoot:
 
 
 def _result(status: str, findings: list[Finding] | None = None, reason: str = "") -> dict[str, Any]:
-    # A result that failed must have findings, and one that passed may have hints.
     return {"status": status, "findings": findings or [], "reason": reason or None}
 
 
@@ -138,7 +140,7 @@ def _judged(request: Request, boot: NextBoot, driver: str) -> tuple[list[Finding
     surely = [f for f in found if projection.has_modules or f["code"] not in _MISSING]
     unknown = list(projection.unknown)
     if len(surely) < len(found):
-        unknown.append(f"the modules of Linux {boot.release} are not seen whole")
+        unknown.append(projection.unseen)
     findings = [
         own for finding in surely for own in _broken(finding, projection, boot, driver, now)
     ]
@@ -165,11 +167,12 @@ def _broken(
     ids = _ids(finding)
     stays = all(now.get(id_) == finding["code"] for id_ in ids)
     what = f"{subject}{', as now' if stays else ''}: {finding['what']}"
-    repair = projection.builds_at_boot("nvidia") if finding["code"] in _MISSING else ""
+    module = projection.module_of(ids)
+    repair = projection.builds_at_boot(module) if finding["code"] in _MISSING else ""
     severity = "warning" if repair and finding["severity"] == "error" else finding["severity"]
-    refused = projection.refused.get("nvidia", "") if finding["code"] == "secure-boot" else ""
+    refused = projection.refused.get(module, "") if finding["code"] == "secure-boot" else ""
     evidence = [finding["evidence"] or finding["why"], refused, repair]
-    if finding["code"] in _MISSING and (log := projection.failed_build("nvidia")):
+    if finding["code"] in _MISSING and (log := projection.failed_build(module)):
         evidence.append(f"{log}: its build failed")
     why = "; ".join(filter(None, evidence))
     return [
@@ -219,6 +222,17 @@ def unfinished_packages(request: Request) -> list[Finding]:
         )
         for name, state in unfinished(request.machine)
     ]
+
+
+def _without_initramfs(boot: NextBoot, kernels: Kernels) -> list[Finding]:
+    """Return the warning about a kernel without its initramfs, where the others have theirs."""
+    release = boot.release or ""
+    if not kernels.lacks_initramfs(release):
+        return []
+    what = f"Linux {release} has no initramfs in /boot, and the other kernels have one"
+    why = f"/boot has {kernels.images[release].rpartition('/')[2]} alone"
+    fix = f"sudo update-initramfs -c -k {release}, or sudo dracut --kver {release}"
+    return [_finding(UNSTARTED, "warning", what, why, fix, evidence=why)]
 
 
 CHECKS = [NextBootCheck()]

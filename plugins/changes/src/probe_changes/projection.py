@@ -16,7 +16,7 @@ from probe_core.model.ids import driver_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from probe_changes.loaders import NextBoot
     from probe_core.doctor.check import Request
@@ -81,8 +81,9 @@ class Projection:
     """What follows from a kernel: the machine, and what could not be known (`unknown`).
 
     `has_modules` says whether the list of the kernel's modules was read whole: of another one an
-    absent module is not known to be absent. `refused` maps a module that the kernel will refuse to
-    the reason. `driver` is the version of NVIDIA's module, "" where nothing shows it.
+    absent module is not known to be absent, and `unseen` is the reason. `refused` maps a module
+    that the kernel will refuse to the reason. `driver` is the version of NVIDIA's module, "" where
+    nothing shows it.
     """
 
     def __init__(self, request: Request, boot: NextBoot, driver: str = "") -> None:
@@ -94,6 +95,7 @@ class Projection:
         self.refused: dict[str, str] = {}
         self._files: dict[str, ModuleFile] = {}
         self._modules = self._modules_of(self.release)
+        self.unseen = f"the modules of Linux {self.release} are not seen whole"
         self.has_modules = self._sees_modules()
         self._is_assumed = bool(driver)
         self.driver, self._is_open = self._nvidia(driver)
@@ -139,7 +141,7 @@ class Projection:
             # A recording may have no list of modules: then what is loaded now is all that shows.
             if self.has_modules or name not in self._request.scene.modules.loaded:
                 return False
-            self._note(name, f"the modules of Linux {self.release} are not seen whole")
+            self._note(name, self.unseen)
             return True
         return self._is_accepted(name, file)
 
@@ -248,12 +250,20 @@ class Projection:
 
     # --- what the boot, or somebody before it, does
 
+    def module_of(self, devices: Sequence[str]) -> str:
+        """Return the module of the vendor of these devices, by their ids."""
+        vendors = {d["id"]: d["vendor"] for d in self._request.report["devices"]}
+        return _OF_VENDOR.get(vendors.get(devices[0] if devices else "") or "", "nvidia")
+
     def _sees_modules(self) -> bool:
         """Return whether the kernel's modules are seen whole, so that an absent one is absent."""
         roots = [f"{root}/{self.release}" for root in MODULES]
-        if not any(map(self._machine.listdir, roots)):
-            return any(self._machine.listdir(root) for root in MODULES)
-        return self._modules.is_complete
+        if any(map(self._machine.listdir, roots)):
+            return self._modules.is_complete
+        if not self._machine.exists(f"/boot/vmlinuz-{self.release}"):
+            self.unseen = f"Linux {self.release} is not installed: its modules are not known"
+            return False
+        return any(self._machine.listdir(root) for root in MODULES)
 
     def builds_at_boot(self, module: str) -> str:
         """Return what builds a missing module when the machine boots; "" where nothing does."""
@@ -285,6 +295,10 @@ class Projection:
                 if self.release in text.partition("\n")[0] and not self._is_built(package, version):
                     return log
         return ""
+
+
+_OF_VENDOR = {"nvidia": "nvidia", "amd": "amdgpu", "intel": "i915"}
+"""Vendor to the module, and the package of DKMS, that drives its GPUs."""
 
 
 def _is_of_owner(file: str) -> bool:
