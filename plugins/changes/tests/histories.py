@@ -10,8 +10,8 @@ import boot_cases as boots
 import readiness_nodes as nodes
 from boot_machines import NEXT, NOW, SECURE_BOOT, Change, Computer
 from readiness_nodes import DEVICE, LIBRARIES, PCI, VERSION
-from reports import report_of
 
+import probe_core
 from probe_changes.store import Store
 from probe_core.doctor.check import Request
 
@@ -39,7 +39,8 @@ class Recorder:
 
     def request(self) -> Request:
         machine = self.computer.machine()
-        report: Any = report_of(machine)
+        # Not held to the schema: that takes longer than the probe, and other tests do.
+        report: Any = probe_core.probe(machine=machine, only="cpu").to_json()
         return Request(machine, report)
 
     def boot(self) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from boot_cases import BROKEN, SILENT, Case
 from boot_machines import Computer
-from reports import report_of
 
+import probe_core
 from probe_changes.next_boot import CHECKS
 from probe_core.doctor.check import Request
 
@@ -19,7 +19,7 @@ STEPS = ("driver", "library")
 def predicted(computer: Computer, **assumed: str) -> dict[str, Any]:
     """Return the answer of the check about the next boot, or about what is assumed."""
     machine = computer.machine()
-    report: Any = report_of(machine)
+    report: Any = probe_core.probe(machine=machine, only="cpu").to_json()
     return CHECKS[0].run(Request(machine, report, assumed=assumed or {"boot": "next"}))
 
 

@@ -17,6 +17,7 @@ from probe_changes.loaders import next_boot
 from probe_changes.module_file import read_module
 from probe_changes.versions import package_key, version_key
 from probe_core.machine import Machine
+from probe_core.testing import Tree
 
 UNKNOWN = "next-boot-unknown"
 
@@ -86,7 +87,7 @@ def test_a_unified_image_is_an_entry(tmp_path: Path) -> None:
 
 def test_archs_images_have_their_release_in_pkgbase(tmp_path: Path) -> None:
     computer = Computer.__new__(Computer)
-    computer.tree = __import__("probe_core.testing", fromlist=["Tree"]).Tree(tmp_path)
+    computer.tree = Tree(tmp_path)
     computer.environ, computer.access = {}, {}
     for base, release in (("linux", "6.17.1-arch1-1"), ("linux-lts", "6.12.51-1-lts")):
         computer.file(f"/usr/lib/modules/{release}/pkgbase", f"{base}\n")
@@ -111,6 +112,24 @@ def test_another_deployment_is_not_read(tmp_path: Path, slot: str, certainty: st
     computer.file("/proc/cmdline", "ro ostree=/ostree/boot.1/f/1/0\n")
     computer.file("/boot/grub2/grub.cfg", OSTREE.format(NEXT, slot))
     assert found(computer)[1] == certainty
+
+
+def test_a_new_kernel_of_fedora_is_likely_the_saved_entry(tmp_path: Path) -> None:
+    computer = Computer(tmp_path)
+    computer.file("/etc/default/grub", "GRUB_TIMEOUT=5\nGRUB_DEFAULT=saved\n")
+    assert found(computer) == (None, "unknown")
+    computer.file("/etc/sysconfig/kernel", "UPDATEDEFAULT=yes\nDEFAULTKERNEL=kernel-core\n")
+    assert found(computer) == (NEXT, "likely")
+
+
+def test_a_raspberry_pi_boots_the_kernel_of_its_board(tmp_path: Path) -> None:
+    computer = Computer.__new__(Computer)
+    computer.tree = Tree(tmp_path)
+    computer.environ, computer.access = {}, {}
+    computer.tree.release("6.6.31+rpt-rpi-v8")
+    for release in ("6.6.31+rpt-rpi-v8", "6.12.25+rpt-rpi-v8", "6.12.25+rpt-rpi-2712"):
+        computer.file(f"/boot/vmlinuz-{release}", "")
+    assert found(computer) == ("6.12.25+rpt-rpi-v8", "likely")
 
 
 UNSEEN = {
@@ -240,6 +259,7 @@ def test_a_supposed_kernel_need_not_be_next(tmp_path: Path) -> None:
     assert causes(predicted(computer, kernel="6.8.0-62")) == ["module-missing-for-kernel"]
 
 
+@pytest.mark.heavy
 def test_garbage_in_every_file_raises_nothing(tmp_path: Path) -> None:
     chooser = random.Random(3)
     computer = Computer(tmp_path)

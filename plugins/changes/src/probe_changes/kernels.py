@@ -72,7 +72,14 @@ class Kernels:
         bases = {release: base for base, release in self._bases.items()}
         if any(release in bases for release in self.images):
             return max(self.images, key=lambda r: version_key(bases.get(r, "")), default=None)
-        return max(self.images, key=version_key, default=None)
+        return max(self._of_board(), key=version_key, default=None)
+
+    def _of_board(self) -> list[str]:
+        """Return the releases for this board: Raspberry Pi OS installs those of several."""
+        running = self._machine.read("/proc/sys/kernel/osrelease", 256) or ""
+        flavour = running.partition("-rpi-")[2]
+        own = [r for r in self.images if flavour and r.endswith(f"-rpi-{flavour}")]
+        return own or [*self.images]
 
     def lacks_initramfs(self, release: str) -> bool:
         """Return whether /boot has the initramfs of every kernel but this one's."""

@@ -29,6 +29,7 @@ _ENTRIES = ("/boot/loader", "/efi/loader", "/boot/efi/loader")
 _VENDOR = "4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
 _EFIVARS = "/sys/firmware/efi/efivars"
 _DEFAULTS = "/etc/default/grub"
+_UPDATES = "/etc/sysconfig/kernel"
 _KEXEC = "/sys/kernel/kexec_loaded"
 _STAGED = "/run/ostree/staged-deployment"
 _MAX_ENTRIES = 128
@@ -100,7 +101,7 @@ def _of_grub(machine: Machine, kernels: Kernels) -> NextBoot | None:
         wanted, place = menu.default, f"{folder}/grub.cfg: default={menu.default or 0}"
         if "saved_entry" in wanted:
             if environment is None:
-                return _by_rule(kernels, f"{folder}/grubenv, which has the saved entry, is closed")
+                return _saved_unseen(machine, kernels)
             wanted = variables.get("saved_entry", "")
             place = f"{folder}/grubenv: saved_entry={wanted or '(none)'}"
     if menu.uses_bls:
@@ -148,12 +149,23 @@ def _without_menu(
     default = grub_environment(configured).get("GRUB_DEFAULT", "0").strip("\"'")
     if default == "saved":
         if environment is None:
-            cause = f"{_DEFAULTS}: GRUB_DEFAULT=saved, and grubenv is closed"
-            return NextBoot(None, "unknown", cause)
+            return _saved_unseen(machine, kernels)
         default = environment.get("saved_entry", "") or "0"
     if default == "0":
         return _by_rule(kernels, "grub.cfg is closed")
     return _named(kernels, default, f"{_DEFAULTS}: the default is {default[:120]}")
+
+
+def _saved_unseen(machine: Machine, kernels: Kernels) -> NextBoot:
+    """Return the likely kernel where a saved entry counts and cannot be read.
+
+    With UPDATEDEFAULT the package of a kernel makes itself the saved entry (Fedora, RHEL).
+    """
+    cause = f"{_DEFAULTS}: GRUB_DEFAULT=saved, and grubenv is closed"
+    settings = grub_environment(machine.read(_UPDATES, 16 << 10) or "")
+    if settings.get("UPDATEDEFAULT", "").strip("\"'") == "yes":
+        return _by_rule(kernels, f"{cause}; {_UPDATES}: UPDATEDEFAULT=yes")
+    return NextBoot(None, "unknown", cause)
 
 
 def _named(kernels: Kernels, name: str, place: str) -> NextBoot:
