@@ -16,36 +16,39 @@ if TYPE_CHECKING:
 
 __all__ = ["Change", "Fall", "changes_between", "changes_until", "fall_of", "ranked"]
 
-# Code of a break, else its step, to the classes of change that make it, the likeliest first.
+_NVIDIA = ("library/libcuda.so.1", "library/libnvidia-ml.so.1")
+
+# Code of a break, else its step, to what makes it: groups of classes of change and of single facts,
+# the likeliest group first. Within a group the change nearest to the break counts.
 _OF_CODE = {
-    "module-missing-for-kernel": ("kernel",),
-    "driver-not-installed": ("kernel", "driver"),
-    "kernel-too-old": ("kernel",),
-    "legacy-branch": ("driver",),
-    "driver-too-old-for-gpu": ("driver", "device"),
-    "open-module-unsupported": ("driver",),
-    "closed-module-unsupported": ("driver",),
-    "module-blacklisted": ("setting",),
-    "nomodeset": ("setting",),
-    "reserved-for-vm": ("setting",),
-    "nouveau-bound": ("setting", "kernel"),
-    "secure-boot": ("firmware", "kernel", "driver"),
-    "firmware-missing": ("firmware", "kernel"),
-    "gsp-firmware-missing": ("firmware", "driver"),
-    "version-mismatch": ("library", "driver"),
-    "library-missing": ("library",),
-    "nvml-missing": ("library",),
-    "user-not-in-group": ("group", "node"),
+    "module-missing-for-kernel": (("kernel",),),
+    "driver-not-installed": (("kernel",), ("driver",)),
+    "kernel-too-old": (("kernel",),),
+    "legacy-branch": (("driver",),),
+    "driver-too-old-for-gpu": (("driver", "device"),),
+    "open-module-unsupported": (("driver",),),
+    "closed-module-unsupported": (("driver",),),
+    "module-blacklisted": (("setting",),),
+    "nomodeset": (("setting",),),
+    "reserved-for-vm": (("setting",),),
+    "nouveau-bound": (("setting",), ("kernel",)),
+    "secure-boot": (("firmware/Secure Boot",), ("kernel", "driver"), ("firmware",)),
+    "firmware-missing": (("firmware",), ("kernel",)),
+    "gsp-firmware-missing": (("firmware/nvidia", "driver"),),
+    "version-mismatch": ((*_NVIDIA, "driver"),),
+    "library-missing": (_NVIDIA,),
+    "nvml-missing": (_NVIDIA,),
+    "user-not-in-group": (("group", "node"),),
 }
 _OF_STEP = {
-    "hardware": ("device", "firmware", "setting"),
-    "driver": ("driver", "kernel", "setting", "firmware"),
-    "node": ("node", "container", "kernel"),
-    "permission": ("node", "group", "container"),
-    "library": ("library", "driver"),
-    "granted": ("container", "group"),
-    "runtime": ("library", "variable", "driver"),
-    "visible": ("variable",),
+    "hardware": (("device",), ("firmware", "setting")),
+    "driver": (("driver",), ("kernel",), ("setting",), ("firmware",)),
+    "node": (("node",), ("container",), ("kernel",)),
+    "permission": (("node", "group"), ("container",)),
+    "library": (("library",), ("driver",)),
+    "granted": (("container",), ("group",)),
+    "runtime": (("library", "variable"), ("driver",)),
+    "visible": (("variable",),),
 }
 _FOLLOWS = ("loaded", "bound")
 
@@ -178,13 +181,13 @@ def ranked(changes: Sequence[Change], fall: Fall | None) -> list[Change]:
     if fall is None:
         return sorted(changes, key=lambda change: (_class(change), -change.n))
     step, _, code = fall.broken.partition(":")
-    wanted = _OF_CODE.get(code) or _OF_STEP.get(step, ())
+    groups = _OF_CODE.get(code) or _OF_STEP.get(step, ())
 
     def rank(change: Change) -> tuple[bool, int, int, int]:
-        is_wanted = change.kind in wanted
-        place = wanted.index(change.kind) if is_wanted else len(wanted)
-        follows = change.kind in _FOLLOWS
-        return follows, place, fall.n - change.n, _class(change)
+        named = (g for g, group in enumerate(groups) if {change.fact, change.kind} & {*group})
+        # A module that is no longer loaded has no version: that follows from what broke it.
+        follows = change.kind in _FOLLOWS or (change.kind == "driver" and change.now is None)
+        return follows, next(named, len(groups)), fall.n - change.n, _class(change)
 
     return sorted(changes, key=rank)
 
