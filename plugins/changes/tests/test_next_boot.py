@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from boot_cases import BROKEN, SILENT, Case
-from boot_machines import Computer
+from boot_machines import NEXT, Computer
 
 import probe_core
 from probe_changes.next_boot import CHECKS
@@ -56,3 +56,31 @@ def test_what_boots_well_is_not_called_broken(name: str, tmp_path: Path) -> None
     assert [code for code in found if code != "reserved-for-vm"] == []
     assert [code for code in told if code != "reserved-for-vm"] == []
     assert answer["status"] in ("passed", "failed")
+
+
+def test_only_the_card_that_a_boot_breaks_is_named(tmp_path: Path) -> None:
+    computer = Computer(tmp_path)
+    computer.tree.pci("0000:02:00.0", "10de:1b80", driver="nvidia")
+    computer.tree.pci("0000:03:00.0", "8086:a780", driver="i915")
+    computer.grub()
+    computer.nvidia(NEXT, "590.44.01")
+    computer.libraries("590.44.01")
+    i915 = "kernel/drivers/gpu/drm/i915/i915.ko"
+    computer.listed(NEXT, "updates/dkms/nvidia.ko", i915)
+    answer = predicted(computer)
+    told = [(f["code"], f["device"]) for f in answer["findings"] if f["severity"] != "info"]
+    assert told == [("legacy-branch", "pci:0000:02:00.0")]
+    mended = [f["device"] for f in answer["findings"] if f["code"] == "mended-by-next-boot"]
+    assert mended == ["pci:0000:01:00.0"]
+
+
+def test_each_card_without_its_driver_is_named(tmp_path: Path) -> None:
+    computer = Computer(tmp_path)
+    computer.tree.pci("0000:02:00.0", "10de:2684", driver="nvidia")
+    computer.tree.pci("0000:03:00.0", "1002:744c", driver="amdgpu")
+    computer.grub()
+    computer.without_nvidia(NEXT)
+    computer.listed(NEXT, "kernel/drivers/gpu/drm/amd/amdgpu/amdgpu.ko")
+    findings = [f for f in predicted(computer)["findings"] if f["severity"] != "info"]
+    assert {f["code"] for f in findings} == {"module-missing-for-kernel"}
+    assert [f["device"] for f in findings] == ["pci:0000:01:00.0", "pci:0000:02:00.0"]
