@@ -89,7 +89,6 @@ _MODULES = {
     "read_report_text": "commands.reports",
     "save_measured": "commands.measured",
     "seconds_of": "commands.options",
-    "JOURNAL": "config",
     "Request": "doctor.check",
     "journal_file": "config",
     "shorthand": "resolve",
