@@ -278,15 +278,8 @@ def test_ours_that_are_named_are_there() -> None:
         commands, problems = plugin_commands.installed_commands({}, name)
         assert problems == []
         assert commands[name].distribution == distribution
-        groups = {
-            "env": "Fix",
-            "will-run": "Fix",
-            "bench": "Look",
-            "report": "Look",
-            "watch": "Look",
-        }
         groups = dict.fromkeys(("bench", "report", "watch"), "Look")
-        groups |= dict.fromkeys(("env", "journal", "since"), "Fix")
+        groups |= dict.fromkeys(("env", "journal", "since", "will-run"), "Fix")
         assert commands[name].group == groups.get(name, "Clusters")
         assert commands[name].summary
 
