@@ -10,6 +10,7 @@ import os
 
 from probe_core.config import BASELINE, state_base, state_file
 from probe_core.doctor.causes import fixed, shown
+from probe_core.doctor.log import first_sign
 from probe_core.jsontext import parse, write
 from probe_core.machine.files import make_own_folder, read_regular, replace_file, text_of
 from probe_core.model.causes import CAUSES
@@ -202,7 +203,8 @@ def _gone(device: str, saved: str, request: Request) -> ShownFindingDoc:
             severity="error",
             device=device,
             step=cause.step,
-            evidence=f"the baseline of {saved}",
+            evidence=first_sign(request, device.removeprefix("pci:"), None)
+            or f"the baseline of {saved}",
         )
     )
     fixed(result, cause.parts, request)

@@ -8,6 +8,7 @@ from probe_core import __version__
 from probe_core.doctor.causes import broken_findings, builtin_checks, fixed, shown
 from probe_core.doctor.check import ENVIRONMENT
 from probe_core.doctor.contradictions import reconciled
+from probe_core.doctor.log import first_sign
 from probe_core.model.causes import CAUSES
 from probe_core.model.ids import ACCELERATORS, driver_text
 from probe_core.model.parts import NO_FIX
@@ -263,7 +264,23 @@ def _entry(code: str, result: ResultDoc, milliseconds: float) -> CheckDoc:
 def _reported(request: Request, broken: Broken) -> list[ShownFindingDoc]:
     """Return the report's own findings but for those about the broken steps."""
     about_steps = {id(entry) for entry in broken.reported}
-    return [shown(entry) for entry in request.report["findings"] if id(entry) not in about_steps]
+    own = [shown(entry) for entry in request.report["findings"] if id(entry) not in about_steps]
+    _explain_absent(request, own)
+    return own
+
+
+def _explain_absent(request: Request, findings: Iterable[ShownFindingDoc]) -> None:
+    """Give what is absent the first sign of why that the kernel logged, where it logged one."""
+    expected = request.report.get("expected")
+    for entry in expected["absent"] if expected else ():
+        sign = first_sign(request, entry["place"], entry["port"])
+        if sign is None:
+            continue
+        entry["sign"] = sign
+        code = "fewer-than-expected" if entry["device"] is None else "off-the-bus"
+        for found in findings:
+            if found["code"] == code and found["device"] == entry["device"]:
+                found["evidence"] = sign
 
 
 def _of_check(finding: CheckFindingDoc) -> ShownFindingDoc:

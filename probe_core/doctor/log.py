@@ -23,6 +23,7 @@ __all__ = [
     "KernelLog",
     "explained",
     "failures_to_start",
+    "first_sign",
     "is_of_kernel",
     "kernel_log",
 ]
@@ -206,3 +207,48 @@ def is_of_kernel(request: Request, device: DeviceDoc, step: StepDoc) -> bool:
     """Return whether the kernel gives a step's cause, too: it knows more than a plugin."""
     code, _ = failures_to_start(request).get(device["id"], (None, ""))
     return code is not None and code == step["code"]
+
+
+# Why an accelerator is gone: the first line since the machine started that tells of it.
+
+_LOSSES = (
+    *("NVRM: Xid", "fallen off the bus", "device lost from bus", "non-zero usage count"),
+    # drivers/pci: hotplug/pciehp_ctrl.c and pciehp_hpc.c, pcie/aer.c and dpc.c, pci.c.
+    *("): Link Down", "): Card not present", "): Power fault", "due to button press"),
+    *("AER: Uncorrectable", "AER: Multiple Uncorrectable", "containment event"),
+    *("device inaccessible", "config space inaccessible", "does not have the necessary power"),
+)
+_HOT_REMOVALS = ("): Link Down", "): Card not present", "): Power fault", "due to button press")
+"""What the driver of a port logs as its slot is emptied, unplugged or loses power."""
+
+_BUS = "/sys/bus/pci/devices"
+
+
+def first_sign(request: Request, place: str | None, port: str | None) -> str | None:
+    """Return the first line of the kernel's log of a loss; None where it has none, or is closed.
+
+    `place` is the PCI address that the device had, `port` that of the bridge above it. Without a
+    place it is the first of a port whose slot was emptied and that has nothing below it now.
+    """
+    for line in (kernel_log(request).text or "").splitlines():
+        if place is None:
+            found = any(mark in line for mark in _HOT_REMOVALS) and _is_empty(request, line)
+        else:
+            found = any(mark in line for mark in _LOSSES) and _names(line.lower(), place, port)
+        if found:
+            return f"kernel log: {line.strip()[:MAX_LINE]}"
+    return None
+
+
+def _names(line: str, place: str, port: str | None) -> bool:
+    own = (place, f"pci:{place.rpartition('.')[0]})", port)
+    return any(name in line for name in own if name)
+
+
+def _is_empty(request: Request, line: str) -> bool:
+    """Return whether the port that logged "pcieport 0000:80:01.0: pciehp: …" has nothing below."""
+    port = line.partition("pcieport ")[2].partition(": ")[0]
+    folder = f"{_BUS}/{port}"
+    if not port or "/" in port or not request.machine.exists(folder):
+        return False
+    return not any(name.count(":") == 2 for name in request.machine.listdir(folder))

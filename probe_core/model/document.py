@@ -519,12 +519,18 @@ class AnswerDoc(TypedDict):
 
 
 class AbsentDoc(TypedDict):
-    """Accelerators that should be here: `device` and `place` where a baseline knew them."""
+    """Accelerators that should be here: `device` and `place` where a baseline knew them.
+
+    `port` is the address of the bridge above the place, `sign` the first sign of why: of the bus,
+    and in the doctor of the kernel's log. None is unknown.
+    """
 
     name: str
     count: int
     device: str | None
     place: str | None
+    port: str | None
+    sign: str | None
 
 
 class UnlikeDoc(TypedDict):

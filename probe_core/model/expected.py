@@ -2,10 +2,11 @@
 
     4xL40S + 1xA2            accelerators by name, each with its count
     8xH100:80GB,nvlink=18    with what each of them must have at least
+    p5.48xlarge              what a cloud's type of machine has
     none                     no accelerator
 
-A name is anything that chipdb knows, a vendor or a kind. Nothing here looks at a machine:
-`probe_core.pipeline.expected` compares.
+A name is anything that chipdb knows, a vendor, a kind, or a type of `machine_types`. Nothing here
+looks at a machine: `probe_core.pipeline.expected` compares.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def _wanted(text: str) -> Wanted:
         raise ValueError(f"a name is missing; {GRAMMAR}")
     if not count:
         raise ValueError(f"0 of {clean_text(name, 80)}: write {NOTHING} for none at all")
-    wanted = Wanted(count, name)
+    wanted = _of_type(count, name) or Wanted(count, name)
     for attribute in filter(None, map(str.strip, attributes.split(","))):
         key, equals, value = attribute.partition("=")
         if equals:
@@ -84,6 +85,16 @@ def _wanted(text: str) -> Wanted:
         else:
             wanted.memory = _size(attribute)
     return wanted
+
+
+def _of_type(count: int, name: str) -> Wanted | None:
+    """Return what a cloud's type of machine has; None of a name that is no type."""
+    if not {*"._-"}.intersection(name):
+        return None
+    from probe_core.model.machine_types import of_type
+
+    machine = of_type(name)
+    return None if machine is None else Wanted(count * machine.number, machine.name)
 
 
 def _size(text: str) -> int:

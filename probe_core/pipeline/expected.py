@@ -12,6 +12,7 @@ from probe_core.model.expected import read
 from probe_core.model.ids import ACCELERATORS, driver_version, pci_address, pci_model
 from probe_core.model.parts import finding
 from probe_core.readiness.siblings import active_links, lanes
+from probe_core.readiness.vacant import bus_sign
 from probe_core.wording import clean_text, gib
 
 TYPE_CHECKING = False
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from probe_core.config import Config
     from probe_core.machine import Machine
     from probe_core.model.document import (
+        AbsentDoc,
         DeviceDoc,
         ExpectedDoc,
         FindingDoc,
@@ -60,7 +62,12 @@ def compare(
     if config.expect is not None:
         return _with_setting(config, whole, devices, chips)
     path = state_file(machine.environ, BASELINE) if machine.live else None
-    return (None, []) if path is None else _with_baseline(path, read_file, node, whole)
+    if path is None:
+        return None, []
+    baseline = _parsed(path, read_file)
+    if baseline is None or baseline.get("node") != node["id"]:  # a home that computers share
+        return None, []
+    return _with_baseline(baseline, machine, whole, devices)
 
 
 # What a setting says.
@@ -143,7 +150,14 @@ class _Comparison:
         absent = wanted.count - len(here)
         if absent:
             self.document["absent"].append(
-                {"name": wanted.name, "count": absent, "device": None, "place": None}
+                {
+                    "name": wanted.name,
+                    "count": absent,
+                    "device": None,
+                    "place": None,
+                    "port": None,
+                    "sign": None,
+                }
             )
             what = f"{absent} of {wanted.count} {wanted.name} absent, {len(here)} here"
             self._find("fewer-than-expected", "error", what, _FIX)
@@ -221,7 +235,8 @@ class _Comparison:
         version = driver_version(device)
         if wanted.driver and version and not _begins(version, wanted.driver):
             yield "driver", wanted.driver, version
-        if wanted.profile and wanted.instances:
+        parts = _instances(device, self._devices)
+        if wanted.profile and wanted.instances and parts is not None:
             own = [part for part in self._devices if part["parent"] == device["id"]]
             count = sum(part.get("profile") == wanted.profile for part in own)
             if count < wanted.instances:
@@ -276,7 +291,7 @@ def described(device: DeviceDoc) -> str:
     return f"{name} ({device['id']})"
 
 
-def saved_devices(devices: Iterable[DeviceDoc]) -> list[dict[str, object]]:
+def saved_devices(devices: Sequence[DeviceDoc]) -> list[dict[str, object]]:
     """Return what a baseline keeps of each accelerator, to find it, or miss it, later."""
     return [
         {
@@ -284,26 +299,31 @@ def saved_devices(devices: Iterable[DeviceDoc]) -> list[dict[str, object]]:
             "ids": [*device["ids"]],
             "name": device["name"] or device["chip"]["name"],
             "model": pci_model(device),
+            "port": next(iter(device.get("bridges") or ()), None),
             "memory": device["memory"]["total"],
             "lanes": lanes(device),
             "nvlinks": active_links(device),
+            "instances": _instances(device, devices),
         }
         for device in devices
         if device["kind"] in ACCELERATORS and device["parent"] is None
     ]
 
 
+def _instances(device: DeviceDoc, devices: Iterable[DeviceDoc]) -> int | None:
+    """Return how many parts a card is divided into; None where no driver was asked."""
+    count = sum(part["parent"] == device["id"] for part in devices)
+    return count if count or set(device["seen_by"]) - {"bus"} else None
+
+
 def _with_baseline(
-    path: str,
-    read_file: Callable[[str, int], bytes],
-    node: NodeDoc,
+    baseline: Mapping[str, Any],
+    machine: Machine,
     whole: Sequence[DeviceDoc],
+    devices: Sequence[DeviceDoc],
 ) -> tuple[ExpectedDoc | None, list[FindingDoc]]:
-    baseline = _parsed(path, read_file)
     saved = _saved_of(baseline)
-    if baseline is None or not saved:
-        return None, []
-    if baseline.get("node") != node["id"]:  # a home that several computers share
+    if not saved:
         return None, []
     date = clean_text(str(baseline.get("saved")), 40)
     result = _document("baseline", f"the state that was saved at {date}")
@@ -311,13 +331,14 @@ def _with_baseline(
     pairs, absent = _paired(saved, whole)
     findings = []
     for entry in absent:
-        name = clean_text(str(entry.get("name") or entry.get("id")), 120)
-        id_ = clean_text(str(entry.get("id")), 120)
-        place = id_.removeprefix("pci:") if id_.startswith("pci:") else None
-        result["absent"].append({"name": name, "count": 1, "device": id_, "place": place})
-        findings.append(_lost(name, id_, date))
+        gone = _absent(entry, machine)
+        result["absent"].append(gone)
+        findings.append(_lost(gone, date))
+    paired = {device["id"] for _, device in pairs}
+    # No finding: an external GPU that comes and goes is no fault.
+    result["extra"] = [device["id"] for device in whole if device["id"] not in paired]
     for entry, device in pairs:
-        for unlike in _shrunk(entry, device):
+        for unlike in _shrunk(entry, device, devices):
             result["unlike"].append(unlike)
             findings.append(
                 finding(
@@ -326,24 +347,40 @@ def _with_baseline(
                     f" {unlike['expected']}",
                     f"expected: {result['text']}",
                     "run `probe doctor`; `probe doctor --save` where it is meant to be so",
-                    severity="warning",
+                    # Who divides a card anew means to; that all parts went with a reset is seen.
+                    severity="info" if unlike["fact"] == _PARTS else "warning",
                     device=device["id"],
                 )
             )
     return result, findings
 
 
-def _lost(name: str, id_: str, date: str) -> FindingDoc:
+def _absent(entry: Mapping[str, Any], machine: Machine) -> AbsentDoc:
+    name = clean_text(str(entry.get("name") or entry.get("id")), 120)
+    id_ = clean_text(str(entry.get("id")), 120)
+    place = id_.removeprefix("pci:") if id_.startswith("pci:") else None
+    port = clean_text(str(entry["port"]), 20) if isinstance(entry.get("port"), str) else None
+    return {
+        "name": name,
+        "count": 1,
+        "device": id_,
+        "place": place,
+        "port": port,
+        "sign": bus_sign(machine, place, port) if place else None,
+    }
+
+
+def _lost(gone: AbsentDoc, date: str) -> FindingDoc:
     cause = CAUSES["off-the-bus"]
     return finding(
         cause.code,
-        f"{name} ({id_}) is lost: no bus and no plugin shows it now",
+        f"{gone['name']} ({gone['device']}) is lost: no bus and no plugin shows it now",
         f"it was here on {date[:10]}",
         cause.fix,
         severity="error",
-        device=id_,
+        device=gone["device"],
         step=cause.step,
-        evidence=f"the baseline of {date}",
+        evidence=gone["sign"] or f"the baseline of {date}",
     )
 
 
@@ -358,8 +395,8 @@ def _parsed(path: str, read_file: Callable[[str, int], bytes]) -> Mapping[str, A
     return document if isinstance(document, dict) else None
 
 
-def _saved_of(baseline: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
-    entries = (baseline or {}).get("accelerators")
+def _saved_of(baseline: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    entries = baseline.get("accelerators")
     listed = entries[:MAX_SAVED] if isinstance(entries, list) else []
     return [e for e in listed if isinstance(e, dict) and isinstance(e.get("ids"), list)]
 
@@ -403,12 +440,18 @@ def _same_product(entry: Mapping[str, Any], device: DeviceDoc) -> bool:
     return bool(model == pci_model(device))
 
 
-def _shrunk(entry: Mapping[str, Any], device: DeviceDoc) -> Iterator[UnlikeDoc]:
+_PARTS = "instances"
+
+
+def _shrunk(
+    entry: Mapping[str, Any], device: DeviceDoc, devices: Iterable[DeviceDoc]
+) -> Iterator[UnlikeDoc]:
     """Yield what a device has less of than when the baseline was saved."""
     for key, fact, own, show, share in (
         ("memory", "memory", device["memory"]["total"], gib, _SAME_SIZE),
         ("lanes", "PCIe lanes", lanes(device), _plain, 1.0),
         ("nvlinks", "active NVLinks", active_links(device), _plain, 1.0),
+        ("instances", _PARTS, _instances(device, devices), _plain, 1.0),
     ):
         before = entry.get(key)
         if not isinstance(before, (int, float)) or isinstance(before, bool):

@@ -12,12 +12,15 @@ from typing import Any
 
 import pytest
 from reports import report_of_recording
+from trees import Tree
 
 from probe_core.config import BASELINE, Config, load_config
 from probe_core.machine import Machine
 from probe_core.model.expected import read
+from probe_core.model.machine_types import known_types, of_type
 from probe_core.model.verdict import NodeVerdict
 from probe_core.pipeline.expected import compare, saved_devices
+from probe_core.readiness.vacant import bus_sign
 
 DGX = "dgx-h100--8x-nvidia-h100-80gb-hbm3"
 DESKTOP = "desktop--nvidia-geforce-rtx-4090-and-intel-uhd-770"
@@ -43,6 +46,13 @@ def parts(text: str) -> list[tuple[object, ...]]:
         ("8xh100:nvlink=18,driver=580", [(8, "h100", None, None, 18, "580")]),
         ("none", []),
         (" None ", []),
+        ("p5.48xlarge", [(8, "H100", *[None] * 4)]),
+        ("standard_nd96isr_mi300x_v5", [(8, "MI300X", *[None] * 4)]),
+        ("a3-ultragpu-8g:nvlink=18", [(8, "H200", None, None, 18, None)]),
+        ("2x BM.GPU.H100.8", [(16, "H100", *[None] * 4)]),
+        ("gpu_8x_h100_sxm5 + 1xt4", [(8, "H100", *[None] * 4), (1, "t4", *[None] * 4)]),
+        ("gd-8xh200ib-i128", [(8, "H200", *[None] * 4)]),
+        ("p9.48xlarge", [(1, "p9.48xlarge", *[None] * 4)]),
     ],
 )
 def test_an_expectation_is_read(text: str, expected: list[tuple[object, ...]]) -> None:
@@ -111,6 +121,7 @@ def unread(path: str, limit: int) -> bytes:
         (DGX, "8x nvidia"),
         (DGX, "6xgpu + 2xh100"),
         (DGX, "8xh100:80GB"),
+        (DGX, "p5.48xlarge"),
         (DESKTOP, "1x RTX 4090"),
         (DESKTOP, "1x RTX 4090:24GB"),
         ("desktop--amd-radeon-rx-7900-xtx", "7900 xtx"),
@@ -229,6 +240,7 @@ def test_what_was_saved_is_here(cards: list[Any], tmp_path: Path) -> None:
 def test_a_card_that_is_gone_is_named_by_its_slot(cards: list[Any], tmp_path: Path) -> None:
     saved = saved_devices(cards)
     gone = cards.pop(3)
+    saved[3]["port"] = "no address"  # this computer's own bus is not looked at
     document, findings = against(saved, cards, tmp_path)
     assert findings == [("off-the-bus", "error", gone["id"])]
     assert document["absent"] == [
@@ -237,6 +249,8 @@ def test_a_card_that_is_gone_is_named_by_its_slot(cards: list[Any], tmp_path: Pa
             "count": 1,
             "device": gone["id"],
             "place": gone["id"].removeprefix("pci:"),
+            "port": "no address",
+            "sign": None,
         }
     ]
 
@@ -269,6 +283,61 @@ def test_less_than_when_it_was_saved_is_a_warning(cards: list[Any], tmp_path: Pa
     document, findings = against(saved, cards, tmp_path)
     assert findings == [("unlike-expected", "warning", cards[2]["id"])]
     assert document["unlike"][0]["found"] == "40 GiB"
+
+
+def test_every_type_of_a_cloud_has_what_chipdb_knows() -> None:
+    database = chips()
+    for type_, own in known_types():
+        match = database.match(name=own.name)
+        assert match.chip or match.candidates, type_
+        assert own.source
+        assert of_type(type_.upper()) == own
+    vendors = {own.name: own.vendor for _, own in known_types()}
+    assert (vendors["MI300X"], vendors["TPU v5e"], vendors["Trainium"], vendors["T4"]) == (
+        *("amd", "google"),
+        *("amazon", "nvidia"),
+    )
+
+
+PLACE, PORT = "0000:65:00.0", "0000:64:01.0"
+
+
+@pytest.mark.parametrize(
+    ("files", "sign"),
+    [
+        ({}, f"its port {PORT} is gone from the bus, too"),
+        (
+            {"power/runtime_status": "suspended", "current_link_width": "0"},
+            f"its port {PORT} is powered down (power/runtime_status is suspended)",
+        ),
+        (
+            {"power/runtime_status": "active", "current_link_width": "0"},
+            f"the link of its port {PORT} is down (current_link_width is 0)",
+        ),
+        ({"current_link_width": "16"}, None),
+        (
+            {"current_link_width": "0", "/sys/bus/pci/slots/12/power": "0"},
+            "its slot is switched off (/sys/bus/pci/slots/12/power is 0)",
+        ),
+        (
+            {"current_link_width": "16", "/sys/bus/pci/slots/12/power": "1"},
+            None,
+        ),
+    ],
+)
+def test_the_bus_shows_why_a_place_is_empty(
+    tree: Tree, files: dict[str, str], sign: str | None
+) -> None:
+    tree.file("/sys/bus/pci/slots/12/address", PLACE[:-2])
+    for name, content in files.items():
+        place = name if name.startswith("/") else f"/sys/bus/pci/devices/{PORT}/{name}"
+        tree.file(place, content)
+    assert bus_sign(tree.machine(), PLACE, PORT) == sign
+
+
+@pytest.mark.parametrize("port", [None, "", "../../../etc", "0000:64:01.0/..", "/etc:a:b"])
+def test_a_port_that_is_no_address_is_not_looked_for(tree: Tree, port: str | None) -> None:
+    assert bus_sign(tree.machine(), PLACE, port) is None
 
 
 @pytest.mark.parametrize(("node", "was"), [("a", "b"), (None, "b"), ("a", None)])

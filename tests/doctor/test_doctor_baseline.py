@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 from doctor_cases import complete
-from readiness_nodes import DEVICE, VERSION_TEXT, Node, nvidia
+from readiness_nodes import DEVICE, PCI, VERSION_TEXT, Node, nvidia
 from reports import report_of
 
 from probe_core.doctor.baseline import baseline_file, compare, facts, save
 from probe_core.doctor.check import Request
 from probe_core.doctor.document import DoctorDoc
 from probe_core.doctor.examine import examine
+from probe_core.doctor.log import first_sign
 
 
 def looked(node: Node) -> tuple[Request, DoctorDoc]:
@@ -86,6 +87,52 @@ def test_a_card_that_no_bus_shows_any_more_is_an_error(node: Node, tmp_path: Pat
     document = examine(other)
     compare(other, document)
     assert document["baseline"]["lost"] == []
+
+
+REMOVED = "pcieport 0000:00:01.0: pciehp: Slot(12): Card not present"
+EARLY = "pcieport 0000:00:01.0: pciehp: Slot #12 AttnBtn- PwrCtrl- MRL- AttnInd- Interlock-"
+XID = "NVRM: Xid (PCI:0000:01:00): 79, pid=4242, GPU has fallen off the bus."
+
+
+@pytest.mark.parametrize(
+    ("lines", "place", "port", "sign"),
+    [
+        ((EARLY, REMOVED), PCI, "0000:00:01.0", REMOVED),
+        ((EARLY, REMOVED), PCI, None, None),
+        ((EARLY, REMOVED), None, None, REMOVED),
+        ((XID, REMOVED), PCI, "0000:00:01.0", XID),
+        ((REMOVED, XID), PCI, None, XID),
+        ((XID.replace("01:00", "02:00"),), PCI, None, None),
+        (("pcieport 0000:00:01.0: AER: Corrected error received",), PCI, "0000:00:01.0", None),
+    ],
+)
+def test_the_first_sign_of_a_loss_is_quoted(
+    lines: tuple[str, ...], place: str | None, port: str | None, sign: str | None, tmp_path: Path
+) -> None:
+    node = Node(tmp_path / "root")
+    node.file("/sys/bus/pci/devices/0000:00:01.0/class", "0x060400")
+    node.file("/var/log/dmesg", "\n".join(("Linux version 6.8.0", *lines)))
+    request, _ = looked(node)
+    assert first_sign(request, place, port) == (None if sign is None else f"kernel log: {sign}")
+
+
+def test_a_port_with_a_card_below_it_lost_none(tmp_path: Path) -> None:
+    node = Node(tmp_path / "root")
+    node.file("/sys/bus/pci/devices/0000:00:01.0/0000:01:00.0/class", "0x030000")
+    node.file("/var/log/dmesg", f"Linux version 6.8.0\n{REMOVED}\n")
+    assert first_sign(looked(node)[0], None, None) is None
+
+
+def test_what_is_absent_has_the_kernels_sign(node: Node) -> None:
+    node.file("/var/log/dmesg", f"Linux version 6.8.0\n{XID}\n")
+    complete(node)
+    report = report_of(node.machine(), expect="2x RTX 4090")
+    absent = {"name": "RTX 4090", "count": 1, "device": None, "place": PCI, "port": None}
+    report["expected"]["absent"] = [{**absent, "sign": None}]
+    document = examine(Request(node.machine(), report))  # type: ignore[arg-type]
+    found = next(f for f in document["findings"] if f["code"] == "fewer-than-expected")
+    assert found["evidence"] == f"kernel log: {XID}"
+    assert document["healthy"] is False
 
 
 def test_another_computers_baseline_is_not_compared(node: Node, tmp_path: Path) -> None:

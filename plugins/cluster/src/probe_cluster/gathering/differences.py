@@ -1,12 +1,14 @@
 """In what the nodes of a cluster differ: the odd node out, missing GPUs, and other counts.
 
-Compared is what should be alike: versions among all nodes, drivers among those of one vendor, and
-memory among nodes with the same GPUs. The larger group is the expected one.
+Compared is what should be alike: versions among all nodes, and GPUs, drivers and memory among nodes
+that are equal but for them. The larger group is the expected one. A node whose own setting or saved
+baseline says what it should have is held to that, not to the others.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 from probe_cluster.shared import names
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from typing import TypedDict
 
     from probe_cluster.gathering.gathered import Node
-    from probe_cluster.gathering.summaries import Summary
+    from probe_cluster.gathering.summaries import Gpu, Summary
 
     Reported = tuple[Node, Summary]
 
@@ -187,7 +189,9 @@ def differences(nodes: Sequence[Node]) -> list[DifferenceDoc]:
     """Return in what the nodes differ, the most serious first."""
     reported = [(node, node.summary) for node in nodes if node.summary is not None]
     entries = [
+        *_own_expectations(reported),
         *_missing_gpus(reported),
+        *_unlike_gpus(reported),
         *_blocked(reported),
         *engine_differences(reported),
         *_drivers(reported),
@@ -238,49 +242,190 @@ def _fields(reported: Sequence[Reported]) -> Iterator[DifferenceDoc]:
 
 
 def _drivers(reported: Sequence[Reported]) -> Iterator[DifferenceDoc]:
-    by_name: dict[str, dict[str, str | None]] = {}
+    """Yield other drivers among computers of one model and processor with the same GPUs, else of
+    all.
+    """
+    by_name: dict[str, dict[object, dict[str, str | None]]] = {}
     for node, summary in reported:
+        key = (summary.model, summary.cpu, *sorted({gpu.name for gpu in summary.whole}))
         for driver in {gpu.driver for gpu in summary.gpus if gpu.driver is not None}:
             name, _, version = driver.partition(" ")
             if version:
-                by_name.setdefault(name, {})[node.id] = version
-    for name, values in sorted(by_name.items()):
-        fix = f"install one version of the {name} driver on all of them"
-        yield from _odd("driver", f"{name} driver", values, "warning", fix)
+                by_name.setdefault(name, {}).setdefault(key, {})[node.id] = version
+    for name, groups in sorted(by_name.items()):
+        field, fix = f"{name} driver", f"install one version of the {name} driver on all of them"
+        alike = [e for own in groups.values() for e in _odd("driver", field, own, "warning", fix)]
+        every = {id_: version for own in groups.values() for id_, version in own.items()}
+        # Unequal nodes may be meant to have other drivers.
+        yield from alike or _odd("driver", field, every, "info", fix)
+
+
+def _own_expectations(reported: Sequence[Reported]) -> Iterator[DifferenceDoc]:
+    """Yield what nodes lack of what their own setting or baseline says."""
+    groups: dict[tuple[str, str, str, str, str], list[str]] = {}
+    for node, summary in reported:
+        own = summary.expected
+        if own is not None and own.absent:
+            here = str(max(0, own.count - own.absent))
+            key = ("missing-gpus", own.source, "accelerators", str(own.count), here)
+            groups.setdefault(key, []).append(node.id)
+        for fact, expected, found in own.unlike if own is not None else ():
+            key = ("unlike-gpus", own.source if own else "", fact, expected, found)
+            groups.setdefault(key, []).append(node.id)
+    for (code, source, fact, expected, found), ids in sorted(groups.items()):
+        severity = "error" if code == "missing-gpus" else "warning"
+        field = f"{fact} that {source} expects"
+        values = {found: ids}
+        yield difference(code, severity, ids, field, expected=expected, values=values, fix=_DOCTOR)
+
+
+_DOCTOR = "run `probe doctor` on those nodes"
+
+
+def _equal(reported: Sequence[Reported]) -> Iterator[list[Reported]]:
+    """Yield the nodes that are equal but for their GPUs: model of computer, processor and memory.
+
+    One model is sold with more and fewer GPUs, and all virtual machines of a cloud have one model:
+    who bought another number of GPUs mostly bought other memory, too.
+    """
+    groups: dict[object, list[Reported]] = {}
+    for node, summary in reported:
+        if summary.model is not None:
+            key = (summary.model, summary.cpu, summary.vm)
+            groups.setdefault(key, []).append((node, summary))
+    for group in groups.values():
+        yield from _of_one_size(group)
+
+
+def _of_one_size(group: Sequence[Reported]) -> Iterator[list[Reported]]:
+    own: list[Reported] = []
+    for entry in sorted(group, key=lambda entry: entry[1].memory or 0):
+        if own and (entry[1].memory or 0) > (own[-1][1].memory or 0) * (1 + _MEMORY_SHARE):
+            yield own
+            own = []
+        own.append(entry)
+    if own:
+        yield own
 
 
 def _missing_gpus(reported: Sequence[Reported]) -> Iterator[DifferenceDoc]:
-    """Yield the nodes that have fewer GPUs of a model than other computers of their own model."""
-    counts: dict[tuple[str, str], dict[str, int]] = {}
-    for node, summary in reported:
-        for name, count in Counter(gpu.name for gpu in summary.whole).items():
-            counts.setdefault((name, summary.model or ""), {})[node.id] = count
-    for (name, model), by_node in sorted(counts.items()):
-        own = by_node | dict.fromkeys(_without(model, by_node, reported), 0)
-        expected = _usual(own)
-        fewer = [id_ for id_, count in own.items() if expected and count < expected]
-        if fewer:
+    """Yield the nodes that have fewer GPUs of a model than their equals."""
+    for group in _equal(reported):
+        counts: dict[str, dict[str, int]] = {}
+        for node, summary in group:
+            for name, count in Counter(gpu.name for gpu in summary.whole).items():
+                counts.setdefault(name, {})[node.id] = count
+        held = {node.id for node, summary in group if summary.expected is not None}
+        for name, by_node in sorted(counts.items()):
+            own = by_node | dict.fromkeys(_without(by_node, group), 0)
+            expected = _usual(own)
+            fewer = [id_ for id_, count in own.items() if expected and count < expected]
+            if fewer := [id_ for id_ in fewer if id_ not in held]:
+                yield difference(
+                    "missing-gpus",
+                    "warning",
+                    fewer,
+                    f"number of {name}",
+                    expected=str(expected),
+                    values=_grouped({id_: str(count) for id_, count in own.items()}),
+                    fix=_DOCTOR,
+                )
+
+
+_LEAST = 3
+"""Equal nodes of which one can be unlike the others."""
+
+
+def _unlike_gpus(reported: Sequence[Reported]) -> Iterator[DifferenceDoc]:
+    """Yield the nodes whose GPUs have less of a fact than those of most of their equals."""
+    for group in _equal(reported):
+        by_cards: dict[tuple[str, ...], list[Reported]] = {}
+        for node, summary in group:
+            cards = tuple(sorted(gpu.name for gpu in summary.whole))
+            by_cards.setdefault(cards, []).append((node, summary))
+        for cards, own in by_cards.items():
+            if cards and len(own) >= _LEAST:
+                yield from _less(own)
+                yield from _other_layouts(own)
+
+
+def _other_layouts(group: Sequence[Reported]) -> Iterator[DifferenceDoc]:
+    """Yield whose GPUs are divided otherwise than those of most; it may be meant so."""
+    values: dict[str, str | None] = {node.id: _layout(summary) for node, summary in group}
+    for entry in _odd("unlike-gpus", "instances of the GPUs", values, "info", ""):
+        if entry["expected"] is not None:
+            yield entry
+
+
+def _layout(summary: Summary) -> str:
+    """Return how the GPUs of a node are divided: "14 × 1g.10gb", "none"."""
+    profiles = Counter(gpu.profile or "part" for gpu in summary.gpus if gpu.parent is not None)
+    return ", ".join(f"{count} × {name}" for name, count in sorted(profiles.items())) or "none"
+
+
+Read = Callable[["Gpu"], "int | None"]
+
+_FACTS: tuple[tuple[str, Read, Callable[[int], str]], ...] = (
+    ("GPU memory", lambda gpu: gpu.memory, lambda value: f"{value / 2**30:.3g} GiB"),
+    ("PCIe lanes", lambda gpu: gpu.lanes, str),
+    ("active NVLinks", lambda gpu: gpu.nvlinks, str),
+)
+
+
+def _less(group: Sequence[Reported]) -> Iterator[DifferenceDoc]:
+    """Compare each fact of all GPUs, the least first: slots have other addresses on each node."""
+    held = {node.id for node, summary in group if summary.expected is not None}
+    for fact, read, show in _FACTS:
+        lists = {node.id: _sorted(summary, read) for node, summary in group}
+        known = {id_: values for id_, values in lists.items() if values is not None}
+        counts = Counter(known.values()).most_common(2)
+        if len(known) < _LEAST or 2 * counts[0][1] <= len(known):
+            continue
+        norm = counts[0][0]
+        odd = [id_ for id_, own in known.items() if id_ not in held and _has_less(own, norm)]
+        if odd:
+            # A card without its bridge has no link at all, and may be meant so.
+            bare = fact == "active NVLinks" and not any(max(known[id_]) for id_ in odd)
             yield difference(
-                "missing-gpus",
-                "warning",
-                fewer,
-                f"number of {name}",
-                expected=str(expected),
-                values=_grouped({id_: str(count) for id_, count in own.items()}),
-                fix="run `probe doctor` on those nodes",
+                "unlike-gpus",
+                "info" if bare else "warning",
+                odd,
+                fact,
+                expected=_counted(norm, show),
+                values=_grouped({id_: _counted(own, show) for id_, own in known.items()}),
+                fix=_DOCTOR,
             )
+
+
+def _sorted(summary: Summary, read: Read) -> tuple[int, ...] | None:
+    """Return the values of a node's whole GPUs; None where one of them is unknown."""
+    values = [read(gpu) for gpu in summary.whole]
+    known = [value for value in values if value is not None]
+    return tuple(sorted(known)) if known and len(known) == len(values) else None
+
+
+def _has_less(own: Sequence[int], norm: Sequence[int]) -> bool:
+    pairs = zip(own, norm, strict=True)
+    return any(value < usual * (1 - _MEMORY_SHARE) for value, usual in pairs)
+
+
+def _counted(values: Sequence[int], show: Callable[[int], str]) -> str:
+    counts = Counter(map(show, values))
+    if len(counts) == 1:
+        return next(iter(counts))
+    return ", ".join(f"{count} × {value}" for value, count in counts.items())
 
 
 _MANY = 4
 """GPUs of a computer whose model is not also sold as one without any."""
 
 
-def _without(model: str, by_node: Mapping[str, int], reported: Sequence[Reported]) -> Iterator[str]:
-    """Yield the nodes of a model of computers for many GPUs that have no GPU at all."""
-    if not model or min(by_node.values()) < _MANY:
+def _without(by_node: Mapping[str, int], group: Sequence[Reported]) -> Iterator[str]:
+    """Yield the nodes that have no GPU at all, among equals with many."""
+    if min(by_node.values()) < _MANY:
         return
-    for node, summary in reported:
-        if summary.model == model and not summary.whole:
+    for node, summary in group:
+        if not summary.whole:
             yield node.id
 
 

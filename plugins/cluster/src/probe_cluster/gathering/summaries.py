@@ -42,6 +42,22 @@ class Gpu:
     """The step, with its evidence, that keeps it from the process which made the report."""
     hidden: str | None
     """The variable, or the rule of its runtime, that hides it from that process."""
+    lanes: int | None
+    """PCIe lanes of its own hop, while it is awake."""
+    nvlinks: int | None
+    """NVLinks that are active."""
+    profile: str | None
+    """Of a part: how its driver calls its size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What a report says of its node's expectation; `unlike` are (fact, expected, found)."""
+
+    source: str
+    count: int
+    absent: int
+    unlike: tuple[tuple[str, str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +89,10 @@ class Summary:
     gpus: tuple[Gpu, ...]
     errors: tuple[str, ...]
     """Codes of the findings of severity error."""
+    vm: str | None = None
+    """The hypervisor of a virtual machine."""
+    expected: Expected | None = None
+    """What a setting or a saved baseline of the node itself expects."""
     nics: Mapping[str, Nic] = field(default_factory=dict)
     """Name of the interface → what it is."""
 
@@ -126,6 +146,8 @@ def summary_of(document: Mapping[str, Json]) -> Summary:
         cpu=next((name for name in cpus if name), None),
         gpus=tuple(_gpu(device) for device in found if device.get("kind") in _ACCELERATORS),
         errors=_errors(document.get("findings")),
+        vm=plain(node.get("vm")),
+        expected=_expected(document.get("expected")),
         nics=_nics(node.get("network")),
     )
 
@@ -138,6 +160,23 @@ def _errors(findings: Json) -> tuple[str, ...]:
     errors = [entry for entry in tables(findings) if entry.get("severity") == "error"]
     codes = {plain(entry.get("code")) for entry in errors}
     return tuple(sorted(filter(None, codes)))
+
+
+_MAX_UNLIKE = 64
+
+
+def _expected(document: Json) -> Expected | None:
+    """Return what the node itself expects; None where nobody said so, or it knows no such chip."""
+    entry = table(document)
+    source, count = plain(entry.get("source")), entry.get("count")
+    if source is None or not isinstance(count, int) or entry.get("unknown"):
+        return None
+    absent = [_count(one.get("count")) or 0 for one in tables(entry.get("absent"))]
+    unlike = [
+        tuple(plain(one.get(name)) or "unknown" for name in ("fact", "expected", "found"))
+        for one in tables(entry.get("unlike"))[:_MAX_UNLIKE]
+    ]
+    return Expected(source, count, sum(absent), tuple(dict.fromkeys(unlike)))  # type: ignore[arg-type]  # three each
 
 
 def _nics(links: Json) -> dict[str, Nic]:
@@ -167,7 +206,23 @@ def _gpu(device: Mapping[str, Json]) -> Gpu:
         parent=plain(device.get("parent")),
         blocked=_blocked(answer),
         hidden=_hidden(answer),
+        lanes=_lanes(device),
+        nvlinks=_active_links(device),
+        profile=plain(device.get("profile")),
     )
+
+
+def _lanes(device: Mapping[str, Json]) -> int | None:
+    """Return the lanes of an awake device's own hop: a sleeping one shows what it woke to."""
+    if device.get("power_state") not in ("active", None):
+        return None
+    links = (link for link in tables(device.get("links")) if link.get("kind") == "pcie")
+    return next((_count(link.get("local_width")) for link in links), None)
+
+
+def _active_links(device: Mapping[str, Json]) -> int | None:
+    active = table(table(device.get("extra")).get("nvlink")).get("active")
+    return active if type(active) is int and active >= 0 else None
 
 
 def _blocked(answer: Answer) -> str | None:
