@@ -73,6 +73,7 @@ BROUGHT_BY = {
     "fit": "probe-cluster",
     "export": "probe-export",
     "bench": "probe-bench",
+    "check": "probe-bench",
     "env": "probe-wheels",
     "will-run": "probe-wheels",
     "report": "probe-report",

@@ -18,9 +18,9 @@ _GIGA_BELOW = 0.1
 
 
 def measured_name(figure: MeasuredDoc) -> str:
-    """Return what a figure is of: ``fp32 alu``, ``memory read``."""
+    """Return what a figure is of: ``fp32 alu``, ``memory read``, ``link upload``."""
     dtype = figure["dtype"]
-    return f"{dtype} {figure['kind']}" if dtype else f"memory {figure['figure']}"
+    return f"{dtype} {figure['kind']}" if dtype else f"{figure['kind']} {figure['figure']}"
 
 
 def measured_amount(figure: MeasuredDoc, value: float | None) -> str:

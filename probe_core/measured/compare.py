@@ -59,7 +59,7 @@ def with_fractions(device: DeviceDoc, figure: MeasuredDoc) -> MeasuredDoc:
     result["fraction"] = result["fraction_at_clock"] = None
     best = figure["best"]
     if figure["figure"] != "compute":
-        whole = device["bandwidth"]
+        whole = device["bandwidth"] if figure["kind"] == "memory" else _link_bandwidth(device)
         if best is not None and whole:
             result["fraction"] = round(best / whole, 4)
         return result
@@ -72,6 +72,12 @@ def with_fractions(device: DeviceDoc, figure: MeasuredDoc) -> MeasuredDoc:
     if nominal and clock:
         result["fraction_at_clock"] = round(fraction * nominal / clock, 4)
     return result
+
+
+def _link_bandwidth(device: DeviceDoc) -> float | None:
+    """Return the bytes per second of the slowest hop to the host; None where it is not known."""
+    link = next((link for link in device["links"] if link["kind"] == "pcie"), None)
+    return link.get("bandwidth") if link else None
 
 
 def stale_reason(device: DeviceDoc, figure: MeasuredDoc) -> str | None:

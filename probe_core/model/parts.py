@@ -201,6 +201,9 @@ ECC = by_name(
 MEMORY_FIGURES = ("read", "write", "copy")
 """Directions in which a memory is measured; a copy counts what it reads and what it writes."""
 
+LINK_FIGURES = ("upload", "download")
+"""Directions of the link between host and device."""
+
 DISTURBANCES = {
     "median": "the median is below 0.9 of the best run",
     "cpu-time": "the measuring threads got less than 0.95 of the time",
@@ -220,15 +223,16 @@ MEASURED_SHARE = Number(0, 1e9)
 MEASURED = by_name(
     {
         "figure": F(
-            Choice("compute", *MEMORY_FIGURES),
-            "compute (arithmetic), or the direction of a memory: read, write, copy",
+            Choice("compute", *MEMORY_FIGURES, *LINK_FIGURES),
+            "compute (arithmetic), the direction of a memory (read, write, copy) or of the link to"
+            " the host (upload, download)",
             always=True,
             nullable=False,
             required=True,
         ),
         "kind": F(
-            Choice("alu", "matmul", "memory"),
-            "alu (a loop that stays in registers), matmul (a library's) or memory",
+            Choice("alu", "matmul", "memory", "link"),
+            "alu (a loop that stays in registers), matmul (a library's), memory or link",
             always=True,
             nullable=False,
             required=True,

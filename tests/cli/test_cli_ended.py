@@ -48,6 +48,7 @@ LINES = {
     "will-run": ["will-run", "venv"],
     "export": ["export", "prometheus"],
     "bench": ["bench", "--list"],
+    "check": ["check", "--seconds", "0.1"],
     "report": ["report", "--text"],
     "watch": ["watch", "--json", "-n", "1"],
     "journal": ["journal", "unit"],

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 HELP = (
     "Measure what the devices of this node achieve: arithmetic per type, and memory bandwidth. Each"
-    " runs for some seconds in a process of its own, a GPU under a lease; the figures are kept."
-    " Exit status: 0 with a figure, 1 without, 2 usage."
+    " runs for some seconds in a process of its own, a GPU under a lease; what it computes is"
+    " compared, and the figures are kept. Exit status: 0 with a figure, 1 without or with a wrong"
+    " result, 2 usage."
 )
 
 EXAMPLES = (
@@ -28,7 +29,7 @@ EXAMPLES = (
     ("probe bench --device 01:00.0 --json", "one device, for a script"),
 )
 
-_SECONDS, _LEAST_SECONDS, _MOST_SECONDS = "10", 0.1, 25.0
+_SECONDS, LEAST_SECONDS, MOST_SECONDS = "10", 0.1, 25.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dtype", metavar="TYPES", help="fp64, fp32, fp16, bf16 or int8 (comma-separated)"
     )
-    parser.add_argument("--kind", metavar="KINDS", help="alu, matmul or memory (comma-separated)")
+    parser.add_argument(
+        "--kind", metavar="KINDS", help="alu, matmul, memory or link (comma-separated)"
+    )
     parser.add_argument(
         "--seconds", metavar="N", help="time of each device, 0.1 to 25 (default: 10)"
     )
@@ -65,26 +68,28 @@ class _Plan:
         self.dtypes = _selected("dtype", args.dtype, DTYPES)
         self.kinds = _selected("kind", args.kind, KINDS) or KINDS
         text = _SECONDS if args.seconds is None else args.seconds
-        self.seconds = seconds_of("seconds", text, _LEAST_SECONDS, _MOST_SECONDS)
+        self.seconds = seconds_of("seconds", text, LEAST_SECONDS, MOST_SECONDS)
         self.device: str | None = args.device
 
-    def devices(self, report: ReportDoc) -> list[DeviceDoc]:
-        """Return the devices that are meant."""
-        if self.device is None:
-            return [d for d in report["devices"] if d["kind"] not in ("display", "coprocessor")]
-        from probe_core.model.ids import named_by
 
-        ids = [[device["id"], *device["ids"]] for device in report["devices"]]
-        places = named_by(self.device, ids) or [
-            place
-            for place, own in enumerate(ids)
-            if any(self.device.lower() in name.lower() for name in own)
-        ]
-        if len(places) == 1:
-            return [report["devices"][places[0]]]
-        listed = ", ".join(own[0] for own in ids)
-        problem = f"names {len(places)} devices" if places else "no such device"
-        raise CommandError(f"--device {self.device[:80]}: {problem}; there are: {listed}")
+def devices_named(report: ReportDoc, named: str | None) -> list[DeviceDoc]:
+    """Return the device that an id, or a part of one, names; all where there is none.
+
+    Raises `CommandError` for a name of none or of several.
+    """
+    if named is None:
+        return [d for d in report["devices"] if d["kind"] not in ("display", "coprocessor")]
+    from probe_core.model.ids import named_by
+
+    ids = [[device["id"], *device["ids"]] for device in report["devices"]]
+    places = named_by(named, ids) or [
+        place for place, own in enumerate(ids) if any(named.lower() in name.lower() for name in own)
+    ]
+    if len(places) == 1:
+        return [report["devices"][places[0]]]
+    listed = ", ".join(own[0] for own in ids)
+    problem = f"names {len(places)} devices" if places else "no such device"
+    raise CommandError(f"--device {named[:80]}: {problem}; there are: {listed}")
 
 
 def _selected(option: str, text: str | None, choices: Sequence[str]) -> tuple[str, ...]:
@@ -100,7 +105,7 @@ def _bench(
 ) -> int:
     from probe_bench.tasks import obstacle, tasks
 
-    devices = plan.devices(report)
+    devices = devices_named(report, plan.device)
     named = plan.device is not None
     refused = {d["id"]: reason for d in devices if (reason := obstacle(d, named)) is not None}
     ordered = {d["id"]: tasks(d, plan.dtypes, plan.kinds) for d in devices}
@@ -108,7 +113,7 @@ def _bench(
         _print_list(devices, ordered, refused, args, context)
         return 0
     outcomes: dict[str, Outcome] = {}
-    saved = _Saved()
+    saved = Saved()
     for device in devices:
         own = ordered[device["id"]]
         outcome = _measured(device, own, refused, plan, machine, report, context)
@@ -120,7 +125,8 @@ def _bench(
             for line in _lines(device, outcome, context):
                 context.out(line)
     _conclude(devices, outcomes, saved, args, context)
-    return 0 if any(outcome.figures for outcome in outcomes.values()) else 1
+    is_right = not any(outcome.wrong for outcome in outcomes.values())
+    return 0 if is_right and any(outcome.figures for outcome in outcomes.values()) else 1
 
 
 def _measured(
@@ -146,7 +152,7 @@ def _measured(
     return measured(machine, report, device, tasks, plan.seconds, progress)
 
 
-class _Saved:
+class Saved:
     """Where the figures are kept, and why they could not be."""
 
     def __init__(self) -> None:
@@ -172,7 +178,7 @@ class _Saved:
 def _conclude(
     devices: Sequence[DeviceDoc],
     outcomes: Mapping[str, Outcome],
-    saved: _Saved,
+    saved: Saved,
     args: argparse.Namespace,
     context: Context,
 ) -> None:
@@ -193,6 +199,7 @@ def _entry(device: DeviceDoc, outcome: Outcome) -> dict[str, object]:
         "name": device["name"],
         "not_measured": outcome.refusal,
         "measured": outcome.figures,
+        "wrong": [{**task, "reason": reason} for task, reason in outcome.wrong],
         "problems": [{**task, "reason": reason} for task, reason in outcome.problems],
         "findings": [above] if above else [],
     }
@@ -208,6 +215,7 @@ def _lines(device: DeviceDoc, outcome: Outcome, context: Context) -> list[str]:
     from probe_bench.figures import grouped, lines, notes, sentence
 
     sentences = [f"not measured: {outcome.refusal}"] if outcome.refusal else []
+    sentences += [f"WRONG: {reason}" for _, reason in outcome.wrong]
     sentences += grouped(outcome.problems)
     sentences += notes(device, outcome.figures)
     above = _above(device, outcome.figures)

@@ -14,7 +14,7 @@ import sys
 import threading
 
 from probe_bench.cores import Crew
-from probe_bench.cpu_runs import Memory, Registers
+from probe_bench.cpu_runs import Memory, Registers, WrongResult
 from probe_bench.statistics import series
 from probe_core import guard
 
@@ -34,6 +34,9 @@ _RUN_S = 0.005
 
 _START_S = 0.0005
 """Seconds more for each thread: Python starts one after the other."""
+
+_LINK_BYTES = 64 << 20
+"""Moved between host and device at once: 2.5 ms of 16 lanes of PCIe 4."""
 
 _MOST_RUN_S = 0.04
 """A child that is killed in a kernel of more than 50 ms can wedge a GPU."""
@@ -92,6 +95,8 @@ class Bench:
         measure = getattr(self, f"_by_{task['library']}")
         try:
             result: Line = measure(task)
+        except WrongResult as error:
+            return {"event": "wrong", "reason": str(error)}
         except Exception as error:  # of any library: the other tasks still run
             return {"event": "problem", "reason": _reason(error)}
         return result
@@ -125,14 +130,24 @@ class Bench:
             from probe_bench.library_runs import Tinygrad
 
             self._tinygrad = Tinygrad(self._job["backends"], self._job["address"])
-        if task["figure"] != "compute":
-            size = self._job["buffer_bytes"]
-            line = self._series(self._tinygrad.memory(task["figure"], size, self._run_s))
-            line["size"] = size
-        else:
-            edge, sums, run = self._tinygrad.matmul(task["dtype"] or "", self._run_s)
+        tinygrad, figure = self._tinygrad, task["figure"]
+        if figure == "products":
+            count = tinygrad.products(task["dtype"] or "", self._seconds)
+            return {"event": "compared", "count": count, "by": tinygrad.by}
+        if figure == "compute":
+            edge, sums, run = tinygrad.matmul(task["dtype"] or "", self._run_s)
             line = self._series(run)
             line["size"], line["accumulate"] = edge, sums
+        else:
+            size = self._job["buffer_bytes"]
+            if task["kind"] == "link":
+                size = min(size, _LINK_BYTES)
+                run = tinygrad.link(figure, size)
+            else:
+                run = tinygrad.memory(figure, size, self._run_s)
+            line = self._series(run)
+            line["size"] = size
+        tinygrad.check()
         line["by"] = self._tinygrad.by
         return line
 
@@ -166,5 +181,5 @@ def _reason(error: Exception) -> str:
         return f"{getattr(error, 'cmd', ['the compiler'])[0]} does not compile tinygrad's kernel"
     lines = str(error).strip().splitlines()
     text = lines[0][:300] if lines else ""
-    plain = kind in ("CompilerError", "WrongResult", "LookupError", "OtherDevice")
+    plain = kind in ("CompilerError", "LookupError", "OtherDevice")
     return text if plain and text else f"{kind}: {text}".removesuffix(": ")

@@ -1,14 +1,18 @@
 """Runs by libraries: tinygrad with the same code on every device, and numpy on the CPU.
 
 tinygrad's device is an argument: what is tried on a CPU is what runs on a GPU. Which GPU it opened
-is asked by PCI address: a number may mean another than the one leased.
+is asked by PCI address: a number may mean another than the one leased. What a device computed or
+moved is read back and compared with what is known, before and after it is timed.
 """
 
 from __future__ import annotations
 
 import os
+import random
+from array import array
 from time import perf_counter, process_time
 
+from probe_bench import products
 from probe_bench.cpu_runs import WrongResult
 from probe_bench.statistics import Run
 from probe_core.runtimes.bus_id import bus_id
@@ -39,6 +43,14 @@ _TINYGRAD_TYPES = {
 _PREPARING = 3
 """Calls until a captured graph runs: tinygrad records at the second."""
 
+_CHECKED_EDGE = 1024
+"""Edge of the products that are compared with sums: their tiles of 64 occupy 256 multiprocessors,
+and the host sums a million elements in 0.1 s."""
+
+_SEEDS = 3
+_SAMPLE = 1 << 14
+"""Elements that the host looks at itself, beside the device's own count of wrong ones."""
+
 
 class Tinygrad:
     """tinygrad on one device: the first of `backends` that opens. Raises `LookupError`.
@@ -57,6 +69,7 @@ class Tinygrad:
         self._api: Any = tinygrad
         self.version = version("tinygrad")
         self.device = self._opened(backends, address)
+        self._check: Callable[[], None] = _nothing
 
     def _opened(self, backends: Sequence[str], address: str | None) -> str:
         reasons = []
@@ -98,36 +111,138 @@ class Tinygrad:
             step = self._matmul(edge, dtype)
         return edge, _SUMS[dtype], self._timed(step, 2.0 * edge**3, target_s)
 
+    def check(self) -> None:
+        """Compare what the last task left on the device; raises `WrongResult`."""
+        self._check()
+
     def _matmul(self, edge: int, dtype: str) -> Callable[[], Any]:
         kind, sums = self._type(dtype), _SUMS[dtype]
         result_type = self._type(sums) if dtype == "int8" else kind
+        rows, columns = products.signs(edge, 1), products.signs(edge, 2)
+        first = self._matrix(rows, (edge, 1), edge, kind)
+        second = self._matrix(columns, (1, edge), edge, kind)
+        step = self._multiplying(sums, result_type)
+        left: list[Any] = []
 
-        def matrix() -> Any:
-            tensor = self._api.Tensor.ones(edge, edge, dtype=kind, device=self.device)
-            return tensor.contiguous().realize()
+        def run() -> None:
+            left[:] = [step(first, second)]
 
-        first, second = matrix(), matrix()
-        graph = self._api.TinyJit(
-            lambda a, b: a.matmul(b, dtype=self._type(sums)).cast(result_type).realize()
-        )
+        def check() -> None:
+            shown = left[0].cast(self._type("fp32")).contiguous().realize()
+            place = products.unlike_signs(rows, columns, shown.data())
+            if place is not None:
+                where = f"row {place[0]}, column {place[1]}"
+                raise WrongResult(f"a {dtype} product of edge {edge} is wrong in {where}")
+
         for _ in range(_PREPARING):
-            product = graph(first, second)
-        self._synchronize()
-        corner = product[:1, :1].tolist()[0][0]
-        if corner != edge:
-            raise WrongResult(f"the product of two matrices of ones has {corner:g} for {edge}")
-        return lambda: graph(first, second)
+            run()
+        check()
+        self._check = check
+        return run
+
+    def _matrix(self, values: Sequence[int], shape: tuple[int, int], edge: int, kind: Any) -> Any:
+        tensor = self._api.Tensor(values, dtype=self._type("fp32"), device=self.device)
+        return tensor.reshape(shape).expand(edge, edge).cast(kind).contiguous().realize()
+
+    def _multiplying(self, sums: str, result_type: Any) -> Any:
+        """Return what multiplies two matrices, as one captured graph."""
+        kind = self._type(sums)
+        return self._api.TinyJit(
+            lambda a, b: a.matmul(b, dtype=kind).cast(result_type).contiguous().realize()
+        )
+
+    def products(self, dtype: str, seconds: float) -> int:
+        """Multiply known matrices for `seconds`; return how many products were compared whole.
+
+        Raises `WrongResult` at the first wrong one. Three times the operands are new: the first
+        product of each is held to the sums that it must have, the others to the first.
+        """
+        from time import monotonic
+
+        edge = min(_CHECKED_EDGE, edges(self.device)[1])
+        count, begin = 0, monotonic()
+        step = self._multiplying(_SUMS[dtype], self._type("int32"))
+        for seed in range(_SEEDS):
+            operands = products.made(edge, products.RANGES[dtype], seed)
+            first, second = (
+                self._operand(content, edge, dtype) for content in (operands.first, operands.second)
+            )
+            right = b""
+            while True:
+                product = bytes(step(first, second).data())
+                count += 1
+                if not right:
+                    right = product
+                    _refuse(products.wrong(operands, product), dtype, edge, count)
+                elif product != right:
+                    _refuse(products.wrong(operands, product), dtype, edge, count)
+                    raise WrongResult(f"two {dtype} products of the same matrices differ")
+                if monotonic() - begin > seconds * (seed + 1) / _SEEDS:
+                    break
+        return count
+
+    def _operand(self, content: bytes, edge: int, dtype: str) -> Any:
+        """Return a matrix of signed bytes, in a type that holds them."""
+        raw = self._api.Tensor(content, device=self.device).cast(self._type("int32"))
+        signed = (raw + 128) % 256 - 128
+        return signed.cast(self._type(dtype)).reshape(edge, edge).contiguous().realize()
 
     def memory(self, figure: str, size: int, target_s: float) -> Callable[[], Run]:
-        """Return what goes through `size` bytes of the device's memory, in one direction."""
-        tensor = self._api.Tensor.ones(size // 4, dtype=self._type("fp32"), device=self.device)
+        """Return what goes through `size` bytes of the device's memory, in one direction.
+
+        Raises `WrongResult` where the memory does not hold, or the sum is not, what it must.
+        """
+        count = size // 4
+        tensor = self._api.Tensor.ones(count, dtype=self._type("int32"), device=self.device)
         buffer = tensor.contiguous().realize()
         graph = self._api.TinyJit(_STEPS[figure])
+        left: list[Any] = []
+
+        def step() -> None:
+            left[:] = [graph(buffer)]
+
+        def check() -> None:
+            moved, wanted = left[0], count if figure == "read" else 2
+            wrong = int((moved != wanted).sum().item())
+            sample = array("i", bytes(moved.reshape(-1)[:_SAMPLE].contiguous().realize().data()))
+            if wrong or any(value != wanted for value in sample):
+                what = "a sum over" if figure == "read" else f"{max(wrong, 1)} elements of"
+                raise WrongResult(f"{what} {size} bytes of memory is wrong after a {figure}")
+
         for _ in range(_PREPARING):
-            graph(buffer)
-        self._synchronize()
+            step()
+        check()
+        self._check = check
         moved = size * (2 if figure == "copy" else 1)
-        return self._timed(lambda: graph(buffer), float(moved), target_s)
+        return self._timed(step, float(moved), target_s)
+
+    def link(self, figure: str, size: int) -> Callable[[], Run]:
+        """Return what moves `size` bytes between host and device once, and compares them.
+
+        An upload is read back, outside of the time that counts. Raises `WrongResult`.
+        """
+        content = random.Random(1).randbytes(size)
+        there: Any = self._api.Tensor(content, device=self.device).contiguous().realize()
+        is_upload = figure == "upload"
+
+        def run() -> Run:
+            nonlocal there
+            self._synchronize()
+            begin = perf_counter()
+            if is_upload:
+                there = self._api.Tensor(content, device=self.device).realize()
+                self._synchronize()
+                seconds = perf_counter() - begin
+                back = there.data()
+            else:
+                back = there.data()
+                seconds = perf_counter() - begin
+            if back.cast("B") != content:
+                raise WrongResult(f"{size} bytes came back otherwise after an {figure}")
+            return Run(float(size), max(seconds, 1e-9), None, None)
+
+        self._check = _nothing  # each run is compared
+        return run
 
     def _timed(self, step: Callable[[], Any], amount: float, target_s: float) -> Callable[[], Run]:
         """Return what calls `step` as often as takes about `target_s`, and waits for the device."""
@@ -154,10 +269,20 @@ class Tinygrad:
 
 _STEPS: dict[str, Callable[[Any], Any]] = {
     "read": lambda buffer: buffer.sum().realize(),
-    "write": lambda buffer: (buffer.full_like(2.0)).contiguous().realize(),
-    "copy": lambda buffer: (buffer + 1.0).realize(),
+    "write": lambda buffer: (buffer.full_like(2)).contiguous().realize(),
+    "copy": lambda buffer: (buffer + 1).realize(),
 }
 """Direction to what tinygrad makes one kernel of, or two for a sum."""
+
+
+def _nothing() -> None:
+    """Compare nothing."""
+
+
+def _refuse(found: products.Wrong | None, dtype: str, edge: int, count: int) -> None:
+    if found is not None:
+        text = f"product {count} of {dtype} matrices of edge {edge} is wrong: {found.where}"
+        raise WrongResult(text)
 
 
 def edges(device: str) -> tuple[int, int]:
@@ -202,8 +327,8 @@ def matmul(dtype: str, threads: int) -> tuple[int, str, Callable[[], Run]]:
     first = numpy.ones((edge, edge), dtype=name)
     second, product = first.copy(), first.copy()
     numpy.matmul(first, second, out=product)
-    if product[0, 0] != edge:
-        raise WrongResult(f"the product of two matrices of ones has {product[0, 0]} for {edge}")
+    if not (product == edge).all():
+        raise WrongResult(f"a product of two matrices of ones is not {edge} everywhere")
 
     def run() -> Run:
         begin, cpu = perf_counter(), process_time()

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 _MAX_REASON = 600
 """Characters of a reason: several backends of a library, each with its own."""
 
+_ANSWERS = ("result", "compared", "problem", "wrong")
+
 _TOO_LITTLE = "less memory is free than eight times the buffer that caches cannot hold"
 
 
@@ -43,6 +45,10 @@ class Outcome(NamedTuple):
     problems: list[tuple[Task, str]]
     refusal: str | None = None
     """Why the device was not measured at all."""
+    wrong: Sequence[tuple[Task, str]] = ()
+    """(task, what is wrong of its result): no figure says anything of such a device."""
+    compared: Sequence[tuple[Task, int]] = ()
+    """(task, how many products were compared whole and were right)."""
 
 
 def measured(
@@ -98,7 +104,7 @@ def _run(
     memory = device["memory"]
     free = memory["free"] if memory["free"] is not None else memory["usable"]
     buffer = buffer_bytes(device, cores.last_cache(machine, cpus), free)
-    fitting = [task for task in tasks if buffer or task["kind"] != "memory"]
+    fitting = [task for task in tasks if buffer or task["kind"] not in ("memory", "link")]
     problems = [(task, _TOO_LITTLE) for task in tasks if task not in fitting]
     try:
         folder = scratch(machine.environ)
@@ -146,11 +152,17 @@ def _outcome(
     problems: list[tuple[Task, str]],
 ) -> Outcome:
     figures: list[MeasuredDoc] = []
+    wrong: list[tuple[Task, str]] = []
+    compared: list[tuple[Task, int]] = []
     for place, task in enumerate(tasks):
         own = [line for line in lines if line.get("task") == place]
-        answer = next((line for line in own if line["event"] in ("result", "problem")), None)
+        answer = next((line for line in own if line["event"] in _ANSWERS), None)
         if answer is None:
             problems.append((task, early or "it gave no answer"))
+        elif answer["event"] == "wrong":
+            wrong.append((task, clean_text(answer.get("reason") or "", _MAX_REASON)))
+        elif answer["event"] == "compared":
+            compared.append((task, int(answer.get("count") or 0)))
         elif answer["event"] == "problem":
             problems.append((task, clean_text(answer.get("reason") or "", _MAX_REASON)))
         else:
@@ -161,7 +173,7 @@ def _outcome(
                 figures.append(checked(figure(device, task, answer, seen, device.get("processes"))))
             except (ArithmeticError, LookupError, TypeError, ValueError) as error:
                 problems.append((task, f"its answer makes no sense: {clean_text(str(error))}"))
-    return Outcome(figures, problems)
+    return Outcome(figures, problems, wrong=wrong, compared=compared)
 
 
 class _Watch:

@@ -20,9 +20,9 @@ class Task(TypedDict):
     """One thing to measure, and with what."""
 
     figure: str
-    """``compute``, ``read``, ``write`` or ``copy``."""
+    """``compute``, ``products``, ``read``, ``write``, ``copy``, ``upload`` or ``download``."""
     kind: str
-    """``alu``, ``matmul`` or ``memory``."""
+    """``alu``, ``matmul``, ``memory`` or ``link``."""
     dtype: str | None
     """Type of the numbers; None of a memory."""
     library: str
@@ -55,11 +55,13 @@ class Line(TypedDict):
     """One line of an answer."""
 
     event: str
-    """``begin``, ``result``, ``clock``, ``problem`` or ``end``."""
+    """``begin``, ``result``, ``compared``, ``clock``, ``problem``, ``wrong`` or ``end``."""
     task: NotRequired[int]
     """Place of the task."""
     reason: NotRequired[str]
-    """Of a problem."""
+    """Of a problem, and what is wrong of a result."""
+    count: NotRequired[int]
+    """Products that were compared whole."""
     rates: NotRequired[list[float]]
     """Operations or bytes per second, one a run."""
     cold: NotRequired[float]
@@ -84,12 +86,14 @@ class Line(TypedDict):
 
 def title(task: Task) -> str:
     """Return a task for people: ``fp32 matmul by tinygrad``, ``memory read``."""
-    name = f"{task['dtype']} {task['kind']}" if task["dtype"] else f"memory {task['figure']}"
+    if task["figure"] == "products":
+        return f"known {task['dtype']} products by {task['library']}"
+    name = f"{task['dtype'] or task['kind']} {task['kind' if task['dtype'] else 'figure']}"
     return f"{name} by {task['library']}"
 
 
 DTYPES = ("fp64", "fp32", "fp16", "bf16", "int8")
-KINDS = ("alu", "matmul", "memory")
+KINDS = ("alu", "matmul", "memory", "link")
 
 BUFFER_OF_CACHE = 4
 """A buffer of four times the last cache: of a smaller one the cache answers (measured: 1 MiB is
@@ -110,6 +114,8 @@ _BY_VENDOR = {
     "arm": ("CL",),
 }
 _DIRECTIONS = ("read", "write", "copy")
+_WAYS = ("upload", "download")
+_CHECKED = ("int8", "fp32", "fp16")
 
 
 def obstacle(device: DeviceDoc, named: bool) -> str | None:
@@ -158,12 +164,23 @@ def tasks(device: DeviceDoc, dtypes: Sequence[str], kinds: Collection[str]) -> l
             result.append(_compute("matmul", dtype, "numpy"))
     if "memory" in kinds:
         library = "libc" if is_cpu else "tinygrad"
-        result += [_memory(direction, library) for direction in _DIRECTIONS]
+        result += [_moved("memory", direction, library) for direction in _DIRECTIONS]
+    if "link" in kinds and device["kind"] == "gpu" and device["memory"]["kind"] == "dedicated":
+        result += [_moved("link", way, "tinygrad") for way in _WAYS]
     return result
 
 
-def _memory(direction: str, library: str) -> Task:
-    return {"figure": direction, "kind": "memory", "dtype": None, "library": library}
+def check_tasks(device: DeviceDoc) -> list[Task]:
+    """Return what `probe check` does with a device: products that are known, then what moves."""
+    known: list[Task] = [
+        {"figure": "products", "kind": "matmul", "dtype": dtype, "library": "tinygrad"}
+        for dtype in _CHECKED
+    ]
+    return known + tasks(device, (), ("memory", "link"))
+
+
+def _moved(kind: str, direction: str, library: str) -> Task:
+    return {"figure": direction, "kind": kind, "dtype": None, "library": library}
 
 
 def _compute(kind: str, dtype: str, library: str) -> Task:

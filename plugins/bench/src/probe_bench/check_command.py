@@ -1,0 +1,171 @@
+"""`probe check`: some seconds a GPU say whether it computes rightly and moves data as it should."""
+
+from __future__ import annotations
+
+from probe_bench.bench_command import LEAST_SECONDS, MOST_SECONDS, Saved, devices_named
+from probe_core.commands import CommandError, add_probe_options, seconds_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Iterator
+
+    from probe_bench.measuring import Outcome
+    from probe_bench.tasks import Task
+    from probe_bench.verdicts import VerdictDoc
+    from probe_core.commands import Context
+    from probe_core.machine import Machine
+    from probe_core.model.document import DeviceDoc, ReportDoc
+
+HELP = (
+    "Compute products whose results are known on each GPU, under a lease, and compare the bandwidth"
+    " of its memory and link with its equals and with what was kept. The verdict is ok, slow or"
+    " wrong. Some seconds show an error that is frequent; they prove no device sound. Exit status:"
+    " 0 where all are ok, 1 otherwise, 2 usage."
+)
+EXAMPLES = (
+    ("probe check", "every GPU that is ready, some seconds each"),
+    ("probe check --save", "keep the figures, to compare with later"),
+    ("probe check --device 01:00.0 --seconds 20 --json", "one device for longer, for a script"),
+)
+
+NO_PROOF = "No error in some seconds is no proof that a device is sound."
+_SECONDS = "4"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `probe check`."""
+    parser.add_argument(
+        "--seconds", metavar="N", help="time of each device, 0.1 to 25 (default: 4)"
+    )
+    parser.add_argument("--device", metavar="ID", help="this device alone (an id, or part of it)")
+    parser.add_argument("--save", action="store_true", help="keep the figures of what is ok")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    add_probe_options(parser)
+
+
+def run(args: argparse.Namespace, context: Context) -> int:
+    """Check, print, and say by the exit status whether all is well."""
+    for option in ("machine", "static"):
+        if getattr(args, option) is not None:
+            raise CommandError(f"check computes on this computer; leave out --{option}")
+    text = _SECONDS if args.seconds is None else args.seconds
+    seconds = seconds_of("seconds", text, LEAST_SECONDS, MOST_SECONDS)
+    return context.examined(lambda machine, report: _check(seconds, args, context, machine, report))
+
+
+def _check(
+    seconds: float, args: argparse.Namespace, context: Context, machine: Machine, report: ReportDoc
+) -> int:
+    from probe_bench.verdicts import judged, to_repeat, with_repeat
+
+    devices = devices_named(report, args.device)
+    if args.device is None:
+        devices = [device for device in devices if device["kind"] == "gpu"]
+    node = _Node(machine, report, seconds, context, named=args.device is not None)
+    outcomes = [node.outcome(device) for device in devices]
+    pairs = list(zip(devices, outcomes, strict=True))
+    for place, verdict in enumerate(judged(pairs)):
+        if to_repeat(verdict):
+            device, first = pairs[place]
+            pairs[place] = device, with_repeat(first, node.outcome(device, again=True))
+    verdicts = judged(pairs)
+    saved = Saved()
+    if args.save:
+        for verdict in verdicts:
+            if verdict["verdict"] == "ok":
+                saved.add(machine, report, verdict["id"], verdict["figures"])
+    _print(verdicts, saved, args, context)
+    is_ok = bool(verdicts) and all(verdict["verdict"] == "ok" for verdict in verdicts)
+    return 0 if is_ok else 1
+
+
+class _Node:
+    """The devices of this node, each computing in a child under a lease."""
+
+    def __init__(
+        self, machine: Machine, report: ReportDoc, seconds: float, context: Context, *, named: bool
+    ) -> None:
+        self._machine = machine
+        self._report = report
+        self._seconds = seconds
+        self._context = context
+        self._named = named
+
+    def outcome(self, device: DeviceDoc, *, again: bool = False) -> Outcome:
+        """Compute on a device; `again` measures what moves alone."""
+        from probe_bench.measuring import Outcome, measured
+        from probe_bench.tasks import check_tasks, obstacle
+
+        refusal = obstacle(device, self._named)
+        if refusal is not None:
+            return Outcome([], [], refusal)
+        tasks: list[Task] = [t for t in check_tasks(device) if not again or t["kind"] != "matmul"]
+        return measured(
+            self._machine, self._report, device, tasks, self._seconds, self._progress(device)
+        )
+
+    def _progress(self, device: DeviceDoc) -> Callable[[str], None]:
+        def progress(title: str) -> None:
+            if self._context.terminal:
+                self._context.err(f"{device['id']}: {title}")
+
+        return progress
+
+
+def _print(
+    verdicts: list[VerdictDoc], saved: Saved, args: argparse.Namespace, context: Context
+) -> None:
+    if args.json:
+        kept = {"kept": saved.path, "not_kept": saved.problem}
+        context.json({"schema": 1, "devices": verdicts, **kept, "note": NO_PROOF})
+    else:
+        for line in _lines(verdicts, context):
+            context.out(line)
+        if saved.path is not None:
+            context.err(f"The figures were kept in {saved.path}.")
+    if saved.problem is not None:
+        context.err(f"probe check: the figures were not kept: {saved.problem}")
+
+
+def _lines(verdicts: list[VerdictDoc], context: Context) -> Iterator[str]:
+    from probe_bench.figures import sentence
+    from probe_bench.verdicts import sentence_of
+    from probe_core.commands import paint
+
+    if not verdicts:
+        yield "There is no GPU to check."
+        return
+    for verdict in verdicts:
+        title = f"{verdict['id']}  {context.encodable(verdict['name'] or '')}".rstrip()
+        yield paint(title, "bold", context.colour)
+        word = verdict["verdict"] or "not checked"
+        yield from sentence(f"{word}: {sentence_of(verdict)}", context)
+        for text in _details(verdict):
+            yield from sentence(text, context)
+    yield from sentence(NO_PROOF, context)
+
+
+def _details(verdict: VerdictDoc) -> Iterator[str]:
+    """Yield each figure, what held the device back meanwhile, and what could not be computed."""
+    from probe_core.commands import measured_amount, measured_name
+
+    figures = verdict["figures"]
+    amounts = [f"{measured_name(one)} {measured_amount(one, one['median'])}" for one in figures]
+    if amounts:
+        yield ", ".join(amounts)
+    yield from _state(verdict)
+    if verdict["verdict"] is not None:
+        yield from (f"not computed: {problem}" for problem in verdict["problems"])
+
+
+def _state(verdict: VerdictDoc) -> Iterator[str]:
+    figures = verdict["figures"]
+    clocks = [clock for one in figures if (clock := one.get("clock_mhz"))]
+    power = [watts for one in figures if (watts := one.get("power_w"))]
+    reasons = {name for one in figures for name in one.get("clock_reasons") or ()}
+    parts = [f"{max(clocks):.0f} MHz"] if clocks else []
+    parts += [f"{max(power):.0f} W"] if power else []
+    parts += [f"held back by {', '.join(sorted(reasons))}"] if reasons else []
+    if parts:
+        yield f"meanwhile {', '.join(parts)}"
