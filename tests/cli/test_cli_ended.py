@@ -154,7 +154,8 @@ def test_ctrl_c_at_any_moment(
         line += ["--machine", "machine", "--files-only"]
     for _ in range(2):  # the first imports modules, which the others find
         status, calls = interrupted(1 << 40, lambda: main(line))
-        assert status == 0, capsys.readouterr().err
+        # Nothing is ok where there is no GPU to check.
+        assert status == (name == "check"), capsys.readouterr().err
         capsys.readouterr()
     step = max(1, calls // 25)
     for number in range(1, calls, step):

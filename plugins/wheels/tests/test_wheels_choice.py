@@ -18,7 +18,13 @@ from probe_core.testing import Tree
 from probe_wheels import rules
 from probe_wheels.choice import choose, pin_of
 from probe_wheels.devices import Gpu
-from probe_wheels.env_command import alone, conda_variables, uv_variables, variant_variables
+from probe_wheels.env_command import (
+    alone,
+    conda_variables,
+    pip_requirements,
+    uv_variables,
+    variant_variables,
+)
 from probe_wheels.rules import TORCH, cuda_of_driver
 from probe_wheels.variants import features_of, properties
 
@@ -113,6 +119,44 @@ def test_variables_for_conda_hold_cuda_to_what_the_gpu_takes() -> None:
     assert conda_variables(choose([nvidia("7.0")]))["CONDA_OVERRIDE_CUDA"] == "12.9"
     assert conda_variables(choose([nvidia("7.0", OLD)]))["CONDA_OVERRIDE_CUDA"] == "12.4"
     assert conda_variables(choose([amd("gfx1100")])) == {"CONDA_OVERRIDE_CUDA": ""}
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "cuda", "names"),
+    [
+        (("8.9",), "12", ["jax[cuda12]", "cupy-cuda12x"]),
+        (("12.0",), "13", ["jax[cuda13]", "cupy-cuda13x"]),
+        (("7.0",), "12", ["jax[cuda12]", "cupy-cuda12x"]),
+        (("7.0", "12.0"), "12", ["jax[cuda12]", "cupy-cuda12x"]),
+        (("3.7",), "11", ["cupy-cuda11x"]),
+    ],
+)
+def test_of_an_unknown_driver_one_thing_is_assumed_for_all(
+    capabilities: tuple[str, ...], cuda: str, names: list[str]
+) -> None:
+    choice = choose([nvidia(capability, "") for capability in capabilities])
+    assert choice.assumed == choice.toolkit
+    assert choice.toolkit.partition(".")[0] == cuda
+    assert choice.reason.endswith(
+        f"; the driver's version is unknown: one that runs CUDA {cuda} is assumed,"
+        " for all frameworks"
+    )
+    assert pip_requirements(choice) == names
+    assert "UV_CUDA_DRIVER_VERSION" not in uv_variables(choice)
+    assert conda_variables(choice)["CONDA_OVERRIDE_CUDA"] == choice.toolkit
+    forced = variant_variables(choice)["NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION"]
+    listed = properties(choice.served, rules.version_of(choice.assumed))
+    assert listed[0] == f"nvidia :: cuda_version_lower_bound :: {forced}"
+    assert forced == choice.toolkit
+
+
+@pytest.mark.parametrize("driver", [OLD, NEW, "470.82.01", "570.86.15", "525.60.13", ""])
+@pytest.mark.parametrize("capability", ["3.7", "6.1", "7.5", "8.0", "9.0", "10.0", "12.0"])
+def test_frameworks_of_one_node_are_of_one_cuda(driver: str, capability: str) -> None:
+    choice = choose([nvidia(capability, driver)])
+    majors = {name[-3:-1] for name in pip_requirements(choice)}
+    assert majors == ({choice.toolkit.partition(".")[0]} if choice.served else set())
+    assert bool(choice.assumed) == (bool(choice.served) and not driver)
 
 
 def test_variables_and_properties_of_variants_fit_all_devices() -> None:

@@ -26,16 +26,18 @@ class Choice:
 
     `backend` is uv's name and the index's; `series` the last series of PyTorch that has the code,
     "" for the current one. `served` are the devices that it has code for, `excluded` the others
-    with a reason each, `reason` one sentence.
+    with a reason each, `reason` one sentence. `assumed` is the version of CUDA that the driver is
+    taken to run where nobody knows the driver: all that is printed goes by it; "" elsewhere.
     """
 
-    __slots__ = ("backend", "excluded", "reason", "series", "served", "toolkit")
+    __slots__ = ("assumed", "backend", "excluded", "reason", "series", "served", "toolkit")
 
     def __init__(self, backend: str, reason: str, *, series: str = "", toolkit: str = "") -> None:
         self.backend = backend
         self.reason = reason
         self.series = series
         self.toolkit = toolkit
+        self.assumed = ""
         self.served: list[Gpu] = []
         self.excluded: list[tuple[Gpu, str]] = []
 
@@ -211,8 +213,13 @@ def best_build(first: Gpu, siblings: Sequence[Gpu]) -> Choice:
     choice.served = [gpu for gpu in siblings if _runs(build, gpu)]
     names = dict.fromkeys(gpu.target for gpu in choice.served)
     choice.reason = f"PyTorch's build for CUDA {build['toolkit']} has code for {', '.join(names)}"
-    if not first.driver:
-        choice.reason += "; the driver's version is unknown"
+    if not all(gpu.driver for gpu in choice.served):
+        choice.assumed = build["toolkit"]
+        major = build["toolkit"].partition(".")[0]
+        choice.reason += (
+            "; the driver's version is unknown:"
+            f" one that runs CUDA {major} is assumed, for all frameworks"
+        )
     for gpu in siblings:
         if gpu not in choice.served:
             reason = f"no build serves it together with {first.name}"

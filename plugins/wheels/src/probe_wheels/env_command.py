@@ -142,7 +142,7 @@ def _static_list(choice: Choice) -> list[str]:
     from probe_wheels.variants import features_of
 
     vendor = choice.served[0].vendor if choice.served else ""
-    features = features_of(vendor, choice.served)
+    features = features_of(vendor, choice.served, version_of(choice.assumed))
     head = [_comment("the static list of the variant protocol's draft, the best value first:")]
     lines = [
         _comment(f"{vendor} :: {name} :: {', '.join(values)}") for name, values in features.items()
@@ -213,8 +213,9 @@ def _document(
         "backend": choice.backend,
         "requirement": pin_of(choice.series),
         "variables": dict(variables),
-        "properties": properties(choice.served),
+        "properties": properties(choice.served, version_of(choice.assumed)),
         "why": choice.reason,
+        "assumed_cuda": choice.assumed or None,
         "devices": [gpu.id for gpu in choice.served],
         "excluded": [{"device": gpu.id, "why": reason} for gpu, reason in excluded],
         "alone": {"backend": own[0], "why": own[1]},
@@ -344,8 +345,11 @@ def pip_requirements(choice: Choice) -> list[str]:
     """Return how the builds of other frameworks for these devices are called, for pip."""
     if not choice.served or choice.served[0].vendor != "nvidia":
         return []
-    served = choice.served
-    new = all(not gpu.driver or gpu.driver >= (580,) for gpu in served)
-    new = new and min(pair for gpu in served for pair in gpu.capabilities) >= (7, 5)
-    major = "13" if new else "12"
-    return [f"jax[cuda{major}]", f"cupy-cuda{major}x"]
+    # Of the build's own CUDA: another one might need another driver.
+    major = choice.toolkit.partition(".")[0]
+    jax = [f"jax[cuda{major}]"] if major in _WITH_JAX else []
+    return [*jax, f"cupy-cuda{major}x"]
+
+
+_WITH_JAX = {"12", "13"}
+"""Versions of CUDA that JAX has builds for; of 11 it published the last in 2024 (recalled)."""

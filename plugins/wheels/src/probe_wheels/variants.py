@@ -26,18 +26,27 @@ _CAPABILITIES = (50, 52, 60, 61, 70, 72, 75, 80, 86, 87, 89, 90, 100, 103, 110, 
 _FIRST_MAJOR, _LAST_MAJOR, _LAST_MINOR = 11, 15, 20
 
 
-def properties(gpus: Sequence[Gpu]) -> list[str]:
-    """Return the static list for devices of one vendor, as "nvidia :: sm_arch :: 90_real"."""
+def properties(gpus: Sequence[Gpu], assumed: tuple[int, ...] = ()) -> list[str]:
+    """Return the static list for devices of one vendor, as "nvidia :: sm_arch :: 90_real".
+
+    `assumed` is as of `features_of`.
+    """
     vendor = gpus[0].vendor if gpus else ""
-    features = features_of(vendor, gpus)
+    features = features_of(vendor, gpus, assumed)
     return [f"{vendor} :: {name} :: {value}" for name in features for value in features[name]]
 
 
-def features_of(vendor: str, gpus: Sequence[Gpu]) -> Features:
-    """Return the features of a vendor's namespace that fit all of its devices."""
+def features_of(vendor: str, gpus: Sequence[Gpu], assumed: tuple[int, ...] = ()) -> Features:
+    """Return the features of a vendor's namespace that fit all of its devices.
+
+    `assumed` is the CUDA that a driver of unknown version is taken to run; () for none.
+    """
     if not gpus:
         return {}
-    features = {"nvidia": _of_nvidia, "amd": _of_amd}.get(vendor, lambda _: {})(gpus)
+    if vendor == "nvidia":
+        features = _of_nvidia(gpus, assumed)
+    else:
+        features = _of_amd(gpus) if vendor == "amd" else {}
     return {name: values for name, values in features.items() if values}
 
 
@@ -53,10 +62,10 @@ def every_feature(vendor: str) -> Features:
     }
 
 
-def _of_nvidia(gpus: Sequence[Gpu]) -> Features:
+def _of_nvidia(gpus: Sequence[Gpu], assumed: tuple[int, ...]) -> Features:
     if not all(gpu.capabilities for gpu in gpus):
         return {}
-    toolkits = _toolkits_of(gpus)
+    toolkits = _toolkits_of(gpus, assumed)
     return {
         "cuda_version_lower_bound": [*toolkits, *_majors(toolkits)],
         "cuda_version_upper_bound": _bounds(version_of(toolkits[0])) if toolkits else [],
@@ -93,12 +102,10 @@ def _toolkits() -> list[str]:
     return list(dict.fromkeys(toolkit for _, toolkit, _ in DRIVERS["ptx"]["rows"]))
 
 
-def _toolkits_of(gpus: Sequence[Gpu]) -> list[str]:
+def _toolkits_of(gpus: Sequence[Gpu], assumed: tuple[int, ...]) -> list[str]:
     """Return the CUDA versions that every driver has, the newest first."""
     drivers = [gpu.driver for gpu in gpus if gpu.driver]
-    if not drivers:
-        return []
-    newest = cuda_of_driver(min(drivers), gpus[0].os)
+    newest = cuda_of_driver(min(drivers), gpus[0].os) if drivers else assumed
     return [toolkit for toolkit in _toolkits() if version_of(toolkit) <= newest]
 
 
