@@ -76,6 +76,7 @@ BROUGHT_BY = {
     "check": "probe-bench",
     "env": "probe-wheels",
     "will-run": "probe-wheels",
+    "mcp": "probe-mcp",
     "report": "probe-report",
     "watch": "probe-watch",
     "journal": "probe-changes",

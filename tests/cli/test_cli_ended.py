@@ -49,6 +49,7 @@ LINES = {
     "export": ["export", "prometheus"],
     "bench": ["bench", "--list"],
     "check": ["check", "--seconds", "0.1"],
+    "mcp": ["mcp", "--list"],
     "report": ["report", "--text"],
     "watch": ["watch", "--json", "-n", "1"],
     "journal": ["journal", "unit"],

@@ -217,7 +217,7 @@ WORDS = [
     "--config", "--chipdb", "--priority", "cpu=3", "--model", "7b", "--link", "a:b=10gbe", "\0",
 ]  # fmt: skip
 DOCUMENTED = (0, 1, 2, 3)
-SHORT = {"watch": ["--count", "1"], "bench": ["--list"]}
+SHORT = {"watch": ["--count", "1"], "bench": ["--list"], "mcp": ["--list"]}
 """Options with which commands end at once that else run until somebody ends them, or for long."""
 
 

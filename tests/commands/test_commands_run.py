@@ -278,7 +278,7 @@ def test_ours_that_are_named_are_there() -> None:
         commands, problems = plugin_commands.installed_commands({}, name)
         assert problems == []
         assert commands[name].distribution == distribution
-        groups = dict.fromkeys(("bench", "check", "report", "watch"), "Look")
+        groups = dict.fromkeys(("bench", "check", "mcp", "report", "watch"), "Look")
         groups |= dict.fromkeys(("env", "journal", "since", "will-run"), "Fix")
         assert commands[name].group == groups.get(name, "Clusters")
         assert commands[name].summary
