@@ -221,6 +221,9 @@ _LOSSES = (
 _HOT_REMOVALS = ("): Link Down", "): Card not present", "): Power fault", "due to button press")
 """What the driver of a port logs as its slot is emptied, unplugged or loses power."""
 
+_RECOVERED = "ignored (recovered by"
+"""pciehp, of a link that came back: "Link Down/Up ignored (recovered by DPC)"."""
+
 _BUS = "/sys/bus/pci/devices"
 
 
@@ -231,6 +234,8 @@ def first_sign(request: Request, place: str | None, port: str | None) -> str | N
     place it is the first of a port whose slot was emptied and that has nothing below it now.
     """
     for line in (kernel_log(request).text or "").splitlines():
+        if _RECOVERED in line:
+            continue
         if place is None:
             found = any(mark in line for mark in _HOT_REMOVALS) and _is_empty(request, line)
         else:

@@ -41,7 +41,10 @@ _AZURE = "Azure, pages of sizes of virtual machines, August 2026"
 _GCP = "Google Cloud, pages of machine families of GPUs and TPUs, August 2026"
 _OCI = "SkyPilot's catalogue of OCI shapes (skypilot-org/skypilot-catalog), November 2026"
 _LAMBDA = "form of Lambda's names in SkyPilot's catalogue, November 2026"
-_COREWEAVE = "form of CoreWeave's names, recalled; counts: its page of prices, September 2026"
+_COREWEAVE = (
+    "form of CoreWeave's names, as public node pools have them (gd-8xh100ib-i128, gb200-4x),"
+    " November 2026"
+)
 
 _G5 = "xlarge=1 2xlarge=1 4xlarge=1 8xlarge=1 16xlarge=1 12xlarge=4 24xlarge=4 48xlarge=8"
 
@@ -109,10 +112,11 @@ _FAMILIES = (
     ("BM.GPU", ".RTXPRO.8=8", "RTX PRO 6000", _OCI),
 )
 
-# Names that hold the count and the accelerator: gpu_8x_h100_sxm5, gd-8xh100ib-i128.
+# Names that hold the count and the accelerator.
 _FORMS = (
-    (re.compile(r"gpu_(\d{1,2})x_(a10|a100|a6000|b200|gh200|h100|v100)(?:_.*)?"), _LAMBDA),
-    (re.compile(r"gd-(\d{1,2})x(a100|h100|h200|l40s|l40|gh200)(?:ib)?(?:-.*)?"), _COREWEAVE),
+    (r"gpu_(?P<number>\d{1,2})x_(?P<name>a10|a100|a6000|b200|gh200|h100|v100)(?:_.*)?", _LAMBDA),
+    (r"gd-(?P<number>\d{1,2})x(?P<name>a100|h100|h200|l40s|l40)(?:ib)?(?:-.*)?", _COREWEAVE),
+    (r"(?P<name>b200|gb200)-(?P<number>\d{1,2})x", _COREWEAVE),
 )
 
 
@@ -130,7 +134,7 @@ def of_type(text: str) -> MachineType | None:
         if name.lower() == wanted:
             return own
     for form, source in _FORMS:
-        match = form.fullmatch(wanted)
-        if match and int(match[1]):
-            return MachineType(int(match[1]), match[2].upper(), source)
+        match = re.fullmatch(form, wanted)
+        if match and int(match["number"]):
+            return MachineType(int(match["number"]), match["name"].upper(), source)
     return None

@@ -52,6 +52,7 @@ def parts(text: str) -> list[tuple[object, ...]]:
         ("2x BM.GPU.H100.8", [(16, "H100", *[None] * 4)]),
         ("gpu_8x_h100_sxm5 + 1xt4", [(8, "H100", *[None] * 4), (1, "t4", *[None] * 4)]),
         ("gd-8xh200ib-i128", [(8, "H200", *[None] * 4)]),
+        ("gb200-4x", [(4, "GB200", *[None] * 4)]),
         ("p9.48xlarge", [(1, "p9.48xlarge", *[None] * 4)]),
     ],
 )

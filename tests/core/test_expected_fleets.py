@@ -185,6 +185,15 @@ FAULTY: dict[str, tuple[list[N], list[tuple[str, list[int]]]]] = {
     "an older driver": ([D, D, but(D, driver="570.86.10")], [("driver", [2])]),
     "an older driver beside others": ([BOX, but(BOX, driver="550.1"), BOX, D], [("driver", [1])]),
     "another driver than a setting": ([but(D, expect="8xh100:driver=595")], [(UNLIKE, [0])]),
+    "lost, and one narrow slot on the same": (
+        [D, D, one(but(D, gpus=7), lanes=8)],
+        [(COUNT, [2]), (UNLIKE, [2])],
+    ),
+    "two nodes, one narrow slot": ([D, one(D, lanes=8)], [(UNLIKE, [1])]),
+    "a smaller card among totals that differ a little": (
+        [BOX, but(BOX, memory=44.8), but(BOX, memory=44.9), one(BOX, memory=22)],
+        [(UNLIKE, [3])],
+    ),
     "lost and narrow": (
         [D, D, D, but(D, gpus=7), one(D, lanes=4)],
         [(COUNT, [3]), (UNLIKE, [4])],
@@ -198,8 +207,8 @@ def test_what_is_wrong_in_a_fleet_is_found(name: str) -> None:
     assert found(fleet) == expected
 
 
-def test_there_are_thirty_faulty_fleets() -> None:
-    assert len(FAULTY) == 30
+def test_there_are_thirty_faulty_fleets_and_more() -> None:
+    assert len(FAULTY) == 33
 
 
 def test_another_layout_is_a_notice(tmp_path: Path) -> None:
@@ -229,6 +238,8 @@ POOL = (
     but(WORKSTATION, gpus=0, ram=96),
     but(D, mig="7x1g.10gb", model="HGX H100", cpu="AMD EPYC 9654"),
     N(3, T4, None, "Intel Xeon Silver 4314", 192, links=None),
+    # A model whose last slot is narrow.
+    but(BOX, gpus=8, model="SYS-420GP-TNR", cpu="Intel Xeon Gold 6330", one={"lanes": 8}),
 )
 EXPECTATIONS = {H100: "h100", A100: "a100 sxm", L40S: "L40S", A40: "nvidia/a40-pcie", T4: "t4"}
 

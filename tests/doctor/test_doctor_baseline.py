@@ -91,6 +91,7 @@ def test_a_card_that_no_bus_shows_any_more_is_an_error(node: Node, tmp_path: Pat
 
 REMOVED = "pcieport 0000:00:01.0: pciehp: Slot(12): Card not present"
 EARLY = "pcieport 0000:00:01.0: pciehp: Slot #12 AttnBtn- PwrCtrl- MRL- AttnInd- Interlock-"
+RECOVERED = REMOVED.replace("Card not present", "Link Down/Up ignored (recovered by DPC)")
 XID = "NVRM: Xid (PCI:0000:01:00): 79, pid=4242, GPU has fallen off the bus."
 
 
@@ -103,6 +104,8 @@ XID = "NVRM: Xid (PCI:0000:01:00): 79, pid=4242, GPU has fallen off the bus."
         ((XID, REMOVED), PCI, "0000:00:01.0", XID),
         ((REMOVED, XID), PCI, None, XID),
         ((XID.replace("01:00", "02:00"),), PCI, None, None),
+        ((RECOVERED, XID), PCI, "0000:00:01.0", XID),
+        ((RECOVERED,), None, None, None),
         (("pcieport 0000:00:01.0: AER: Corrected error received",), PCI, "0000:00:01.0", None),
     ],
 )

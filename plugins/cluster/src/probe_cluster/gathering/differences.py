@@ -345,8 +345,10 @@ def _unlike_gpus(reported: Sequence[Reported]) -> Iterator[DifferenceDoc]:
             by_cards.setdefault(cards, []).append((node, summary))
         for cards, own in by_cards.items():
             if cards and len(own) >= _LEAST:
-                yield from _less(own)
                 yield from _other_layouts(own)
+        by_cards.pop((), None)
+        for fact in _FACTS:
+            yield from _less(fact, list(by_cards.values()))
 
 
 def _other_layouts(group: Sequence[Reported]) -> Iterator[DifferenceDoc]:
@@ -365,36 +367,74 @@ def _layout(summary: Summary) -> str:
 
 Read = Callable[["Gpu"], "int | None"]
 
-_FACTS: tuple[tuple[str, Read, Callable[[int], str]], ...] = (
+Fact = tuple[str, Read, Callable[[int], str]]
+
+_LINKS = "active NVLinks"
+
+_FACTS: tuple[Fact, ...] = (
     ("GPU memory", lambda gpu: gpu.memory, lambda value: f"{value / 2**30:.3g} GiB"),
     ("PCIe lanes", lambda gpu: gpu.lanes, str),
-    ("active NVLinks", lambda gpu: gpu.nvlinks, str),
+    (_LINKS, lambda gpu: gpu.nvlinks, str),
 )
 
 
-def _less(group: Sequence[Reported]) -> Iterator[DifferenceDoc]:
-    """Compare each fact of all GPUs, the least first: slots have other addresses on each node."""
-    held = {node.id for node, summary in group if summary.expected is not None}
-    for fact, read, show in _FACTS:
-        lists = {node.id: _sorted(summary, read) for node, summary in group}
-        known = {id_: values for id_, values in lists.items() if values is not None}
-        counts = Counter(known.values()).most_common(2)
-        if len(known) < _LEAST or 2 * counts[0][1] <= len(known):
-            continue
-        norm = counts[0][0]
-        odd = [id_ for id_, own in known.items() if id_ not in held and _has_less(own, norm)]
-        if odd:
-            # A card without its bridge has no link at all, and may be meant so.
-            bare = fact == "active NVLinks" and not any(max(known[id_]) for id_ in odd)
-            yield difference(
-                "unlike-gpus",
-                "info" if bare else "warning",
-                odd,
-                fact,
-                expected=_counted(norm, show),
-                values=_grouped({id_: _counted(own, show) for id_, own in known.items()}),
-                fix=_DOCTOR,
-            )
+def _less(fact: Fact, groups: Sequence[Sequence[Reported]]) -> Iterator[DifferenceDoc]:
+    """Compare one fact of all GPUs, the least first: slots have other addresses on each node.
+
+    `groups` are the nodes with the same GPUs. Those of too few nodes are compared with all GPUs of
+    the others, where nearly all agree.
+    """
+    name, read, show = fact
+    known = {
+        node.id: values
+        for group in groups
+        for node, summary in group
+        if (values := _sorted(summary, read)) is not None
+    }
+    norms: dict[str, tuple[int, ...]] = {}
+    usual = _nearly_all(known.values())
+    for group in groups:
+        ids = [node.id for node, _ in group if node.id in known]
+        norm = _median([known[id_] for id_ in ids]) if len(ids) >= _LEAST else None
+        for id_ in ids:
+            if norm is not None:
+                norms[id_] = norm
+            elif usual is not None and len(ids) < _LEAST:
+                norms[id_] = (usual,) * len(known[id_])
+    held = {node.id for group in groups for node, own in group if own.expected is not None}
+    odd = [id_ for id_, norm in norms.items() if id_ not in held and _has_less(known[id_], norm)]
+    for norm in dict.fromkeys(norms[id_] for id_ in odd):
+        own = [id_ for id_ in odd if norms[id_] == norm]
+        # A card without its bridge has no link at all, and may be meant so.
+        bare = name == _LINKS and not any(max(known[id_]) for id_ in own)
+        yield difference(
+            "unlike-gpus",
+            "info" if bare else "warning",
+            own,
+            name,
+            expected=_counted(norm, show),
+            values=_grouped({id_: _counted(values, show) for id_, values in known.items()}),
+            fix=_DOCTOR,
+        )
+
+
+def _median(lists: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
+    """Return the middle of each place of equally long lists; None where most are not like that."""
+    middle = tuple(sorted(values)[len(values) // 2] for values in zip(*lists, strict=True))
+    alike = sum(not (_has_less(own, middle) or _has_less(middle, own)) for own in lists)
+    return middle if 2 * alike > len(lists) else None
+
+
+_NEARLY = 0.8
+"""Of all GPUs, eight or more: seven of eight on a computer are a slot that is narrow on each."""
+
+
+def _nearly_all(lists: Collection[tuple[int, ...]]) -> int | None:
+    """Return the value of nearly all GPUs, where one node has no other; None without one."""
+    values = [value for own in lists for value in own]
+    value, count = max(Counter(values).items(), key=lambda item: item[1], default=(0, 0))
+    is_common = len(values) >= 8 and count >= _NEARLY * len(values)
+    return value if is_common and any(set(own) == {value} for own in lists) else None
 
 
 def _sorted(summary: Summary, read: Read) -> tuple[int, ...] | None:
@@ -413,7 +453,7 @@ def _counted(values: Sequence[int], show: Callable[[int], str]) -> str:
     counts = Counter(map(show, values))
     if len(counts) == 1:
         return next(iter(counts))
-    return ", ".join(f"{count} × {value}" for value, count in counts.items())
+    return ", ".join(f"{count} with {value}" for value, count in counts.items())
 
 
 _MANY = 4
