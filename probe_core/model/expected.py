@@ -41,7 +41,8 @@ class Wanted:
     """Some equal accelerators: how many, of which name, and what each must have at least.
 
     `memory` is in bytes, `width` in PCIe lanes, `nvlinks` the active ones, `driver` a version or
-    the beginning of one, `profile` and `instances` the MIG instances of each card. None: whatever.
+    the beginning of one, `profile` and `instances` the MIG instances of each card (0: undivided).
+    None: whatever.
     """
 
     __slots__ = ("count", "driver", "instances", "memory", "name", "nvlinks", "profile", "width")
@@ -111,6 +112,8 @@ def _set(wanted: Wanted, key: str, value: str) -> None:
         wanted.memory = _size(value)
     elif key == "driver":
         wanted.driver = value or None
+    elif key == "mig" and value.lower() == NOTHING:
+        wanted.instances = 0
     elif key == "mig":
         match = _COUNT.fullmatch(value)
         wanted.instances, wanted.profile = (int(match[1]), match[2]) if match else (1, value)
@@ -128,7 +131,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "memory": "memory of each, as 80GB; the name may be left out",
     "lanes": "PCIe lanes of each, as 16",
     "nvlink": "active NVLinks of each, as 18",
-    "mig": "MIG instances of each card, as 7x1g.10gb",
+    "mig": "MIG instances of each card, as 7x1g.10gb, or none",
     "driver": "version of the driver, or how it begins, as 570",
 }
 """What may stand behind the colon, and what it says."""

@@ -236,6 +236,8 @@ class _Comparison:
         if wanted.driver and version and not _begins(version, wanted.driver):
             yield "driver", wanted.driver, version
         parts = _instances(device, self._devices)
+        if wanted.instances == 0 and parts:
+            yield "MIG instances", "none", str(parts)
         if wanted.profile and wanted.instances and parts is not None:
             own = [part for part in self._devices if part["parent"] == device["id"]]
             count = sum(part.get("profile") == wanted.profile for part in own)

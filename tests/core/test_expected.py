@@ -63,6 +63,8 @@ def test_an_expectation_is_read(text: str, expected: list[tuple[object, ...]]) -
 def test_mig_instances_have_a_count_and_a_profile() -> None:
     (wanted,) = read("1xa100:mig=7x1g.5gb")
     assert (wanted.instances, wanted.profile) == (7, "1g.5gb")
+    (wanted,) = read("1xa100:mig=none")
+    assert (wanted.instances, wanted.profile) == (0, None)
 
 
 @pytest.mark.parametrize(

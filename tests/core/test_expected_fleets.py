@@ -178,6 +178,10 @@ FAULTY: dict[str, tuple[list[N], list[tuple[str, list[int]]]]] = {
         [but(D, mig="2x3g.40gb", expect="8xh100:mig=7x1g.10gb")],
         [(UNLIKE, [0])],
     ),
+    "divided, and to be whole": (
+        [but(D, mig="2x3g.40gb", expect="8xh100:mig=none")],
+        [(UNLIKE, [0])],
+    ),
     "one card short of an instance": (
         [but(one(D, mig="6x1g.10gb"), mig="7x1g.10gb", expect="8xh100:mig=7x1g.10gb")],
         [(UNLIKE, [0])],
@@ -208,7 +212,7 @@ def test_what_is_wrong_in_a_fleet_is_found(name: str) -> None:
 
 
 def test_there_are_thirty_faulty_fleets_and_more() -> None:
-    assert len(FAULTY) == 33
+    assert len(FAULTY) == 34
 
 
 def test_another_layout_is_a_notice(tmp_path: Path) -> None:
