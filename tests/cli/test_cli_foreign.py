@@ -158,6 +158,8 @@ LINES: dict[str, tuple[int, str | None, int, str | None]] = {
     "doctor --list": (0, None, 0, None),
     "export nfd --static report.json": (0, None, 0, None),
     "bench --list --only cpu": (0, None, 0, None),
+    "check --only cpu": (1, None, 1, None),
+    "mcp --list": (0, None, 0, None),
     "env --for pip --static report.json": (0, None, 0, None),
     "watch --json -n 1 --only cpu": (0, None, 0, None),
     "will-run venv --on report.json": (0, None, 0, None),

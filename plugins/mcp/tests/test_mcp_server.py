@@ -13,7 +13,7 @@ import pytest
 from mcp import ClientSession, StdioServerParameters, stdio_client
 
 from probe_mcp.bounds import LIMIT
-from probe_mcp.server import TOOLS
+from probe_mcp.tools import TOOLS
 
 MACHINES = Path(__file__).parents[3] / "tests" / "machines"
 DGX = MACHINES / "dgx-h100--8x-nvidia-h100-80gb-hbm3.json"

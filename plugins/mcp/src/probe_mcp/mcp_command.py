@@ -34,16 +34,17 @@ def run(args: argparse.Namespace, context: Context) -> int:
         from probe_core.commands.typed import refuse_missing
 
         refuse_missing("--machine", args.machine)
-    try:
-        # Dear: 0.9 s and 68 MB, for this command alone.
-        from probe_mcp.server import TOOLS, Tools, serve
-    except ImportError as error:
-        problem = f"mcp: {error.name or 'the SDK'} cannot be imported"
-        raise CommandError(f"{problem}; install probe-mcp anew, which brings it", 1) from None
     if args.list:
+        from probe_mcp.tools import TOOLS, Tools
+
         for name in TOOLS:
             summary = (getattr(Tools, name).__doc__ or "").strip().splitlines()[0]
             context.out(f"{name:<8} {summary}")
         return 0
+    try:
+        from probe_mcp.server import serve  # dear: 0.9 s and 68 MB, for this command alone
+    except ImportError as error:
+        problem = f"mcp: {error.name or 'the SDK'} cannot be imported"
+        raise CommandError(f"{problem}; install probe-mcp anew, which brings it", 1) from None
     serve(args.machine)
     return 0
