@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import random
 from array import array
 from importlib.metadata import version
@@ -112,12 +113,14 @@ def task(figure: str, dtype: str | None = None) -> Task:
     return {"figure": figure, "kind": kind, "dtype": dtype, "library": "tinygrad"}
 
 
-def lines_of(place: Path, compiler: str, *tasks: Task, backend: str = "CPU") -> list[Line]:
+def lines_of(
+    place: Path, compiler: str, *tasks: Task, backend: str = "CPU", seconds: float = 0.2
+) -> list[Line]:
     folder = place / "run"
     folder.mkdir()
     job: Job = {
         "tasks": list(tasks),
-        "seconds": 0.2,
+        "seconds": seconds,
         "folder": str(folder),
         "cpus": [],
         "flags": [],
@@ -145,6 +148,16 @@ def test_a_device_that_computes_well_is_compared_and_timed(tmp_path: Path) -> No
     assert [line["event"] for line in lines] == ["compared"] * 2 + ["result"] * 6, lines
     assert all(line["count"] >= 3 for line in lines[:2])
     assert all(min(line["rates"]) > 0 for line in lines[2:])
+
+
+@needs_gcc
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the fault reads x86's counter")
+def test_a_product_that_is_wrong_now_and_then_is_found(tmp_path: Path) -> None:
+    fault = "if (__builtin_ia32_rdtsc() / 64 % 2 == 0) *(RESULT+70000) = 5;"
+    compiler = stand_in.compiler(tmp_path / "bin", text="signed char", result="int", fault=fault)
+    (line,) = lines_of(tmp_path, compiler, task("products", "int8"), seconds=20.0)
+    assert line["event"] == "wrong", line
+    assert "is wrong: the element in row 136, column 368" in line["reason"]
 
 
 @needs_gcc
