@@ -108,10 +108,12 @@ def _set(wanted: Wanted, key: str, value: str) -> None:
     if key not in ATTRIBUTES:
         hint = did_you_mean(key, ATTRIBUTES)
         raise ValueError(f"{clean_text(key, 40)!r} is nothing that an accelerator has: {hint}")
+    if not value:
+        raise ValueError(f"{key}= has no value; {ATTRIBUTES[key]}")
     if key == "memory":
         wanted.memory = _size(value)
     elif key == "driver":
-        wanted.driver = value or None
+        wanted.driver = value
     elif key == "mig" and value.lower() == NOTHING:
         wanted.instances = 0
     elif key == "mig":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from probe_core.config import ARGUMENTS, BASELINE, state_file
 from probe_core.model.causes import CAUSES
-from probe_core.model.expected import read
+from probe_core.model.expected import GRAMMAR, read
 from probe_core.model.ids import ACCELERATORS, driver_version, pci_address, pci_model
 from probe_core.model.parts import finding
 from probe_core.readiness.siblings import active_links, lanes
@@ -177,7 +177,7 @@ class _Comparison:
         """Add a name that no chip has."""
         self.document["unknown"].append(clean_text(wanted.name, 80))
         what = f"no chip is called {clean_text(wanted.name, 80)!r}"
-        fix = f"take a name that `probe chip` knows{self._near(wanted.name)}"
+        fix = f"take a name that `probe chip` knows{self._near(wanted.name)}; {GRAMMAR}"
         self._find("expectation-unusable", "warning", what, fix)
 
     def add_extra(self, devices: Iterable[DeviceDoc]) -> None:

@@ -77,6 +77,8 @@ def test_mig_instances_have_a_count_and_a_profile() -> None:
         ("h100:lane=3", "did you mean 'lanes'?"),
         ("h100:80", None),
         ("h100:many", "is no amount of memory"),
+        ("h100:mig=", "mig= has no value; MIG instances of each card"),
+        ("h100:driver=", "driver= has no value"),
         ("h100:lanes=wide", "lanes=wide is no whole number"),
         ("h" * 501, "longer than 500 characters"),
     ],
