@@ -79,6 +79,25 @@ def test_holder_of_the_device_is_named(tmp_path: Path, node: dict[str, str]) -> 
 
 
 @pytest.mark.heavy
+def test_a_check_takes_no_device_from_its_holder(tmp_path: Path, node: dict[str, str]) -> None:
+    env = environment(tmp_path, **node)
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER], env=env, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        done = subprocess.run(
+            [sys.executable, "-m", "probe_core", "check", "--json", "--device", "01:00.0"],
+            env=env, capture_output=True, check=False, timeout=60,
+        )  # fmt: skip
+        process.communicate("\n")
+    answer = entry(json.loads(done.stdout))
+    assert (done.returncode, answer["verdict"], answer["products"]) == (1, None, {})
+    assert "not free; leased: pci:0000:01:00.0 by process " in answer["not_checked"]
+
+
+@pytest.mark.heavy
 def test_device_that_another_variable_hides_is_not_measured(
     tmp_path: Path, node: dict[str, str]
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,13 @@ Call = tuple[str, dict[str, Any]]
 Answer = tuple[bool, Any]
 
 
-def conversation(*calls: Call, machine: Path = DGX, **changes: str) -> tuple[Any, list[Answer]]:
+def conversation(
+    *calls: Call, machine: Path = DGX, started: Sequence[str] = (), **changes: str
+) -> tuple[Any, list[Answer]]:
     """Return the tools that a server lists, and (whether it is an error, answer) of each call."""
 
     async def main() -> tuple[Any, list[Answer]]:
-        command = ["-m", "probe_core", "mcp", "--machine", str(machine)]
+        command = [*started, "-m", "probe_core", "mcp", "--machine", str(machine)]
         parameters = StdioServerParameters(
             command=sys.executable, args=command, env=os.environ | changes
         )
@@ -136,6 +139,19 @@ def test_what_is_missing_or_no_tool_is_an_error(talk: tuple[Any, list[Answer]]) 
     nameless, foreign = talk[1][16:]
     assert nameless[0]
     assert foreign[0]
+
+
+@pytest.mark.heavy
+def test_modules_of_the_clients_folder_are_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "json.py").write_text("raise SystemExit('taken')")
+    (tmp_path / "probe_core").mkdir()
+    (tmp_path / "probe_core" / "__init__.py").write_text("raise SystemExit('taken')")
+    monkeypatch.chdir(tmp_path)
+    _, [(is_error, answer)] = conversation(("chip", {"name": "h100"}), started=["-P"])
+    assert not is_error, answer
+    assert answer["chips"][0]["query"] == "h100"
 
 
 @pytest.mark.heavy

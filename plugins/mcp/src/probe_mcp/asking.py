@@ -48,8 +48,10 @@ class Asker:
         `probes` tells whether the command looks at the machine.
         """
         options = ["--json", *(self._machine if probes else ())]
-        # Behind the name of the command: after `--` all are values of a client.
-        command = [sys.executable, "-m", "probe_core", *words[:1], *options, *words[1:]]
+        # Options stand before what a client says: after `--` all are values. `-P` keeps modules of
+        # the folder in which a client started the server out.
+        python = [sys.executable, "-P", "-m", "probe_core"]
+        command = [*python, *words[:1], *options, *words[1:]]
         self._limiter = self._limiter or anyio.CapacityLimiter(MOST_AT_ONCE)
         async with self._limiter:
             try:
