@@ -1,4 +1,4 @@
-"""What the README and the examples show does run; the patch is one that can be applied."""
+"""What the README and the examples show does run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parents[1]
-PATCH = (HERE / "docs" / "exo-0.3.70.patch").read_text("utf-8")
 
 
 def run(*arguments: str) -> str:
@@ -51,29 +50,3 @@ def test_the_gpus_of_the_simulated_nodes_tell_their_memory() -> None:
     assert '"chip": "AMD Radeon 8060S Graphics"' in out
     assert '"memory": 24560' in out
     assert re.search(r"^fastest .* fits: True$", out, re.MULTILINE)
-
-
-def test_the_patchs_hunks_count_right() -> None:
-    hunks = re.findall(
-        r"^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@.*\n((?:[ +-].*\n|\n)+?)(?=@@|diff|\Z)",
-        PATCH,
-        re.MULTILINE,
-    )
-    assert len(hunks) == PATCH.count("\n@@ ")
-    for before, after, body in hunks:
-        lines = body.splitlines()
-        assert sum(1 for line in lines if not line.startswith("+")) == int(before or 1)
-        assert sum(1 for line in lines if not line.startswith("-")) == int(after or 1)
-
-
-def test_the_patch_uses_names_that_are_there() -> None:
-    import probe_core
-    import probe_exo
-
-    added = "\n".join(line[1:] for line in PATCH.splitlines() if line.startswith("+"))
-    names = re.findall(r"from (probe_exo|probe_core) import (.+)", added)
-    assert len(names) == 4
-    for module, listed in names:
-        home = probe_core if module == "probe_core" else probe_exo
-        for name in listed.split(", "):
-            assert hasattr(home, name)

@@ -136,16 +136,16 @@ def test_a_senseless_report_is_no_gpu(machine: Make, devices: Any) -> None:
     assert found.vram_total is None
 
 
-def test_what_placement_reads_is_the_gpus_memory_or_the_systems(machine: Make) -> None:
+def test_what_counts_together_is_the_gpus_memory_or_the_systems(machine: Make) -> None:
     here = machine(MEMINFO)
     own = read(here, amd(3, 24 * GIB))
-    assert (own.usable_total, own.usable_available, own.accelerated) == (24 * GIB, 12 * GIB, True)
+    assert (own.counted_total, own.counted_available) == (24 * GIB, 12 * GIB)
     assert [(gpu.id, gpu.available) for gpu in own.accelerators] == [("pci:0000:03:00.0", 12 * GIB)]
     none = read(here)
-    assert (none.usable_total, none.usable_available) == (none.ram_total, none.ram_available)
-    assert (none.accelerators, none.accelerated) == ((), False)
+    assert (none.counted_total, none.counted_available) == (none.ram_total, none.ram_available)
+    assert none.accelerators == ()
     told = read(here, amd(3, 24 * GIB), OVERRIDE_MEMORY_MB="1024")
-    assert (told.usable_total, told.usable_available) == (24 * GIB, GIB)
+    assert (told.counted_total, told.counted_available) == (24 * GIB, GIB)
 
 
 class Rounds:

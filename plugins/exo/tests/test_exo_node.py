@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ import pytest
 import probe_core
 from probe_cluster import ClusterError
 from probe_core.machine import Machine
-from probe_exo import node_backends, node_compute, node_identity
+from probe_exo import Installed, node_backends, node_compute, node_identity
+from probe_exo.figures import engines
 
 Make = Callable[[dict[str, str]], Machine]
 Gpu = Callable[..., dict[str, Any]]
@@ -45,11 +47,50 @@ def test_identity_of_this_node_names_its_gpu(given: Callable[..., None], gpu: Gp
     assert node_identity().chip == "NVIDIA GeForce RTX 4090"
 
 
-def test_cuda_engines_where_a_cuda_gpu_is_visible(given: Callable[..., None], gpu: Gpu) -> None:
+HIDDEN = {"cuda": {"visible": False, "index": None, "reason": "hidden"}}
+
+
+@pytest.mark.parametrize(
+    ("installed", "gpu", "backends", "why"),
+    [
+        (Installed("mlx-cuda-12"), {}, "MlxCpu MlxCuda", {"Vllm": "vllm is not installed"}),
+        (Installed("mlx-cpu"), {}, "MlxCpu", {"MlxCuda": "mlx-cpu is installed"}),
+        (Installed("mlx-cuda-12"), {"visibility": HIDDEN}, "MlxCpu", {"MlxCuda": "g: hidden"}),
+        (Installed("mlx-cpu", "0.20.1"), {}, "MlxCpu Vllm", {}),
+        (Installed("mlx-cpu", "0.20.1"), {"backends": []}, "MlxCpu", {}),
+        (Installed("mlx-cpu", "0.20.1+cpu"), {"backends": []}, "MlxCpu Vllm", {}),
+        (Installed(reasons={"mlx": "half"}), {}, "", {"MlxCpu": "half", "MlxCuda": "half"}),
+        (Installed(known=False), {}, "MlxCpu MlxCuda Vllm", {}),
+    ],
+)
+def test_engines_are_those_that_are_installed(
+    installed: Installed, gpu: dict[str, Any], backends: str, why: dict[str, str]
+) -> None:
+    device = {"id": "g", "kind": "gpu", "vendor": "nvidia", "backends": ["cuda"]} | gpu
+    document = {"schema": 1, "node": {"os": "linux"}, "devices": [device]}
+    found, why_not = engines(document, installed)
+    assert list(found) == backends.split()
+    assert why.items() <= why_not.items()
+    assert set(found) | set(why_not) == {"MlxCpu", "MlxMetal", "MlxCuda", "Vllm"}
+
+
+def test_this_nodes_engines_are_asked_of_its_wheels(
+    given: Callable[..., None], gpu: Gpu, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     given(gpu())
-    found = node_backends()
-    assert found.backends == ("MlxCpu", "MlxCuda", "Vllm")
-    assert list(found.why_not) == ["MlxMetal"]
+    installed = {name for name in node_backends().backends if name.startswith("Mlx")}
+    if not installed:  # as in the environment of these tests
+        assert "MlxCuda" in node_backends().why_not
+    for name in (
+        "mlx/core.so",
+        "mlx/lib/libmlx.so",
+        "mlx-1.dist-info/x",
+        "mlx_cuda_13-1.dist-info/x",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert node_backends().backends[:2] == ("MlxCpu", "MlxCuda")
 
 
 @pytest.mark.parametrize(

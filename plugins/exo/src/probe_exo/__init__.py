@@ -7,13 +7,17 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from probe_exo.engines import EngineMemory as EngineMemory
     from probe_exo.frozen import register_probers as register_probers
+    from probe_exo.installed import Installed as Installed
+    from probe_exo.installed import installed_engines as installed_engines
     from probe_exo.links import NetworkLink as NetworkLink
     from probe_exo.links import NodeLinks as NodeLinks
     from probe_exo.links import node_interfaces as node_interfaces
     from probe_exo.links import node_links as node_links
     from probe_exo.memory import AcceleratorMemory as AcceleratorMemory
     from probe_exo.memory import NodeMemory as NodeMemory
+    from probe_exo.memory import engine_memory as engine_memory
     from probe_exo.memory import node_memory as node_memory
     from probe_exo.node import NodeBackends as NodeBackends
     from probe_exo.node import NodeCompute as NodeCompute
@@ -21,10 +25,15 @@ if TYPE_CHECKING:
     from probe_exo.node import node_backends as node_backends
     from probe_exo.node import node_compute as node_compute
     from probe_exo.node import node_identity as node_identity
+    from probe_exo.speed import EngineSpeed as EngineSpeed
+    from probe_exo.speed import engine_speed as engine_speed
 
 __version__ = "0.9.0"
 
 _MODULES = {
+    "EngineMemory": "engines",
+    "Installed": "installed",
+    "installed_engines": "installed",
     "register_probers": "frozen",
     "NetworkLink": "links",
     "node_interfaces": "links",
@@ -32,6 +41,7 @@ _MODULES = {
     "node_identity": "node",
     "AcceleratorMemory": "memory",
     "NodeMemory": "memory",
+    "engine_memory": "memory",
     "node_memory": "memory",
     "NodeBackends": "node",
     "NodeCompute": "node",
@@ -39,10 +49,15 @@ _MODULES = {
     "node_compute": "node",
     "NodeLinks": "links",
     "node_links": "links",
+    "EngineSpeed": "speed",
+    "engine_speed": "speed",
 }
 
 __all__ = [
     "AcceleratorMemory",
+    "EngineMemory",
+    "EngineSpeed",
+    "Installed",
     "NetworkLink",
     "NodeBackends",
     "NodeCompute",
@@ -50,6 +65,9 @@ __all__ = [
     "NodeLinks",
     "NodeMemory",
     "__version__",
+    "engine_memory",
+    "engine_speed",
+    "installed_engines",
     "node_backends",
     "node_compute",
     "node_identity",

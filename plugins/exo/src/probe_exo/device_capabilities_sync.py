@@ -115,5 +115,5 @@ def device_memory(report: Any = None, devices: str = "all") -> DeviceMemory:
     offer = capacity(node_document() if report is None else report, devices)
     available = offer.memory_available
     if report is None and devices == "all":
-        available = node_memory().usable_available
+        available = node_memory().counted_available
     return DeviceMemory(total=(offer.memory_total or 0) >> 20, available=(available or 0) >> 20)

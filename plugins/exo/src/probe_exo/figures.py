@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from probe_cluster.planning.offers import offer
 from probe_core.model.verdict import native_runtime
+from probe_exo.installed import MLX_WHEELS, Installed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,6 +47,9 @@ def no_reasons() -> Mapping[str, str]:
     """Return the default of every field named `reasons`."""
     return {}
 
+
+BACKENDS = ("MlxCpu", "MlxMetal", "MlxCuda", "Vllm")
+"""Values of exo's `Backend`."""
 
 MIB = 1 << 20
 UNKNOWN_MODEL, UNKNOWN_CHIP = "Unknown Model", "Unknown Chip"
@@ -88,22 +92,42 @@ def _model(own: Offer, box: str) -> str:
     return f"{box} (Device: CPU)" if own["kind"] == "cpu" else f"{box} ({_chip(own)})"
 
 
-def engines(document: Mapping[str, Any]) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Return values of exo's `Backend`, and for each of the others the reason."""
+def engines(
+    document: Mapping[str, Any], installed: Installed | None = None
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return values of exo's `Backend` that can run, and for each of the others the reason.
+
+    Without `installed` those that the hardware of a report could run: another node's report does
+    not have what is installed there. With it those that are installed too, where that is known.
+    """
     node = table(document.get("node"))
-    backends = ["MlxCpu"]
     why_not: dict[str, str] = {}
     # MLX's Metal backend needs unified memory: no Intel Mac has it.
-    if node.get("os") == "darwin" and node.get("arch") in ("aarch64", "arm64"):
-        backends.append("MlxMetal")
-    else:
+    if not (node.get("os") == "darwin" and node.get("arch") in ("aarch64", "arm64")):
         why_not["MlxMetal"] = "Metal with unified memory needs a Mac with Apple silicon"
     reason = _no_cuda(document)
-    if reason is None:
-        backends += ["MlxCuda", "Vllm"]
-    else:
+    if reason is not None:
         why_not |= {"MlxCuda": reason, "Vllm": reason}
-    return tuple(backends), why_not
+    if installed is not None and installed.known:
+        why_not = _not_installed(installed, why_not)
+    return tuple(name for name in BACKENDS if name not in why_not), why_not
+
+
+def _not_installed(installed: Installed, why_not: dict[str, str]) -> dict[str, str]:
+    """Return `why_not` with what no wheel brings; MLX of any kind computes on the CPU too."""
+    reasons = installed.reasons
+    if installed.mlx is None:
+        own = reasons.get("mlx", "mlx is not installed")
+        why_not = why_not | dict.fromkeys(("MlxCpu", "MlxMetal", "MlxCuda"), own)
+    else:
+        for name in ("MlxMetal", "MlxCuda"):
+            if name != MLX_WHEELS[installed.mlx]:
+                why_not = why_not | {name: f"{installed.mlx} is installed"}
+    if installed.vllm is None:
+        return why_not | {"Vllm": reasons.get("vllm", "vllm is not installed")}
+    if not installed.vllm.endswith("+cpu") and "rocm" not in installed.vllm:
+        return why_not
+    return {name: reason for name, reason in why_not.items() if name != "Vllm"}
 
 
 def _no_cuda(document: Mapping[str, Any]) -> str | None:

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from probe_exo.facts import NAMES, Facts, figures_by_name
 from probe_exo.figures import UNKNOWN_CHIP, UNKNOWN_MODEL, rows, table
@@ -143,10 +143,49 @@ Port = tuple[str, str | None, str | None, float | None]
 _GBITS = re.compile(r"(\d+(?:\.\d+)?)\s*Gb/s")
 
 
+_THUNDERBOLT = ["system_profiler", "SPThunderboltDataType", "-json"]
+_PORTS = ["networksetup", "-listallhardwareports"]
+
+
+class InterfaceTexts(NamedTuple):
+    """What the commands of a Mac print about its interfaces; "" where one fails."""
+
+    ports: str
+    """Of ``networksetup -listallhardwareports``."""
+    media: str
+    """Of ``ifconfig``."""
+    thunderbolt: str
+    """Of ``system_profiler SPThunderboltDataType -json``."""
+    rdma: bool | None
+    """Whether ``rdma_ctl status`` says that RDMA is on; None where there is no such command."""
+
+
+def interface_texts() -> InterfaceTexts:
+    """Ask this Mac, now."""
+    return InterfaceTexts(
+        _answer(_PORTS), _answer(["ifconfig"]), _answer(_THUNDERBOLT), rdma_enabled()
+    )
+
+
+# "media: autoselect (10Gbase-T <full-duplex>)", "(2500Base-T", "(100baseTX".
+_MEDIA = re.compile(r"\((\d{1,6})(G?)base", re.IGNORECASE)
+
+
+def parse_media(text: str) -> dict[str, float]:
+    """Return interface → Mbit/s of those that have a link, out of ifconfig's text."""
+    speeds: dict[str, float] = {}
+    name = ""
+    for line in text.splitlines():
+        if line[:1].strip():
+            name = line.partition(":")[0]
+        elif line.strip().startswith("media:") and (found := _MEDIA.search(line)):
+            speeds[name] = float(found[1]) * (1e3 if found[2] else 1.0)
+    return speeds
+
+
 def thunderbolt_ports() -> list[Port]:
     """Return the ports of this Mac; nothing when it cannot be asked."""
-    text = _answer(["system_profiler", "SPThunderboltDataType", "-json"])
-    return parse_ports(text, parse_interfaces(_answer(["networksetup", "-listallhardwareports"])))
+    return parse_ports(_answer(_THUNDERBOLT), parse_interfaces(_answer(_PORTS)))
 
 
 def rdma_enabled() -> bool | None:

@@ -18,7 +18,9 @@ from probe_cluster.planning.members import Capacity, capacity
 from probe_cluster.planning.offers import counted_devices
 from probe_core.commands import system_memory
 from probe_core.machine import Machine, decimal
+from probe_exo.engines import RUNNERS, EngineMemory, Free, engine_memories, uses
 from probe_exo.figures import no_reasons, table
+from probe_exo.installed import Installed, installed_engines
 from probe_exo.node import node_document
 from probe_exo.resident import FreeMemory, Reading
 
@@ -78,18 +80,26 @@ class NodeMemory:
     vram_age_s: float | None
     """How old `vram_available` is, in seconds; 0.0 when read now."""
     unified: bool
-    """Whether a model lies in the system's memory."""
-    usable_total: int | None
-    """What a model can at most lie in: dedicated memory, or what the GPU reaches of the system's,
-    or without a GPU the system's."""
-    usable_available: int | None
-    """What of it can be taken now, or what OVERRIDE_MEMORY_MB says: what placement should read."""
+    """Whether the devices that count together use the system's memory."""
+    counted_total: int | None
+    """Of all devices that count together, by old exo's rule: no runner of exo's reaches it."""
+    counted_available: int | None
+    """What of it can be taken now, or what OVERRIDE_MEMORY_MB says."""
     accelerators: tuple[AcceleratorMemory, ...] = ()
     """The GPUs with memory of their own that count."""
-    accelerated: bool = False
-    """Whether a GPU counts, with memory of its own or the system's."""
+    engines: tuple[EngineMemory, ...] = ()
+    """What each installed engine can allocate on the device that it uses; MLX first."""
     reasons: Mapping[str, str] = field(default_factory=no_reasons)
-    """Field → why it is unknown or not the system's own figure."""
+    """Field → why it is unknown or not the system's own figure; ``mlx`` and ``vllm`` → why there is
+    no such engine."""
+
+    @property
+    def engine(self) -> EngineMemory | None:
+        """The engine that exo's runner uses, whose memory placement should read.
+
+        None where MLX is not installed, or it is not known: then exo's own figure stands.
+        """
+        return next((one for one in self.engines if one.backend in RUNNERS), None)
 
 
 class _Vram(NamedTuple):
@@ -105,10 +115,24 @@ class MemoryReader:
     `free` has the GPUs' samplers, where somebody wants them.
     """
 
-    __slots__ = ("_at", "_devices", "_files", "_machine", "_offer", "free", "report")
+    __slots__ = (
+        "_at",
+        "_devices",
+        "_files",
+        "_machine",
+        "_offer",
+        "_uses",
+        "_why_no_engine",
+        "free",
+        "report",
+    )
 
     def __init__(
-        self, machine: Machine, report: Mapping[str, Any], free: FreeMemory | None = None
+        self,
+        machine: Machine,
+        report: Mapping[str, Any],
+        free: FreeMemory | None = None,
+        installed: Installed | None = None,
     ) -> None:
         self.report = report
         self.free = free
@@ -116,24 +140,33 @@ class MemoryReader:
         self._offer = capacity(report)
         self._devices = _dedicated(report, self._offer)
         self._files = dict(_used_files(self._devices))
+        wheels = installed or Installed()
+        self._uses, self._why_no_engine = uses(report, wheels), wheels.reasons
         self._at = time.monotonic()
 
     def needs_samplers(self) -> bool:
         """Return whether some GPU's free memory is in no file."""
         return len(self._files) < len(self._devices)
 
+    def has_engine_on_gpu(self) -> bool:
+        """Return whether an engine is installed whose memory is a GPU's own."""
+        return any(not use.unified and use.device is not None for use in self._uses)
+
     def read(self, environ: Mapping[str, str], max_age_s: float | None = None) -> NodeMemory:
         """Return the memory now. Reads a few small files; never probes, never raises."""
-        reasons: dict[str, str] = {}
+        reasons: dict[str, str] = dict(self._why_no_engine)
         total, available = self._system(reasons)
         size, reason = overridden(environ)
         if reason is not None:
-            reasons["ram_available"] = reasons["usable_available"] = reason
+            reasons["ram_available"] = reasons["counted_available"] = reason
         vram = self._vram(max_age_s)
         if vram.total is None:
             why_not = self._offer.reasons.get("vram_total", "no GPU with memory of its own")
             reasons["vram_total"] = why_not
-        usable_total, usable = self._usable((total, available), vram, reasons)
+        counted_total, counted = self._counted((total, available), vram, reasons)
+        override = (size, str(reason)) if size is not None else None
+        own = {part.id: part.available for part in vram.accelerators}
+        now = Free(total, available, own, override, reasons.get("ram_total"))
         swap_total, swap_available = _swap(self._machine)
         return NodeMemory(
             ram_total=total,
@@ -144,10 +177,10 @@ class MemoryReader:
             vram_available=vram.available,
             vram_age_s=vram.age_s,
             unified=self._offer.unified,
-            usable_total=usable_total,
-            usable_available=usable if size is None else size,
+            counted_total=counted_total,
+            counted_available=counted if size is None else size,
             accelerators=vram.accelerators,
-            accelerated=self._offer.kind in ("gpu", "accelerator"),
+            engines=engine_memories(self._uses, now),
             reasons=reasons,
         )
 
@@ -158,10 +191,10 @@ class MemoryReader:
         reasons["ram_total"] = "a control group limits it; the machine has more"
         return system["limit"], system["available"]
 
-    def _usable(
+    def _counted(
         self, ram: tuple[int | None, int | None], vram: _Vram, reasons: dict[str, str]
     ) -> tuple[int | None, int | None]:
-        """Return what a model can lie in: all of it, and what is free."""
+        """Return what the devices that count have together: all of it, and what is free."""
         if not self._offer.unified:
             return vram.total, vram.available
         total, available = ram
@@ -170,7 +203,7 @@ class MemoryReader:
             return reach, self._offer.memory_available
         if reach is None or reach >= total:
             return total, available
-        reasons["usable_total"] = "the GPU reaches no more of the system's memory"
+        reasons["counted_total"] = "the GPU reaches no more of the system's memory"
         return reach, None if available is None else min(available, reach)
 
     def _vram(self, max_age_s: float | None) -> _Vram:
@@ -227,14 +260,35 @@ def node_memory(max_age_s: float | None = None) -> NodeMemory:
 
     Safe from any thread. Await the first call in a thread: a probe takes as long as it takes.
     """
+    reader = _current()
+    _keep_samplers(reader, max_age_s)
+    return reader.read(os.environ, max_age_s)
+
+
+def engine_memory(max_age_s: float | None = None) -> EngineMemory | None:
+    """Return what the engine that exo's runner uses can allocate now: what placement should read.
+
+    None where MLX is not installed, or that cannot be told. As cheap as `node_memory`; a node
+    whose engine computes on the CPU keeps no process for its GPUs.
+    """
+    reader = _current()
+    if reader.has_engine_on_gpu():
+        _keep_samplers(reader, max_age_s)
+    return reader.read(os.environ, max_age_s).engine
+
+
+def _current() -> MemoryReader:
     global _reader
     report, reader = node_document(), _reader
     if reader is None or reader.report is not report:
         close_samplers()
-        reader = _reader = MemoryReader(Machine(), report)
+        reader = _reader = MemoryReader(Machine(), report, installed=installed_engines())
+    return reader
+
+
+def _keep_samplers(reader: MemoryReader, max_age_s: float | None) -> None:
     if max_age_s is not None and reader.free is None and reader.needs_samplers():
         reader.free = _samplers(reader.report)
-    return reader.read(os.environ, max_age_s)
 
 
 def close_samplers() -> None:

@@ -14,6 +14,7 @@ from probe_cluster.planning.members import capacity
 from probe_core.commands import document_of, probe_document
 from probe_core.machine import Machine
 from probe_exo.figures import UNKNOWN_CHIP, UNKNOWN_MODEL, engines, no_reasons
+from probe_exo.installed import installed_engines
 
 # What decides who sees which device; another value is another answer.
 _DECIDES = (
@@ -70,7 +71,7 @@ if hasattr(os, "register_at_fork"):
 
 @dataclass(frozen=True, slots=True)
 class NodeBackends:
-    """Which of exo's engines can run here."""
+    """Which of exo's engines are installed and can run here."""
 
     backends: tuple[str, ...]
     """Values of exo's `Backend`: ``MlxCpu``, ``MlxMetal``, ``MlxCuda``, ``Vllm``."""
@@ -93,12 +94,14 @@ class NodeCompute:
 
 
 def node_backends(report: Any = None) -> NodeBackends:
-    """Return the engines that can run on this node, or on the node of a `report`.
+    """Return the engines that are installed here and find their device; of a `report` those that
+    its hardware could run, for it does not have what is installed there.
 
     Blocks for the first probe, which has a deadline; exo's own count of NVML devices has none.
     """
-    document = document_of(node_document() if report is None else report)
-    return NodeBackends(*engines(document))
+    if report is not None:
+        return NodeBackends(*engines(document_of(report)))
+    return NodeBackends(*engines(node_document(), installed_engines()))
 
 
 def node_compute(report: Any = None, devices: str = "all") -> NodeCompute:
