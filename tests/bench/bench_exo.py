@@ -37,12 +37,12 @@ Device.DEFAULT, psutil.virtual_memory()
 print(time.perf_counter() - start)
 """
 WARM = """
-from probe_exo import node_memory
+from probe_exo import engine_memory, node_memory
 from probe_exo.device_capabilities import device_capabilities
 async def main():
     await device_capabilities(); node_memory()
     warm, memory = [], []
-    fresh = []
+    fresh, engine = [], []
     node_memory(max_age_s=1.0)
     for _ in range(20):
         start = time.perf_counter()
@@ -51,9 +51,11 @@ async def main():
         for _ in range(100): node_memory()
         late = time.perf_counter()
         for _ in range(100): node_memory(max_age_s=1.0)
-        fresh.append((time.perf_counter() - late) / 100)
+        last = time.perf_counter()
+        for _ in range(100): engine_memory(max_age_s=1.0)
+        fresh.append((last - late) / 100); engine.append((time.perf_counter() - last) / 100)
         warm.append((middle - start) / 100); memory.append((late - middle) / 100)
-    print(*(sorted(times)[len(times) // 2] for times in (warm, memory, fresh)))
+    print(*(sorted(times)[len(times) // 2] for times in (warm, memory, fresh, engine)))
 asyncio.run(main())
 """
 
@@ -70,10 +72,18 @@ def run(place: Place) -> Iterator[Figure]:
     yield Figure("await device_capabilities() / bare Python", call / least, "x", 5.0, note)
     note = f"{whole * 1e3:.1f} ms"
     yield Figure("… with our own imports / bare Python", whole / least, "x", 5.0, note)
-    warm, memory, fresh = _inside(place, WARM)
+    warm, memory, fresh, engine = _inside(place, WARM)
     yield Figure("await device_capabilities(), warm", warm * 1e6, "us", 100.0)
     yield Figure("node_memory()", memory * 1e6, "us", 200.0)
     yield Figure("node_memory(max_age_s=1.0)", fresh * 1e6, "us", 200.0)
+    yield Figure("engine_memory(max_age_s=1.0)", engine * 1e6, "us", 1000.0)
+    imports = interleaved(
+        {"bare": [place.python, *bare()], "import": [place.python, "-c", "import probe_exo"]},
+        rounds,
+        place.with_path(ROOT / "plugins" / "exo" / "src"),
+    )
+    beyond = max(0.0, imports["import"] - imports["bare"])
+    yield Figure("import probe_exo, beyond bare Python", beyond * 1e3, "ms", 20.0)
     if place.has("tinygrad") and place.has("psutil"):
         old = median(_inside(place, OLD)[0] for _ in range(place.rounds(5, 2)))
         note = f"{old * 1e3:.0f} ms: psutil and tinygrad's Device.DEFAULT"

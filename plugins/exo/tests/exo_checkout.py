@@ -59,7 +59,7 @@ def why_not() -> str | None:
 def requirements() -> list[str]:
     """Return what exo's lock file pins of the distributions that its checks need."""
     with tarfile.open(ARCHIVE) as archive:
-        file = archive.extractfile(archive.getmember("./uv.lock"))
+        file = archive.extractfile("uv.lock")
         assert file is not None
         lock = tomllib.loads(file.read().decode("utf-8"))
     versions = {package["name"]: package.get("version") for package in lock["package"]}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import probe_exo
 from probe_core.probing import registered_probers, unregister
 from probe_exo.frozen import MODULES, register_probers
 
@@ -26,8 +29,18 @@ def test_importing_the_package_imports_nothing_else() -> None:
 
 
 def test_facts_for_current_exo_need_neither_pydantic_nor_attrs() -> None:
-    code = "from probe_exo import node_backends, node_compute, node_identity, node_memory"
+    code = "from probe_exo import *"
     assert not loaded_by(code) & {"pydantic", "attrs", "asyncio", "importlib.metadata"}
+
+
+def test_old_exo_is_one_module_that_nothing_else_imports() -> None:
+    folder = Path(probe_exo.__file__).parent
+    users = {
+        file.name
+        for file in folder.glob("*.py")
+        if re.search(r"^ *(import|from) .*\bdevice_capabilities\b", file.read_text("utf-8"), re.M)
+    }
+    assert users == {"device_capabilities_sync.py"}
 
 
 def test_probers_are_registered_by_name_and_only_where_they_are(

@@ -14,8 +14,8 @@ import pytest
 
 from probe_exo import device_capabilities as awaited
 from probe_exo import device_capabilities_sync as module
+from probe_exo.device_capabilities import mac_facts
 from probe_exo.device_capabilities_sync import DeviceMemory, device_capabilities, device_memory
-from probe_exo.mac import mac_facts
 
 Given = Callable[..., None]
 Gpu = Callable[..., dict[str, Any]]

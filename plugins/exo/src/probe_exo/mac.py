@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from probe_exo.facts import NAMES, Facts, figures_by_name
 from probe_exo.figures import UNKNOWN_CHIP, UNKNOWN_MODEL, rows, table
 
 # Seconds; a judgement: system_profiler has no time limit of its own, and a hang must end.
@@ -20,20 +19,23 @@ _DISPLAYS = ["system_profiler", "SPDisplaysDataType"]
 # system_profiler writes binary amounts with decimal units: "128 GB" are 128 GiB.
 _MIB = {"KB": 1 / 1024, "MB": 1, "GB": 1024, "TB": 1024 * 1024}
 
-PINNED = {"Apple M3 Max": (14.20, 28.40, 56.80)}
-"""What old exo's own tests compare to the letter, for the chip that they use.
 
-They feed system_profiler's text and expect these numbers; chipdb has 14.13, 14.13 and no int8 path
-for that GPU's 40 cores. Used only where the number of GPU cores is not told, as in those tests: a
-real Mac tells it.
-"""
+class Hardware(NamedTuple):
+    """What a Mac says of itself, and why it does not."""
+
+    model: str
+    chip: str
+    memory_mib: int
+    """0 where nobody tells."""
+    reasons: Mapping[str, str]
+    """``model``, ``chip`` or ``memory`` → why it is unknown."""
 
 
-def mac_facts() -> Facts:
+def hardware() -> Hardware:
     """Ask system_profiler, now, and sysctl for what it leaves open.
 
-    Never raises; what neither answers is in `reasons`. system_profiler hangs or fails in sandboxes,
-    over ssh before a login, and on betas, where a node with 0 MiB would get no layer.
+    Never raises. system_profiler hangs or fails in sandboxes, over ssh before a login, and on
+    betas, where a node with 0 MiB would get no layer.
     """
     text, reason = _output(_HARDWARE)
     model, chip, memory = parse_hardware(text)
@@ -47,9 +49,7 @@ def mac_facts() -> Facts:
         chip = _sysctl("machdep.cpu.brand_string") or UNKNOWN_CHIP
     if chip == UNKNOWN_CHIP:
         reasons["chip"] = reason or "system_profiler prints no Chip line"
-        return Facts(model, chip, memory, reasons=reasons | dict.fromkeys(NAMES, reasons["chip"]))
-    flops, why_not = _flops(chip)
-    return Facts(model, chip, memory, *flops, reasons=reasons | why_not)
+    return Hardware(model, chip, memory, reasons)
 
 
 def _memory_mib() -> int:
@@ -113,20 +113,7 @@ def _mib(text: str) -> int:
         return 0
 
 
-def _flops(chip: str) -> tuple[tuple[float, float, float], dict[str, str]]:
-    figures = figures_by_name(chip)
-    if figures.ambiguous:
-        units = _gpu_cores(chip)
-        if units is not None:
-            figures = figures_by_name(chip, units)
-        elif chip in PINNED:
-            values = dict(zip(NAMES, figures.numbers, strict=True))
-            reason = "the number that old exo's tests pin; how many GPU cores there are is not told"
-            return PINNED[chip], {name: f"{reason}; chipdb: {values[name]:.2f}" for name in NAMES}
-    return figures.numbers, dict(figures.reasons)
-
-
-def _gpu_cores(chip: str) -> int | None:
+def gpu_cores(chip: str) -> int | None:
     """Return the GPU's cores, which one name of Apple leaves open; None when not told."""
     text, reason = _output(_DISPLAYS)
     lines = {} if reason else _lines(text)

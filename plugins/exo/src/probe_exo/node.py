@@ -152,9 +152,9 @@ def node_identity(machine: Machine | None = None) -> NodeIdentity:
 
 
 def _mac_identity() -> NodeIdentity:
-    from probe_exo.mac import mac_facts
+    from probe_exo.mac import hardware
 
-    facts = mac_facts()
+    facts = hardware()
     return NodeIdentity(
         model=facts.model,
         chip=facts.chip,
