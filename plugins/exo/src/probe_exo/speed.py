@@ -48,7 +48,7 @@ def speed_of(document: Mapping[str, Any], installed: Installed) -> EngineSpeed |
     if use is None or use.device is None:
         return None
     offer = member("", document, devices=(use.device,), engine="mlx")
-    efficiency = offer.efficiency or efficiency_of(offer.class_, "auto")
+    efficiency = offer.efficiency or efficiency_of(offer.class_, "llama.cpp")
     reasons = {} if efficiency is None else {"basis": efficiency.basis}
     if offer.bandwidth is None:
         reasons["bandwidth"] = offer.reasons.get("bandwidth", "the report does not tell it")
