@@ -10,8 +10,10 @@ from foreign import CHANCES, Chance, write_files
 from hypothesis import given
 
 from probe_core.machine import Machine
-from probe_exo import node_links
-from probe_exo.mac import parse_hardware, parse_interfaces, parse_ports
+from probe_exo import Installed, node_links
+from probe_exo.engines import Free, engine_memories, uses
+from probe_exo.figures import engines
+from probe_exo.mac import parse_hardware, parse_interfaces, parse_media, parse_ports
 from probe_exo.memory import VARIABLE, overridden
 from probe_exo.node import node_identity
 
@@ -80,3 +82,39 @@ def test_who_a_node_is(tmp_path: Path) -> None:
         chance = Chance(bytes([seed]))
         root = write_files(tmp_path / "root", chance.files(FILES))
         assert node_identity(Machine(str(root))).os_version
+
+
+GPU = {
+    "id": "pci:0000:01:00.0",
+    "kind": "gpu",
+    "vendor": "nvidia",
+    "parent": None,
+    "memory": {"kind": "dedicated", "total": 1 << 34, "free": 1 << 33, "parts": {"limit": 1 << 32}},
+    "backends": ["cuda"],
+    "bandwidth": 1e12,
+    "visibility": {"cuda": {"visible": True, "index": 0, "reason": None}},
+    "readiness": {"state": "ready", "broken": None, "steps": []},
+}
+REPORT = {"schema": 1, "node": {"os": "linux"}, "devices": [GPU, GPU | {"id": "b"}]}
+
+
+@given(CHANCES)
+def test_engines_of_any_report(chance: Chance) -> None:
+    report = chance.alter(REPORT)
+    document = report if isinstance(report, dict) else {}
+    for installed in (Installed("mlx-cuda-12", "0.20.1"), Installed("mlx-metal"), Installed()):
+        found = uses(document, installed)
+        free = Free(1 << 36, 1 << 35, {"b": None})
+        for engine in engine_memories(found, free):
+            assert engine.total is None or engine.total >= 0
+            assert engine.available is None or 0 <= engine.available <= 1 << 35
+        backends, why_not = engines(document, installed)
+        assert set(backends) | set(why_not) == {"MlxCpu", "MlxMetal", "MlxCuda", "Vllm"}
+
+
+@given(CHANCES)
+def test_ifconfig(chance: Chance) -> None:
+    text = b"en0: flags=8863<UP> mtu 1500\n\tmedia: autoselect (10Gbase-T <full-duplex>)\n"
+    for name, mbits in parse_media(chance.mutate(text).decode("utf-8", "replace")).items():
+        assert isinstance(name, str)
+        assert 0 <= mbits < 1e9

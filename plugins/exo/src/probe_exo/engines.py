@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from probe_cluster.shared import amount, verdict
+from probe_cluster.shared import amount, text, verdict
 from probe_core.model.readiness import in_runtime_order
 from probe_exo.figures import no_reasons, rows, table
 from probe_exo.installed import MLX_WHEELS, Installed
@@ -147,7 +147,7 @@ def _first(
         for device in devices
         if device.get("vendor") == vendor and device.get("kind") in ("gpu", "accelerator")
     ]
-    parents = {device.get("parent") for device in own}
+    parents = {text(device.get("parent")) for device in own}
     own = [device for device in own if device["id"] not in parents]  # MIG: the parts count
     reasons, usable = [], []
     for device in own:
@@ -185,7 +185,7 @@ def _smallest(devices: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
 
 
 def _texts(value: object) -> list[str]:
-    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
 
 
 def _is_named(device: Mapping[str, Any]) -> bool:
