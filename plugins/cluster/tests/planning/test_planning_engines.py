@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from model_files import gguf
 
 from probe_cluster import ClusterError, Links, Member, member
 from probe_cluster.planning.answer import answer
@@ -197,6 +198,22 @@ def test_a_context_beyond_the_models_is_refused() -> None:
     sentence = r"the context is 262144 tokens; llama-3\.1-8b was made for 131072 at most"
     with pytest.raises(ClusterError, match=sentence):
         parse_model({"model": "llama-3.1-8b", "context": "256k"})
+
+
+def test_a_gguf_says_its_longest_context_and_runs_by_llama_cpp(tmp_path: Path) -> None:
+    keys = {
+        "general.architecture": "llama", "llama.block_count": 2, "llama.embedding_length": 64,
+        "llama.attention.head_count": 4, "llama.attention.head_count_kv": 2,
+        "llama.context_length": 4096,
+    }  # fmt: skip
+    path = tmp_path / "model.gguf"
+    path.write_bytes(gguf(keys, [("blk.0.ffn_up.weight", [64, 64], 0)]) + bytes(16384))
+    model = parse_model({"model": str(path)})
+    assert (model.longest, model.form) == (4096, "gguf")
+    found = answer([H200], {"model": str(path)})
+    assert (found.choice.engine, found.choice.reason) == ("llama.cpp", "the file is a GGUF file")
+    with pytest.raises(ClusterError, match=r"mlx does not run gguf files; llama\.cpp, ollama"):
+        answer([H200], {"model": str(path)}, engine="mlx")
 
 
 def test_yarn_in_a_config_json_stretches_the_context(tmp_path: Path) -> None:

@@ -147,6 +147,10 @@ def test_llama_cpp_of_two_computers_shares_layers_as_planned() -> None:
     assert (remote.node, own.node) == ("geforce-rtx-3090", "geforce-rtx-4090")
     assert remote.text == "rpc-server -H 0.0.0.0 -p 50052"
     assert "--rpc geforce-rtx-3090:50052 -ts 38,42" in own.text
+    # Each card has a share of its own.
+    found = asked(["2x RTX 4090", "RTX 3090"], "llama-3.3-70b", "q6", "llama.cpp", context="8k")
+    own = launch(found, "llama.cpp")[-1]
+    assert "--rpc geforce-rtx-3090:50052 -ts 16,32,32 " in own.text
 
 
 @pytest.mark.parametrize(

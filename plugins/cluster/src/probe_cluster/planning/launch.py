@@ -17,6 +17,7 @@ from probe_cluster.planning.fitting import fit
 from probe_cluster.planning.members import Member, with_engine
 from probe_cluster.planning.model import Model
 from probe_cluster.planning.predict import Plan, split_width
+from probe_cluster.planning.search import proportional
 from probe_cluster.planning.serving import Layout, Load
 from probe_cluster.shared import ClusterError
 
@@ -238,8 +239,8 @@ def _llama(asked: _Asked) -> list[Line]:
             "the other nodes, where rpc-server runs",
         )
         layers = {stage.node: stage.layers for stage in plan.stages}
-        # llama.cpp puts remote devices before its own.
-        shares = [layers[member.id] for member in (*others, first)]
+        # llama.cpp puts remote devices before its own, and rpc-server offers all of a node's GPUs.
+        shares = [each for m in (*others, first) for each in _of_devices(m, layers[m.id])]
         command.add("-ts", ",".join(map(str, shares)), f"layers of the plan: {_shares(plan)}")
     elif len(first.pools) > 1:
         shares = [round(pool / 2**30) for pool in first.pools]
@@ -254,6 +255,13 @@ def _llama(asked: _Asked) -> list[Line]:
     remote = f"rpc-server -H 0.0.0.0 -p {_RPC_PORT}"
     port = ((f"-p {_RPC_PORT}", "rpc-server's usual port, as --rpc names it"),)
     return [*(Line(member.id, remote, port) for member in others), command.line(first.id)]
+
+
+def _of_devices(member: Member, layers: int) -> list[int]:
+    """Return the layers of each device of a node, by the memory that is free on it."""
+    if len(member.pools) < 2 or layers < len(member.pools):
+        return [layers]
+    return proportional([float(pool) for pool in member.pools], layers)
 
 
 def _mlx(asked: _Asked) -> list[Line]:
