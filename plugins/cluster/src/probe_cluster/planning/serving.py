@@ -235,27 +235,41 @@ def _arithmetic(member: Member, model: Model) -> float | None:
 
 def _layouts(device: Device, nodes: int, model: Model, load: Load, engine: str) -> Iterator[Layout]:
     """Give every layout that holds the model and at least one request of each replica."""
-    total = nodes * device.per_node
     able = ENGINES[engine]
     for tensor in _tensor_widths(device, nodes, model, engine):
+        groups = _groups(device, nodes, tensor)
         for expert in (False, True) if _spreads(model, engine, tensor) else (False,):
-            for stages in range(1, min(total // tensor, model.layers) + 1):
+            for stages in range(1, min(groups, model.layers) + 1):
                 if stages > 1 and (expert or (able.alone and tensor * stages > device.per_node)):
                     break
-                most = total // (tensor * stages)
-                for replicas in {1, most, min(most, load.requests)}:
+                for replicas in _copies(min(groups // stages, load.requests)):
                     layout = _layout(device, model, load, engine, replicas, tensor, stages, expert)
                     if layout is not None:
                         yield layout
-                if stages > 8 and most < 1:
-                    break
+
+
+# Of more copies not each number is looked at.
+_EACH = 16
+
+
+def _copies(most: int) -> list[int]:
+    """Return numbers of replicas: what fewer devices may have is among those of more."""
+    doubled = [1 << bit for bit in range(_EACH.bit_length(), most.bit_length())]
+    return sorted({*range(1, min(most, _EACH) + 1), *doubled, most})
+
+
+def _groups(device: Device, nodes: int, tensor: int) -> int:
+    """Return how many groups of so many devices there are: in each node, or of whole nodes."""
+    if tensor <= device.per_node:
+        return nodes * (device.per_node // tensor)
+    return nodes // (tensor // device.per_node)
 
 
 def _tensor_widths(device: Device, nodes: int, model: Model, engine: str) -> list[int]:
     """Return by how many devices a layer can be split: in a node, or over links that carry it."""
     able, found = ENGINES[engine], [1]
     for width in _server_widths(model) if able.cards else widths(model):
-        inside = able.cards and width <= device.per_node and device.per_node % width == 0
+        inside = able.cards and width <= device.per_node
         across = able.across and device.outer.reduce is not None
         whole = width % device.per_node == 0 and width // device.per_node <= nodes
         if inside or (across and whole):
