@@ -208,7 +208,7 @@ def _report(machine: Machine, part: _Part) -> dict[str, Any]:
             machine["os"],
             machine["host"] * _GIB,
             _card_devices([(machine["count"], chip)], machine["inner"]),
-            machine["source"],
+            _source(machine),
         )
     size = _memory(machine, part)
     total = size * _GIB
@@ -221,10 +221,15 @@ def _report(machine: Machine, part: _Part) -> dict[str, Any]:
             "id": "cpu:0", "ids": ["cpu:0"], "kind": "cpu", "name": machine["name"],
             "memory": {"kind": "shared", "total": total}, "bandwidth": machine["bandwidth"],
         }  # fmt: skip
-        return _document(machine["name"], machine["os"], total, [device], machine["source"], limit)
+        return _document(machine["name"], machine["os"], total, [device], _source(machine), limit)
     memory = {"kind": "unified", "total": total, "free": limit, "parts": {"limit": limit}}
     device = {**_device(chip, 0), "memory": memory}
-    return _document(machine["name"], machine["os"], total, [device], machine["source"])
+    return _document(machine["name"], machine["os"], total, [device], _source(machine))
+
+
+def _source(machine: Machine) -> str:
+    """Return where the figures are from, and which links the machine has ports for."""
+    return f"{machine['source']}; ports: {', '.join(machine['ports'])}"
 
 
 def _memory(machine: Machine, part: _Part) -> int:
