@@ -69,9 +69,10 @@ def _eight(tree: Any) -> str:
 
 def _mixed(tree: Any) -> str:
     # The kernel counts cards by its own order: the minor is not the index of NVML.
-    for bus, device, minor in (("01", "2684", 1), ("02", "2204", 0)):
+    for bus, device, model, minor in (("01", "2684", 4090, 1), ("02", "2204", 3090, 0)):
         tree.add_pci(f"0000:{bus}:00.0", device)
-        tree.add_information(f"0000:{bus}:00.0", "NVIDIA", None, minor=minor)
+        name = f"NVIDIA GeForce RTX {model}"
+        tree.add_information(f"0000:{bus}:00.0", name, None, minor=minor)
     return "4090-3090"
 
 
