@@ -8,6 +8,7 @@ import pytest
 
 from probe_core.pipeline import collect
 from probe_core.pipeline.collect import Checking, checked
+from probe_core.pipeline.validate import check_sighting
 
 
 def gpu(bus: int, **fields: object) -> dict[str, Any]:
@@ -59,3 +60,10 @@ def test_only_what_is_left_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_what_was_sorted_since_is_checked_anew(other: list[Any]) -> None:
     assert checked(SIGHTINGS, early(other)) == checked(SIGHTINGS)
+
+
+def test_a_clock_that_no_chip_has_is_left_out() -> None:
+    peak = {"dtype": "fp32", "tflops": 1.0, "mhz": 100_001}
+    sighting, problems = check_sighting({**gpu(1), "peaks": [peak]})
+    assert sighting is not None
+    assert "mhz" in str(problems)

@@ -13,6 +13,7 @@ from trees import Tree
 
 from probe_core import Machine
 from probe_core.machine import READ_LIMIT
+from probe_core.machine.files import read_head
 
 
 @pytest.fixture
@@ -169,3 +170,10 @@ def test_machine_can_be_pickled_and_copied(machine: Machine, protocol: int) -> N
         assert (other.live, repr(other)) == (machine.live, repr(machine))
         assert other.environ is not machine.environ
     assert copy.copy(machine) == machine
+
+
+def test_the_head_of_a_longer_file_has_one_byte_more(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"0123456789")
+    assert [read_head(str(tmp_path / "file"), limit) for limit in (4, 9, 10)] == [
+        *(b"01234", b"0123456789", b"0123456789"),
+    ]

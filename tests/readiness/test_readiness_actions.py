@@ -483,6 +483,20 @@ def test_in_a_container_nothing_of_the_host_and_of_no_other_engine(
             assert not any(name.startswith("package ") for name in action.changes), code
 
 
+@pytest.mark.parametrize(
+    ("engine", "place", "other"),
+    [("docker", "container", "pod"), ("kubernetes", "pod", "container")],
+)
+def test_what_is_changed_about_the_container_says_which_kind(
+    engine: str, place: str, other: str, tmp_path: Path
+) -> None:
+    node = in_engine(nvidia(tmp_path), engine)
+    device = node.report()["devices"][0]
+    places = {fix.action.where for code, fix in fixes(node, device) if code not in OF_ONE}
+    assert place in places
+    assert other not in places
+
+
 @pytest.mark.heavy
 @pytest.mark.parametrize("make", [nvidia, amd, intel])
 @pytest.mark.parametrize("release", RELEASES)
