@@ -315,11 +315,7 @@ def _check_answers(path: str) -> None:
     from probe_core.isolation.look import LOOK_S, answers
 
     if not answers(path):
-        raise LeaseError(
-            f"the lease folder {path} cannot be used: its server did not answer within"
-            f" {LOOK_S:g} s; name a local folder in {VARIABLE}",
-            path=path,
-        )
+        raise _unusable(path, f"its server did not answer within {LOOK_S:g} s")
 
 
 def _make(path: str, mode: int) -> None:
@@ -329,10 +325,7 @@ def _make(path: str, mode: int) -> None:
     except FileExistsError:
         return
     except OSError as error:
-        raise LeaseError(
-            f"the lease folder {path} cannot be made: {error.strerror}; name another in {VARIABLE}",
-            path=path,
-        ) from None
+        raise _unusable(path, f"it cannot be made: {error.strerror}") from None
     fresh = Folder(path)
     try:
         os.fchmod(fresh.fd, mode)

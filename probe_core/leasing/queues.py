@@ -15,7 +15,7 @@ from probe_core.leasing.ranges import (
     CLAIMED,
     QUEUES,
     SLOT,
-    locked,
+    gaps,
     obstacle,
     slot,
     try_lock,
@@ -51,10 +51,11 @@ class Place:
         self._start = QUEUES + slot(queue)
         self._due = 0.0
         self._since: float | None = None
-        held = [end for _, end in locked(handle, self._start, SLOT)]
-        byte = held[-1] if held else self._start
+        end = self._start + SLOT
+        free = [(end, end), *gaps(handle, self._start, SLOT)][-1]
         # Where somebody has locked the slot to its end nobody has a place, and all go on.
-        while byte < self._start + SLOT and not try_lock(handle, byte, 1):
+        byte = free[0] if free[1] == end else end
+        while byte < end and not try_lock(handle, byte, 1):
             byte += 1
         self._length = byte - self._start
 

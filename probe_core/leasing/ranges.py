@@ -125,17 +125,6 @@ def gaps(handle: int, start: int, length: int) -> Iterator[tuple[int, int]]:
             remaining.append((begin, found[0]))
 
 
-def locked(handle: int, start: int, length: int) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each run of bytes that somebody else has locked, in order."""
-    at = start
-    for begin, end in gaps(handle, start, length):
-        if begin > at:
-            yield at, begin
-        at = end
-    if at < start + length:
-        yield at, start + length
-
-
 def _packed(kind: int, start: int, length: int) -> bytes:
     if _DARWIN:
         return _FLOCK.pack(start, length, 0, kind, os.SEEK_SET)

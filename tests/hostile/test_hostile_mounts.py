@@ -235,7 +235,7 @@ def test_a_probe_with_a_folder_of_libraries_whose_server_is_dead(site: Path) -> 
 
 
 COMMANDS = {
-    "leases": ({"PROBE_LEASES": "hung/leases"}, 3, "name a local folder in PROBE_LEASES"),
+    "leases": ({"PROBE_LEASES": "hung/leases"}, 3, " s; name another one in PROBE_LEASES"),
     "--machine {site}/hung/machine.json": ({}, 2, "its server did not answer within 1 s"),
     "--json --config {site}/hung/config.toml": ({}, 2, "its server did not answer within 2 s"),
     "--json --static {site}/hung/report.json": ({}, 2, "its server did not answer within 2 s"),

@@ -16,7 +16,7 @@ from test_lease_keeper import first_line, soon
 from probe_core.leasing import queues, ranges
 from probe_core.leasing.folder import Folder
 from probe_core.leasing.queues import Claims, Place
-from probe_core.leasing.ranges import QUEUES, SLOT, locked, slot, unlock
+from probe_core.leasing.ranges import QUEUES, SLOT, gaps, slot, unlock
 
 SLEEP = ("--", "sh", "-c", "echo; exec sleep 60")
 PRINT = ("--", "sh", "-c", "echo; exec sleep 60")
@@ -50,7 +50,7 @@ def claims(node: Node) -> bool:
 
 def held(path: Path, start: int, length: int) -> int:
     with open(path, "r+b") as file:
-        return sum(end - begin for begin, end in locked(file.fileno(), start, length))
+        return length - sum(end - begin for begin, end in gaps(file.fileno(), start, length))
 
 
 def is_due(place: Place, is_free: bool = False) -> bool:
