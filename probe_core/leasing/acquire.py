@@ -103,6 +103,7 @@ class Acquisition:
                 if leased is not None:
                     return leased
                 if is_due and needed > 1:
+                    place.beat.renew()
                     self._claims.make([key.own for _, key in self._free()])
                 remaining = _PAUSE_S if deadline is None else deadline - monotonic()
                 if remaining <= 0:

@@ -3,8 +3,9 @@
 Everybody who waits holds a byte of its queue's slot, the first behind all that are held. A dead
 waiter's byte is free. Who has seen for a second, by its own clock, that what it waits for could be
 taken, passes those ahead: they are stopped, or hold their bytes for another reason. Who needs
-several devices at the head of a queue claims those that are free already, so that it is not passed
-over for ever; one claims at a time, so that two never claim what the other needs.
+several devices at the head of a queue shows that it waits (`Beat`), and claims those that are free
+already, so that it is not passed over for ever, not by those either who do not wait. One claims at
+a time, so that two never claim what the other needs.
 """
 
 from __future__ import annotations
@@ -38,21 +39,47 @@ _CLAIM = "the claim"
 """Names the slot whose first byte is locked by who may claim, and whose second one beats."""
 
 
+class Beat:
+    """A byte that its owner locks and unlocks in turn, as long as it is not stopped."""
+
+    __slots__ = ("_byte", "_due", "_handle", "_is_locked")
+
+    def __init__(self, handle: int, byte: int) -> None:
+        self._handle = handle
+        self._byte = byte
+        self._is_locked = False
+        self._due = 0.0
+
+    def renew(self) -> None:
+        """Show that the owner lives, if it is time to."""
+        if (now := monotonic()) < self._due:
+            return
+        self._due = now + _BEAT_S
+        if self._is_locked:
+            unlock(self._handle, self._byte, 1)
+        else:
+            try_lock(self._handle, self._byte, 1)
+        self._is_locked = not self._is_locked
+
+
 class Place:
     """A place in a queue: behind those who came before and still wait.
 
-    It is left when its open file of locks is unlocked or closed.
+    It is left when its open file of locks is unlocked or closed. `beat` is the queue's: who needs
+    several devices at the head of it renews that, and is not passed meanwhile.
     """
 
-    __slots__ = ("_due", "_handle", "_length", "_since", "_start")
+    __slots__ = ("_byte", "_due", "_handle", "_length", "_seen", "_since", "_start", "beat")
 
     def __init__(self, handle: int, queue: str) -> None:
         self._handle = handle
         self._start = QUEUES + slot(queue)
         self._due = 0.0
         self._since: float | None = None
-        end = self._start + SLOT
-        free = [(end, end), *gaps(handle, self._start, SLOT)][-1]
+        end = self._byte = self._start + SLOT - 1
+        self.beat = Beat(handle, self._byte)
+        self._seen = False
+        free = [(end, end), *gaps(handle, self._start, end - self._start)][-1]
         # Where somebody has locked the slot to its end nobody has a place, and all go on.
         byte = free[0] if free[1] == end else end
         while byte < end and not try_lock(handle, byte, 1):
@@ -63,8 +90,10 @@ class Place:
         """Return whether nobody is ahead, or those ahead leave what this one `can_take`."""
         if not self._length or obstacle(self._handle, self._start, self._length) is None:
             return True
-        now = monotonic()
-        if now >= self._due:
+        now, seen = monotonic(), obstacle(self._handle, self._byte, 1) is not None
+        if seen != self._seen:
+            self._seen, self._since = seen, None
+        elif now >= self._due:
             self._due = now + _LOOK_S
             if not can_take():
                 self._since = None
@@ -80,14 +109,15 @@ class Claims:
     looks, from its own first look on: a time that somebody else writes could be any.
     """
 
-    __slots__ = ("_beating", "_claimed", "_due", "_handle", "_looked", "_seen", "_since", "_start")
+    __slots__ = ("_beat", "_claimed", "_handle", "_looked", "_seen", "_since", "_start")
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
         self._start = QUEUES + slot(_CLAIM)
         self._claimed: frozenset[str] | None = None
-        self._due = self._looked = self._since = 0.0
-        self._beating = self._seen = False
+        self._looked = self._since = 0.0
+        self._seen = False
+        self._beat = Beat(handle, self._start + 1)
 
     def hold(self, name: str) -> bool:
         """Return whether another one, that is not stopped, claims the device of a name."""
@@ -105,20 +135,10 @@ class Claims:
             if not try_lock(self._handle, self._start, 1):
                 return
             self._claimed = frozenset()
-        self._beat()
+        self._beat.renew()
         wanted = frozenset(names)
         for name in self._claimed - wanted:
             unlock(self._handle, slot(name) + CLAIMED, 1)
         for name in wanted - self._claimed:
             try_lock(self._handle, slot(name) + CLAIMED, 1)
         self._claimed = wanted
-
-    def _beat(self) -> None:
-        if (now := monotonic()) < self._due:
-            return
-        self._due = now + _BEAT_S
-        if self._beating:
-            unlock(self._handle, self._start + 1, 1)
-        else:
-            try_lock(self._handle, self._start + 1, 1)
-        self._beating = not self._beating

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -49,8 +50,11 @@ def claims(node: Node) -> bool:
 
 
 def held(path: Path, start: int, length: int) -> int:
+    """Return how many bytes are locked, without the last of a slot, which beats."""
     with open(path, "r+b") as file:
-        return length - sum(end - begin for begin, end in gaps(file.fileno(), start, length))
+        ends = [(start, start), *gaps(file.fileno(), start, length), (start + length, 0)]
+    runs = [(end, begin) for (_, end), (begin, _) in pairwise(ends)]
+    return sum(end - begin - (end % SLOT == 0) for begin, end in runs if end > begin)
 
 
 def is_due(place: Place, is_free: bool = False) -> bool:
@@ -123,6 +127,26 @@ def test_who_leaves_what_is_free_is_passed_by_the_clock_of_who_looks(
     assert not is_due(place, True)
     now += 0.6
     assert is_due(place, True)
+    for handle in (one, two):
+        os.close(handle)
+
+
+def test_who_needs_several_is_not_passed_while_it_beats(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where another queue's head has the claim, and one device is free for all to see."""
+    now = 100.0
+    monkeypatch.setattr(queues, "monotonic", lambda: now)
+    one, two = folder.locks(), folder.locks()
+    first, place = Place(one, "q"), Place(two, "q")
+    for _ in range(150):
+        now += 0.02
+        first.beat.renew()
+        assert not is_due(place, True)
+    for _ in range(60):
+        now += 0.02
+        is_due(place, True)
+    assert is_due(place, True), "it is stopped"
     for handle in (one, two):
         os.close(handle)
 
