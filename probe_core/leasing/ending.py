@@ -57,6 +57,7 @@ def end(folder: Folder, ended: Sequence[Holding], *, others: Collection[int] = (
     settled, begun = monotonic() + _SETTLED_S, False
     handles: dict[int, int] = {}
     try:
+        _open({pid for holding in ended for pid in holding.proof.members}, handles)
         for number, seconds in ((signal.SIGTERM, _GRACE_S), (signal.SIGKILL, _DEATH_S)):
             until = monotonic() + seconds
             signalled: set[int] = set()
@@ -72,8 +73,7 @@ def end(folder: Folder, ended: Sequence[Holding], *, others: Collection[int] = (
                 for pid in due & handles.keys():
                     _send(handles[pid], number)
                 signalled |= due & handles.keys()
-                opened = {pid: _handle_of(pid) for pid in due - handles.keys()}
-                handles |= {pid: handle for pid, handle in opened.items() if handle is not None}
+                _open(due, handles)
                 sleep(_LOOK_S)
         return _remaining(folder, ended)
     finally:
@@ -100,14 +100,16 @@ def _remaining(folder: Folder, ended: Sequence[Holding]) -> list[Holding]:
     ]
 
 
-def _handle_of(pid: int) -> int | None:
-    """Return a pidfd, or the number negated where there is none (macOS, before Linux 5.3)."""
-    try:
-        return os.pidfd_open(pid)
-    except ProcessLookupError:  # it has just ended
-        return None
-    except (AttributeError, OSError):
-        return -pid
+def _open(pids: Collection[int], handles: dict[int, int]) -> None:
+    """Add a pidfd of each process that has none; the number negated where the system has none."""
+    for pid in pids:
+        if pid not in handles:
+            try:
+                handles[pid] = os.pidfd_open(pid)
+            except ProcessLookupError:  # it has just ended
+                continue
+            except (AttributeError, OSError):  # macOS, before Linux 5.3
+                handles[pid] = -pid
 
 
 def _send(handle: int, number: int) -> None:
