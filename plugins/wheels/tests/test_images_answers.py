@@ -50,6 +50,9 @@ RECORDINGS: dict[str, dict[str, object]] = {
     "mi300x-intree": with_files(MI300X, RENDER),
     "780m-6.4": with_files(PHOENIX, {**RENDER, AMDGPU: "6.12.12\n"}),
     "gb10-580": json.loads((MACHINES / "dgx-spark--nvidia-gb10.json").read_text("utf-8")),
+    "arc-a770": json.loads(
+        (MACHINES / "desktop--intel-arc-a770-of-unknown-memory.json").read_text("utf-8")
+    ),
     "cpu": json.loads((MACHINES / "vm-without-accelerator--cpu.json").read_text("utf-8")),
 }
 
@@ -101,6 +104,18 @@ OLLAMA: dict[str, make.Content] = {
     "usr/lib/ollama/cuda_v12/libcudart.so.12": make.binary(),
     "usr/lib/ollama/cuda_v13/libggml-cuda.so": linked(13, "sm_75 sm_80 sm_90 sm_100 sm_120"),
     "usr/lib/ollama/cuda_v13/libcudart.so.13": make.binary(),
+}
+LEVEL_ZERO: dict[str, make.Content] = {
+    f"usr/lib/{name}": make.binary()
+    for name in ("libze_loader.so.1", "libze_intel_gpu.so.1", "libigc.so.2")
+}
+CONDA: dict[str, make.Content] = {
+    "opt/conda/conda-meta/libtorch-2.9.1-cuda128_mkl_0.json": json.dumps(
+        {"files": ["lib/libtorch_cuda.so"]}
+    ),
+    "opt/conda/lib/libtorch_cuda.so": make.binary(
+        "libc.so.6", glibc="2.17", sections=[cuda({CU128: 50})]
+    ),
 }
 IMAGES: dict[str, Spec] = {
     "torch-cu128": image(files=make.torch(CU128, "12.8")),
@@ -171,13 +186,17 @@ IMAGES: dict[str, Spec] = {
     "rocm-7.0-app": (make.config(User="app"), {**BASE, **make.rocm_torch("gfx942", "7.0")}),
     "rocm-7.0-nobody": (make.config(User="1234"), {**BASE, **make.rocm_torch("gfx942", "7.0")}),
     "rocm-7.2": (make.config(), {**BASE, **make.rocm_torch("gfx942 gfx1100", "7.2")}),
+    "conda": image(files=CONDA),
+    "sycl": (
+        make.config(),
+        {**BASE, **LEVEL_ZERO, "app/engine.so": build.sycl("12.55.8 12.56.5 12.57.0")},
+    ),
+    "sycl-spirv": (make.config(), {**BASE, **LEVEL_ZERO, "app/engine.so": build.sycl("")}),
+    "sycl-alone": (make.config(), {**BASE, "app/engine.so": build.sycl("12.55.8 12.56.5 12.57.0")}),
     "own-libcuda": image(
         files={**make.torch(CU128, "12.8"), "usr/lib/libcuda.so.550.54.14": make.binary()},
     ),
 }  # fmt: skip
-
-NVIDIA = [name for name in RECORDINGS if name[:2] not in ("mi", "78", "cp")]
-X86 = [name for name in NVIDIA if name != "gb10-580"]
 
 
 def expect(**words: str) -> dict[str, str]:
@@ -266,8 +285,14 @@ EXPECTED: dict[str, dict[str, str]] = {
     "rocm-7.0-app": expect(rest=N, nmi300x_6_4=R, nmi300x_intree=U),
     "rocm-7.0-nobody": expect(rest=N),
     "rocm-7.2": expect(rest=N, nmi300x_6_4=U, nmi300x_intree=U),
+    "conda": expect(rest=N, **TORCH_128),
+    # Intel's user space is the image's own; SPIR-V is compiled when it is loaded.
+    "sycl": expect(rest=N, narc_a770=R),
+    "sycl-spirv": expect(rest=N, narc_a770=L),
+    "sycl-alone": expect(rest=N),
     "own-libcuda": expect(
         rest=U, nt4_470=N, nmi300x_6_4=N, nmi300x_intree=N, n780m_6_4=N, ncpu=N, ngb10_580=N,
+        narc_a770=N,
     ),
 }  # fmt: skip
 
