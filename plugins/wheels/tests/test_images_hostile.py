@@ -10,9 +10,10 @@ from pathlib import Path
 
 import image_files as make
 import pytest
-from test_images_answers import BASE, CU128, nodes, split
+from test_images_answers import BASE, CU128, RECORDINGS, nodes, split
 from test_images_formats import sif
 
+from probe_core.cli import main
 from probe_wheels.files import Budget, Exhausted
 from probe_wheels.images import streams
 from probe_wheels.images.answers import answer_of
@@ -240,3 +241,53 @@ def test_every_cut_of_an_image_ends_with_one_sentence(tmp_path: Path) -> None:
     for at in range(0, len(whole) - 10240, max(1, len(whole) // 60)):
         path.write_bytes(whole[:at])
         assert "\n" not in sentence_of(path)
+
+
+def test_text_of_an_image_does_nothing_to_a_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = make.config(Cmd=["\x1b[2J\u202eevil"], User="9" * 5000)
+    path = make.saved(tmp_path / "a.tar", config, LAYERS)
+    node = tmp_path / "node.json"
+    node.write_text(json.dumps(RECORDINGS["mi300x-6.4"]))
+    assert main(["will-run", str(path), "--on", str(node)]) == 1
+    out = capsys.readouterr().out
+    assert "is not in it" in out
+    assert "\x1b" not in out
+    assert "\u202e" not in out
+
+
+def test_a_user_of_any_number_is_judged(tmp_path: Path) -> None:
+    config = make.config(User="9" * 5000 + ":" + "8" * 5000)
+    files = {**BASE, **make.rocm_torch("gfx942", "7.0")}
+    opening = Opening()
+    path = make.saved(tmp_path / "a.tar", config, [make.layer(files)])
+    contents = contents_of(open_images(str(path), opening)[0])
+    assert answer_of(contents, nodes()["mi300x-6.4"]).word == "no"
+    opening.close()
+
+
+def test_other_members_of_an_archive_are_passed_over(tmp_path: Path) -> None:
+    """A type of GNU's own, with bytes, between the parts of an image."""
+    whole = make.saved(tmp_path / "a.tar", CONFIG, [make.gz(raw) for raw in LAYERS]).read_bytes()
+    odd = raw_layer(("odd", b"V", b"x" * 700, ""))[:1536]
+    (tmp_path / "a.tar").write_bytes(odd + whole)
+    opening = Opening()
+    contents = contents_of(open_images(str(tmp_path / "a.tar"), opening)[0])
+    opening.close()
+    assert not contents.problems
+    assert [document["name"] for document in contents.documents] == ["torch"]
+
+
+def test_texts_are_kept_within_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("probe_wheels.files.MAX_ROOM", 100)
+    layers = [make.gz(raw) for raw in LAYERS]
+    opening = Opening()
+    path = make.saved(tmp_path / "a.tar", CONFIG, layers)
+    contents = contents_of(open_images(str(path), opening)[0])
+    opening.close()
+    assert opening.budget.room >= 0
+    # Without its list of files the folders of a package are walked.
+    assert [list(document["files"]) for document in contents.documents] == [
+        ["torch/lib/libtorch_cuda.so"]
+    ]

@@ -38,6 +38,9 @@ MAX_SECONDS = 8.0
 MAX_READS = 1_000_000
 """The largest set that was measured (torch, cuBLAS, cuDNN, NCCL) takes 22,342 reads."""
 
+MAX_ROOM = 96 << 20
+"""Bytes of texts that are kept of what passes in streams: lists of installed files, most of all."""
+
 MAX_FAULTS = 64
 """Files with a fault that are named."""
 
@@ -63,11 +66,12 @@ class Budget:
     be read, each with the reason. `images.view` has the same for the files of a container's image.
     """
 
-    __slots__ = ("deadline", "faults", "paths", "reads")
+    __slots__ = ("deadline", "faults", "paths", "reads", "room")
 
     def __init__(self, seconds: float = MAX_SECONDS, reads: int = MAX_READS) -> None:
         self.deadline = monotonic() + seconds
         self.reads = reads
+        self.room = MAX_ROOM
         self.paths: set[str] = set()
         self.faults: dict[str, str] = {}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 
 from probe_core.commands import CommandError, add_probe_options, grid
+from probe_core.wording import clean_text
 from probe_wheels.images.answers import LESS, NO, RUNS, UNKNOWN, answer_of
 from probe_wheels.images.nvidia import CDI, CSV, LEGACY
 from probe_wheels.rules import dotted
@@ -37,6 +38,7 @@ EXAMPLES = (
 _TOLD = {RUNS: "runs", LESS: "runs with less", NO: "does not run", UNKNOWN: "unknown"}
 _WORDS = {RUNS: "runs", LESS: "runs-with-less", NO: "does-not-run", UNKNOWN: "unknown"}
 _STATUS_UNKNOWN = 3
+MAX_CELL = 2000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -174,9 +176,11 @@ def _print(args: argparse.Namespace, context: Context, rows: Sequence[Row]) -> N
     for path, _, node, answer in rows:
         if args.any and answer.word not in (RUNS, LESS):
             continue
-        table.append([path if several else "", node.name, _TOLD[answer.word], _why(answer)])
+        # Names and variables of an image are foreign text.
+        cells = [path if several else "", node.name, _TOLD[answer.word], _why(answer)]
+        table.append([clean_text(cell, MAX_CELL) for cell in cells])
         if answer.step is not None and answer.step.fix:
-            fixes.setdefault(f"{node.name}: {answer.step.fix}")
+            fixes.setdefault(clean_text(f"{node.name}: {answer.step.fix}", MAX_CELL))
     if len(table) == 1:
         context.out("none of these nodes runs it")
         return

@@ -485,19 +485,22 @@ def _groups(contents: Contents, node: Node, device: str) -> Iterator[Step]:
 
 def _groups_of(contents: Contents, user: str, group: str) -> set[int]:
     """Return the numbers of a user's groups, by the image's own lists."""
-    people = _rows(contents.files.text("/etc/passwd"))
-    groups = _rows(contents.files.text("/etc/group"))
-    found: set[int] = set()
+    texts = [_number(group)]
     name = user
-    for row in people:
+    for row in _rows(contents.files.text("/etc/passwd")):
         if len(row) > 3 and user in (row[0], row[2]):
             name = row[0]
-            found |= {int(row[3])} if row[3].isdecimal() and not group else set()
+            texts += [] if group else [_number(row[3])]
             break
-    for row in groups:
-        if len(row) > 3 and row[2].isdecimal() and (name in row[3].split(",") or group == row[0]):
-            found.add(int(row[2]))
-    return found | ({int(group)} if group.isdecimal() else set())
+    for row in _rows(contents.files.text("/etc/group")):
+        if len(row) > 3 and (name in row[3].split(",") or group == row[0]):
+            texts.append(_number(row[2]))
+    return {number for number in texts if number is not None}
+
+
+def _number(text: str) -> int | None:
+    """Return a group's number of 32 bits; None for anything else."""
+    return int(text) if text.isdecimal() and len(text) < 11 else None
 
 
 def _rows(text: str) -> list[list[str]]:

@@ -22,6 +22,8 @@ __all__ = ["Image", "Opening", "Place", "scanned"]
 WORKERS = 2 if hasattr(os, "pread") else 1
 """Layers that are read at a time: decoders free the interpreter. Windows has one place a file."""
 MAX_SECONDS = 900.0
+MAX_READS = 4_000_000
+"""Entries and reads of all layers together; an image of 200,000 files takes half a million."""
 
 
 class Opening:
@@ -30,7 +32,7 @@ class Opening:
     __slots__ = ("budget", "closing", "read")
 
     def __init__(self, seconds: float = MAX_SECONDS) -> None:
-        self.budget = Budget(seconds, 1 << 40)
+        self.budget = Budget(seconds, MAX_READS)
         self.read: dict[str, Layer] = {}
         self.closing: list[Opened] = []
 

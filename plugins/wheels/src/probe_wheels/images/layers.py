@@ -42,8 +42,6 @@ WHITEOUT = ".wh."
 OPAQUE = ".wh..wh..opq"
 
 MAX_TEXT = 16 << 20
-MAX_TEXTS = 128 << 20
-"""Bytes of all texts of one compressed layer that are kept; RECORD files are most of them."""
 MAX_LINKS = 500_000
 MAX_FILES = 500_000
 WHOLE = 8 << 20
@@ -179,7 +177,6 @@ def scan(source: Source, label: str, budget: Budget) -> Layer:
 
 
 def _scan(source: Source, layer: Layer, budget: Budget) -> None:
-    texts = MAX_TEXTS
     for member in members(source):
         budget.spend()
         path = member.path
@@ -200,8 +197,7 @@ def _scan(source: Source, layer: Layer, budget: Budget) -> None:
         elif member.kind == HARD:
             layer.hard[path] = member.target
         elif member.kind == FILE and (role := role_of(path, member.mode)):
-            content = _content(source, member, role, texts)
-            texts -= len(content) if isinstance(content, bytes) else 0
+            content = _content(source, member, role, budget)
             file = File(member.size, member.mode, member.uid, member.gid, content)
             layer.files[path] = file
             continue
@@ -234,7 +230,7 @@ def _forget(layer: Layer, path: str) -> None:
         layer.hard.pop(path, None)
 
 
-def _content(source: Source, member: Member, role: str, texts: int) -> Content:
+def _content(source: Source, member: Member, role: str, budget: Budget) -> Content:
     """Return a file's content, and pass over its bytes."""
     if role == "name":
         _pass(source, member.size)
@@ -242,13 +238,14 @@ def _content(source: Source, member: Member, role: str, texts: int) -> Content:
     if member.sparse:
         _pass(source, member.size)
         return Read({"problem": "it is a sparse file, whose holes no layer stores"}, None, b"")
-    return source.part(member.size) or content_of(source, member.size, role, texts)
+    return source.part(member.size) or content_of(source, member.size, role, budget)
 
 
-def content_of(source: Source, size: int, role: str, texts: int = MAX_TEXTS) -> Content:
+def content_of(source: Source, size: int, role: str, budget: Budget) -> Content:
     """Return the content of the next `size` bytes of a stream; raises `BadImage` where it ends."""
     if role == "text":
-        if size <= min(MAX_TEXT, texts):
+        if size <= min(MAX_TEXT, budget.room):
+            budget.room -= size
             return _whole(source, size)
         _pass(source, size)
         return Read({"problem": "it is longer than texts of packages are"}, None, b"")

@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from probe_wheels.files import Opened
+    from probe_wheels.files import Budget, Opened
     from probe_wheels.images.image import Opening
 
 __all__ = ["open_sif"]
@@ -110,7 +110,7 @@ class _Squash:
                 _add(layer, wanted, *entry)
             for start in range(0, len(wanted), BATCH):
                 opening.budget.check()
-                self._read(layer, wanted[start : start + BATCH])
+                self._read(layer, wanted[start : start + BATCH], opening.budget)
         except BadImage as error:
             layer.problem = f"squashfs: {error}"
         return layer
@@ -145,11 +145,13 @@ class _Squash:
             group = int(owner[2]) if owner[2].isdecimal() else 0
             yield parts[0], clean(name), size, user, group, target
 
-    def _read(self, layer: Layer, wanted: Sequence[tuple[str, int, int, int, int, str]]) -> None:
+    def _read(
+        self, layer: Layer, wanted: Sequence[tuple[str, int, int, int, int, str]], budget: Budget
+    ) -> None:
         """Read files one after another: they are printed in the order in which they are named."""
         source = Unpacked(self._run(("-cat",), [_literal(entry[0]) for entry in wanted]))
         for path, size, mode, user, group, role in wanted:
-            content = content_of(source, size, role)
+            content = content_of(source, size, role, budget)
             layer.files[path] = File(size, mode, user, group, content)
 
 

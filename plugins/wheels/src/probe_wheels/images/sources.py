@@ -92,16 +92,11 @@ class _Archive:
         for member in members(source):
             if member.kind in (LINK, HARD):
                 self._links[member.path] = _target(member.path, member.target, member.kind)
-            elif member.kind != FILE:
-                continue
-            elif plain:
-                part = source.part(member.size)
-                if part is None:
-                    raise BadImage("its archive is cut off")
-                self._parts[member.path] = part
-                continue
-            else:
+            elif member.kind == FILE and not plain:
                 self._pass(source, member.path, member.size, opening)
+                continue
+            elif member.kind == FILE and (part := source.part(member.size)) is not None:
+                self._parts[member.path] = part
                 continue
             if not source.skip(member.size):
                 raise BadImage("its archive is cut off")
@@ -110,7 +105,8 @@ class _Archive:
         """Read a member of a packed archive: a text, or a layer, which may be packed itself."""
         inner = Stretch(source, size)
         if inner.first[:1] in (b"{", b"["):
-            if size <= MAX_JSON:
+            if size <= min(MAX_JSON, opening.budget.room):
+                opening.budget.room -= size
                 self._texts[path] = inner.read(0, size)
         elif _is_layer(inner.first):
             self.passed[path] = scanned(inner, f"layer {path}", opening, once=True)
