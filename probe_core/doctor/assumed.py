@@ -5,7 +5,7 @@ from __future__ import annotations
 from probe_core.doctor.causes import broken_findings
 from probe_core.doctor.check import Request
 from probe_core.doctor.log import KernelLog
-from probe_core.model.ids import ACCELERATORS
+from probe_core.model.ids import ACCELERATORS, driver_name
 from probe_core.readiness import Scene, judge
 from probe_core.readiness.booting import driver_at_boot
 
@@ -35,7 +35,7 @@ def findings_on(request: Request, machine: Machine) -> list[ShownFindingDoc]:
     scene.devices = devices
     for device in devices:
         if device["kind"] in ACCELERATORS:
-            _bind(device, driver_at_boot(device, scene))
+            _bind(device, driver_at_boot(device, scene, request.scene))
     scene = Scene(machine)  # what was remembered of the drivers before
     judge(devices, scene, only=STEPS)
     report = {**request.report, "devices": devices, "findings": []}
@@ -80,13 +80,20 @@ def with_driver(report: ReportDoc, version: str | None) -> ReportDoc:
     # Of a branch alone its newest release is meant: 595 has what 595.45.04 brought.
     version = version if "." in version else f"{version}.99"
     devices = [
-        {**device, "driver": {**(device["driver"] or {"name": "nvidia"}), "version": version}}
+        {**device, "driver": {**(device["driver"] or {}), **_of_nvidia(device, version)}}
         if device["vendor"] == "nvidia" and device["kind"] in ACCELERATORS
         else device
         for device in report["devices"]
     ]
     assumed: ReportDoc = {**report, "devices": devices}  # type: ignore[typeddict-item]  # one key
     return assumed
+
+
+def _of_nvidia(device: DeviceDoc, version: str) -> dict[str, str]:
+    """Return the name and the version that take the place of those of nouveau, or of none."""
+    name = driver_name(device) or ""
+    is_own = bool(name) and not name.startswith(("nouveau", "nova"))
+    return {"name": name if is_own else "nvidia", "version": version}
 
 
 def examine_assumed(request: Request, remote: Sequence[RemoteCheck]) -> DoctorDoc:

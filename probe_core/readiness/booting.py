@@ -23,16 +23,19 @@ _NO_REFUSAL = ("no-driver", "amdgpu-refused")
 _OTHERS = {"nvidia": ("nouveau",), "intel": ("xe", "i915")}
 
 
-def driver_at_boot(device: DeviceDoc, scene: Scene) -> str | None:
+def driver_at_boot(device: DeviceDoc, scene: Scene, now: Scene) -> str | None:
     """Return the driver that will be bound; None where none will.
 
-    `scene` is the machine as it will be: its kernel, and as loaded modules those that can load.
-    The first that takes the device counts: the present one, the vendor's own, then others.
+    `scene` is the machine as it will be: its kernel, and as loaded modules those that can load;
+    `now` is it as it is. The first that takes the device counts: the present driver, the vendor's
+    own, then others. A driver whose module is not known stays.
     """
     present = driver_name(device)
+    if device["parent"] or not device["id"].startswith("pci:"):
+        return present
     if present and is_passthrough_driver(present, device["vendor"]):
         return present
-    if device["parent"] or not device["id"].startswith("pci:"):
+    if present and not now.modules.is_loaded(present) and module_of(device, now) is None:
         return present
     others = _OTHERS.get(device["vendor"] or "", ()) if device["kind"] == "gpu" else ()
     names = dict.fromkeys((present, module_of(device, scene), *others))

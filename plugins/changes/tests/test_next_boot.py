@@ -84,3 +84,18 @@ def test_each_card_without_its_driver_is_named(tmp_path: Path) -> None:
     findings = [f for f in predicted(computer)["findings"] if f["severity"] != "info"]
     assert {f["code"] for f in findings} == {"module-missing-for-kernel"}
     assert [f["device"] for f in findings] == ["pci:0000:01:00.0", "pci:0000:02:00.0"]
+
+
+def test_a_driver_that_nobody_knows_stays(tmp_path: Path) -> None:
+    computer = Computer(tmp_path)
+    computer.tree.pci("0000:05:00.0", "1e36:0002", pci_class="120000", driver="enflame")
+    computer.grub()
+    assert causes(predicted(computer)) == []
+
+
+def test_a_supposed_driver_takes_the_card_from_nouveau(tmp_path: Path) -> None:
+    computer = Computer(tmp_path)
+    computer.booted(NEXT, driver="nouveau", modules=("nouveau",))
+    computer.remove("/etc/modprobe.d/blacklist-nouveau.conf")
+    computer.file(f"/lib/modules/{NEXT}/kernel/drivers/gpu/drm/nouveau/nouveau.ko", "")
+    assert causes(predicted(computer, driver="580")) == []

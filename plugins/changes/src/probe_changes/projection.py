@@ -134,8 +134,8 @@ class Projection:
             return True
         if modules.forbidden(name):
             return False
-        if self._is_assumed and name.startswith("nvidia"):
-            return True
+        if self._is_assumed and name.startswith(("nvidia", "nouveau", "nova")):
+            return name.startswith("nvidia")  # its package forbids the others
         file = modules.on_disk(name)
         if file is None:
             # A recording may have no list of modules: then what is loaded now is all that shows.
