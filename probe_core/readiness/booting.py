@@ -28,14 +28,15 @@ def driver_at_boot(device: DeviceDoc, scene: Scene, now: Scene) -> str | None:
 
     `scene` is the machine as it will be: its kernel, and as loaded modules those that can load;
     `now` is it as it is. The first that takes the device counts: the present driver, the vendor's
-    own, then others. A driver whose module is not known stays.
+    own, then others. A driver whose module is not known stays, as in a recording without modules.
     """
     present = driver_name(device)
     if device["parent"] or not device["id"].startswith("pci:"):
         return present
     if present and is_passthrough_driver(present, device["vendor"]):
         return present
-    if present and not now.modules.is_loaded(present) and module_of(device, now) is None:
+    modules = now.modules
+    if present and not any(modules.is_loaded(n) for n in (present, module_of(device, now)) if n):
         return present
     others = _OTHERS.get(device["vendor"] or "", ()) if device["kind"] == "gpu" else ()
     names = dict.fromkeys((present, module_of(device, scene), *others))

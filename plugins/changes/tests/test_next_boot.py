@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import recorded
 from boot_cases import BROKEN, SILENT, Case
 from boot_machines import NEXT, Computer
+from reports import machine_of
 
 import probe_core
 from probe_changes.next_boot import CHECKS
@@ -99,3 +101,17 @@ def test_a_supposed_driver_takes_the_card_from_nouveau(tmp_path: Path) -> None:
     computer.remove("/etc/modprobe.d/blacklist-nouveau.conf")
     computer.file(f"/lib/modules/{NEXT}/kernel/drivers/gpu/drm/nouveau/nouveau.ko", "")
     assert causes(predicted(computer, driver="580")) == []
+
+
+RECORDED = ("server--8x-amd-instinct-mi300x", "inf2-xlarge--aws-inferentia2",
+            "raspberry-pi-5-ai-hat--hailo-8-or-8l", "dgx-spark--nvidia-gb10",
+            "desktop--nvidia-geforce-rtx-4090-and-intel-uhd-770")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_a_recording_without_modules_loses_nothing(name: str, tmp_path: Path) -> None:
+    machine = machine_of(recorded.read(name), tmp_path)
+    report: Any = probe_core.probe(machine=machine, only="cpu").to_json()
+    release = machine.read("/proc/sys/kernel/osrelease") or ""
+    for assumed in ({"boot": "next"}, {"kernel": release}):
+        assert causes(CHECKS[0].run(Request(machine, report, assumed=assumed))) == []

@@ -139,11 +139,17 @@ class Projection:
         file = modules.on_disk(name)
         if file is None:
             # A recording may have no list of modules: then what is loaded now is all that shows.
-            if self.has_modules or name not in self._request.scene.modules.loaded:
+            if self.has_modules or not self._is_used(name):
                 return False
             self._note(name, self.unseen)
             return True
         return self._is_accepted(name, file)
+
+    def _is_used(self, name: str) -> bool:
+        """Return whether a module is loaded now, or holds a device."""
+        devices = self._request.report["devices"]
+        bound = {driver_name(device) for device in devices}
+        return name in self._request.scene.modules.loaded or name in bound
 
     def _is_accepted(self, name: str, file: str) -> bool:
         """Return whether the kernel takes the module's signature; unknown ones count as taken."""
