@@ -35,8 +35,8 @@ def driver_at_boot(device: DeviceDoc, scene: Scene, now: Scene) -> str | None:
         return present
     if present and is_passthrough_driver(present, device["vendor"]):
         return present
-    modules = now.modules
-    if present and not any(modules.is_loaded(n) for n in (present, module_of(device, now)) if n):
+    own = [name for name in (present, module_of(device, now)) if name]
+    if present and not any(s.modules.is_loaded(name) for s in (now, scene) for name in own):
         return present
     others = _OTHERS.get(device["vendor"] or "", ()) if device["kind"] == "gpu" else ()
     names = dict.fromkeys((present, module_of(device, scene), *others))

@@ -115,3 +115,13 @@ def test_a_recording_without_modules_loses_nothing(name: str, tmp_path: Path) ->
     release = machine.read("/proc/sys/kernel/osrelease") or ""
     for assumed in ({"boot": "next"}, {"kernel": release}):
         assert causes(CHECKS[0].run(Request(machine, report, assumed=assumed))) == []
+
+
+def test_a_recording_is_judged_for_a_supposed_driver(tmp_path: Path) -> None:
+    machine = machine_of(recorded.read("power9-ac922--4x-tesla-v100"), tmp_path)
+    report: Any = probe_core.probe(machine=machine, only="cpu").to_json()
+    told = {
+        driver: causes(CHECKS[0].run(Request(machine, report, assumed={"driver": driver})))
+        for driver in ("580", "595")
+    }
+    assert told == {"580": [], "595": ["legacy-branch"] * 4}
