@@ -104,6 +104,7 @@ OLLAMA: dict[str, make.Content] = {
     "usr/lib/ollama/cuda_v12/libcudart.so.12": make.binary(),
     "usr/lib/ollama/cuda_v13/libggml-cuda.so": linked(13, "sm_75 sm_80 sm_90 sm_100 sm_120"),
     "usr/lib/ollama/cuda_v13/libcudart.so.13": make.binary(),
+    "usr/lib/ollama/libggml-cpu-x64.so": make.binary("libc.so.6"),
 }
 LEVEL_ZERO: dict[str, make.Content] = {
     f"usr/lib/{name}": make.binary()
@@ -242,9 +243,10 @@ EXPECTED: dict[str, dict[str, str]] = {
         nv100_580=R, nb200_580=R, n5090_580=R,
     ),
     "cuda-13-runtime": expect(rest=N, n4090_580=R, na100_590=R, nb200_580=R, n5090_580=R),
+    # Its toolkit is older than Blackwell: what is compiled with it has PTX for that at best.
     "require-12.0": expect(
         rest=N, nh100_570=R, n4090_535_legacy=R, n4090_535_cdi=R, n4090_580=R, na100_550=R,
-        na100_560=R, na100_590=R, nv100_580=R, nb200_580=R, n5090_580=R, nt4_470=N,
+        na100_560=R, na100_590=R, nv100_580=R, nt4_470=N, nb200_580=U, n5090_580=U,
     ),
     # The hook refuses what it cannot read; CDI reads none of it.
     "require-nonsense": expect(
@@ -266,10 +268,10 @@ EXPECTED: dict[str, dict[str, str]] = {
     ),
     "cpu-only": expect(rest=R, ngb10_580=N),
     "static": expect(rest=R, ngb10_580=N),
-    # Where no GPU fits, ggml uses the CPU.
+    # Where there is no GPU, ggml uses the CPU; one without code it takes, and fails.
     "llama.cpp": expect(
         rest=L, nh100_570=R, na100_550=R, na100_560=R, na100_590=R, n4090_535_legacy=R,
-        n4090_535_cdi=R, n4090_580=R, ngb10_580=N,
+        n4090_535_cdi=R, n4090_580=R, ngb10_580=N, nv100_580=N, nb200_580=N, n5090_580=N,
     ),
     # Of two toolkits the one that fits is taken: CUDA 13's code is the only one for new chips.
     "ollama": expect(

@@ -145,6 +145,7 @@ class ImagesDoc(TypedDict):
     brands: dict[str, Any]
     pairing: dict[str, Any]
     intel: dict[str, Any]
+    toolkits: dict[str, str]
 
 
 class FrameworkDoc(TypedDict, total=False):

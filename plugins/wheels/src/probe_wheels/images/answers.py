@@ -28,7 +28,7 @@ from probe_wheels.images.nvidia import (
 )
 from probe_wheels.judging import Scene, file_toolkit, judge, title
 from probe_wheels.records import VENDOR_NAMES
-from probe_wheels.rules import IMAGES, dotted, driver_of_toolkit, version_of
+from probe_wheels.rules import IMAGES, cuda_of_driver, dotted, driver_of_toolkit, version_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,23 +51,35 @@ _TORCH = ("torch-companions", "vllm", "sgl-kernel", "bitsandbytes", "xformers", 
 """Frameworks that run on PyTorch, and not without it."""
 _EVERYWHERE = (2, 28)
 """glibc of Debian 10 and RHEL 8: the oldest with which current drivers of GPUs are offered."""
+_CHOOSER = "/etc/shinit_v2"
 _FIX_GROUP = "start it with --group-add {group}, or as root"
 
 
 class Step:
     """One step: its name, "ok", "less", "no" or "unknown", one sentence, where, and what mends it.
 
-    `place` is the file or variable of the image that decided, "" where the node did.
+    `place` is the file or variable of the image that decided, "" where the node did. `ends` is
+    whether a "no" ends programs, too, that use the CPU where they find no GPU.
     """
 
-    __slots__ = ("fix", "name", "place", "reason", "word")
+    __slots__ = ("ends", "fix", "name", "place", "reason", "word")
 
-    def __init__(self, name: str, word: str, reason: str, place: str = "", fix: str = "") -> None:
+    def __init__(
+        self,
+        name: str,
+        word: str,
+        reason: str,
+        place: str = "",
+        fix: str = "",
+        *,
+        ends: bool = False,
+    ) -> None:
         self.name = name
         self.word = word
         self.reason = reason
         self.place = place
         self.fix = fix
+        self.ends = ends
 
 
 class Answer:
@@ -267,7 +279,10 @@ def _without_gpu(contents: Contents, node: Node, steps: list[Step]) -> Answer:
     names = " or ".join(VENDOR_NAMES.get(vendor, vendor) for vendor in contents.vendors)
     has = ", ".join(dict.fromkeys([*(gpu.name for gpu in node.gpus), *node.others])) or "no GPU"
     reason = f"it needs a GPU of {names}, and the node has {has}"
-    if contents.falls_back:
+    if node.hidden:
+        reason = f"it needs a GPU of {names}: {node.hidden}"
+        step = Step("devices", UNKNOWN, reason)
+    elif contents.falls_back:
         step = Step("devices", LESS, f"{reason}: it uses the CPU")
     else:
         step = Step("devices", NO, reason, "", f"take a node with a GPU of {names}")
@@ -296,10 +311,11 @@ def _by_mode(
     told = [step for step in best if step.word != "ok"]
     if together == LESS and LESS not in words:
         told = [*_left_out(by_device, words), *told]
-    if contents.falls_back and together == NO:
+    refused = [step for _, found in by_device for step in found if step.word == NO]
+    if contents.falls_back and together == NO and not any(step.ends for step in refused):
         together = LESS
         told = [
-            Step(s.name, LESS, f"{s.reason}: it uses the CPU", s.place, s.fix) for s in told[:1]
+            Step(s.name, LESS, f"{s.reason}: it uses the CPU", s.place, s.fix) for s in refused[:1]
         ]
     word = _worst([*steps, Step("devices", together if together != RUNS else "ok", "")])
     answer = Answer(word, [*steps, *told])
@@ -374,7 +390,8 @@ def _start_check(contents: Contents, gpu: Gpu) -> Iterator[Step]:
         try:
             answer = start_check(requirement, gpu)
         except ValueError as error:
-            yield Step("start check", NO, f"the hook refuses {name}: {error}", name)
+            reason = f"the hook refuses {name}: {error}"
+            yield Step("start check", NO, reason, name, ends=True)
             return
         if answer is False:
             brand = (brands_of(gpu) or ("unknown",))[0]
@@ -383,7 +400,8 @@ def _start_check(contents: Contents, gpu: Gpu) -> Iterator[Step]:
             )
             reason += f" brand {brand} is none that {name} allows"
             fix = _start_fix(contents, requirement, gpu)
-            yield Step("start check", NO, reason, f"{name}={requirement[:60]}", fix)
+            place = f"{name}={requirement[:60]}"
+            yield Step("start check", NO, reason, place, fix, ends=True)
             return
         if answer is None:
             yield Step("start check", UNKNOWN, f"whether {name} holds is unknown", name)
@@ -403,7 +421,7 @@ def _mounts(contents: Contents) -> Iterator[Step]:
     try:
         words = capabilities_of(contents.environ)
     except ValueError as error:
-        yield Step("libcuda", NO, f"the hook refuses the start: {error}", name)
+        yield Step("libcuda", NO, f"the hook refuses the start: {error}", name, ends=True)
         return
     if "compute" not in words:
         fix = f"set {name}=compute,utility"
@@ -418,9 +436,22 @@ def _mounts(contents: Contents) -> Iterator[Step]:
             yield Step("libcuda", NO, reason, name, f"add {wanted[0]} to {name}")
 
 
+def _chooses(contents: Contents, gpu: Gpu) -> bool:
+    """Return whether a start script of the image (NGC's) chooses the libcuda for this driver."""
+    if not contents.toolkit or not gpu.driver or not contents.files.text(_CHOOSER, 64):
+        return False
+    return cuda_of_driver(gpu.driver, gpu.os) < contents.toolkit[:2]
+
+
 def _libcuda(contents: Contents, gpu: Gpu, mode: str) -> Iterator[Step]:
     own = sorted(name for name in contents.names if name.startswith("libcuda.so."))
     compats = contents.compat
+    if _chooses(contents, gpu):
+        gpu.driver = ()
+        reason = f"which libcuda {_CHOOSER} takes below CUDA {_text(contents.toolkit)} is unknown"
+        fix = "update the driver to one of the image's CUDA"
+        yield Step("libcuda", UNKNOWN, reason, contents.place(_CHOOSER), fix)
+        return
     listed = {compat.path.rpartition("/")[2] for compat in compats} | {"libcuda.so.1"}
     foreign = [name for name in own if name not in listed and name.count(".") > 2]
     if foreign:
@@ -570,7 +601,7 @@ def code_steps(contents: Contents, gpu: Gpu, glibc: tuple[int, ...] = ()) -> Ite
             step.word = LESS if works else step.word
             yield step
         elif verdict["verdict"] in _LACKING:
-            yield _lacking(contents, verdict, word, paths)
+            yield _lacking(contents, gpu, verdict, word, paths)
         elif verdict["verdict"] == "unknown":
             yield _told_of(contents, verdict, LESS if works else UNKNOWN, paths)
         elif works or not is_firm:
@@ -611,9 +642,17 @@ def _of_toolkit(contents: Contents, gpu: Gpu) -> Iterator[Step]:
         reason = f"CUDA {version} needs driver {dotted(floor)} or newer, and the node has"
         fix = f"update the driver to {dotted(floor)}, or take an image of an older CUDA"
         yield Step("driver", NO, f"{reason} {dotted(gpu.driver)}", "", fix)
-    if contents.toolkit[:1] >= (13,) and gpu.capabilities and max(gpu.capabilities) < (7, 5):
+    if not gpu.capabilities:
+        yield Step("code", UNKNOWN, f"the compute capability of {gpu.name} is unknown")
+        return
+    if contents.toolkit[:1] >= (13,) and max(gpu.capabilities) < (7, 5):
         reason = f"CUDA {version} has no code for {gpu.target}: it begins at sm_75"
         yield Step("code", NO, reason, "", "take an image of CUDA 12")
+    first = version_of(IMAGES["toolkits"].get(str(max(gpu.capabilities)[0]), ""))
+    if contents.toolkit < first:
+        reason = f"CUDA {version} is older than {gpu.target}, whose code begins with CUDA"
+        fix = f"take an image of CUDA {_text(first)} or newer"
+        yield Step("code", UNKNOWN, f"{reason} {_text(first)}: PTX alone runs there", "", fix)
 
 
 def _with_torch(verdicts: list[VerdictDoc]) -> list[VerdictDoc]:
@@ -634,12 +673,18 @@ def _as_torch(verdict: VerdictDoc, torch: VerdictDoc) -> VerdictDoc:
     return {**verdict, "verdict": torch["verdict"], "why": f"it runs on PyTorch: {torch['why']}"}
 
 
-def _lacking(contents: Contents, verdict: VerdictDoc, word: str, paths: dict[str, str]) -> Step:
+def _lacking(
+    contents: Contents, gpu: Gpu, verdict: VerdictDoc, word: str, paths: dict[str, str]
+) -> Step:
     reason = f"{verdict['wheel']} has {verdict['has']}: {verdict['why']}"
     fix = f"take a build with {verdict['needs']}"
-    if verdict["verdict"] == "needs-newer-driver":
+    lacks = verdict["verdict"] == "lacks-device"
+    if not lacks:
         fix = f"the node needs {verdict['needs']}"
-    return Step("code", word, reason, _where(contents, verdict, paths), fix)
+    # A driver that is too old gives no device; a device without code is taken, and then fails.
+    is_old = gpu.driver and gpu.driver < driver_of_toolkit(contents.toolkit, gpu.os)
+    ends = lacks and not contents.passes_over and not is_old
+    return Step("code", word, reason, _where(contents, verdict, paths), fix, ends=ends)
 
 
 def _where(contents: Contents, verdict: VerdictDoc, paths: dict[str, str]) -> str:

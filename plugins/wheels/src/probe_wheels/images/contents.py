@@ -9,7 +9,7 @@ from probe_wheels.environment import find_environment
 from probe_wheels.files import Budget, Exhausted, Opened
 from probe_wheels.frameworks import framework_of, has_code, vendors_of
 from probe_wheels.images.layers import WHOLE, Read, binary_of, role_of
-from probe_wheels.images.nvidia import Compat
+from probe_wheels.images.nvidia import Compat, mounted_by
 from probe_wheels.images.tree import Tree
 from probe_wheels.images.view import ImageFiles
 from probe_wheels.records import processors_in
@@ -42,6 +42,11 @@ _LIBRARIES = (
 # Programs that take a library with code for GPUs where one fits, and else the CPU (llama.cpp,
 # ggml/src/ggml-backend-reg.cpp; ollama, docs/gpu.md).
 _FALLING_BACK = ("libggml",)
+_CPU_BACKEND = "libggml-cpu"
+
+# Ollama tries each device first; llama.cpp takes it and fails (llama.cpp#4215: "no kernel image").
+_PASSING_OVER = "/ollama"
+MAX_LINKED = 256
 
 
 class Program:
@@ -61,8 +66,8 @@ class Contents:
 
     `documents` are distributions, and folders of libraries beside them, with code for GPUs.
     `vendors` are those whose GPUs it has code for, or asks for. `falls_back` is whether all of its
-    code is of programs that use the CPU where no GPU fits. `rocm` is the version of ROCm's user
-    space. `places` says for paths which layer they lie in.
+    code is of programs that use the CPU where no GPU is found, and `passes_over` whether they pass
+    over one that they have no code for, too. `rocm` is the version of ROCm's user space.
     """
 
     def __init__(self, image: Image, files: ImageFiles) -> None:
@@ -72,6 +77,7 @@ class Contents:
         self.documents: list[DistributionDoc] = []
         self.vendors: list[str] = []
         self.falls_back = False
+        self.passes_over = False
         self.program: Program | None = None
         self.compat: list[Compat] = []
         self.toolkit: tuple[int, ...] = ()
@@ -246,7 +252,30 @@ def _conclude(contents: Contents) -> None:
         for path, library in document["files"].items()
         if any(has_code(library, vendor) for vendor in VENDORS)
     ]
-    contents.falls_back = bool(names) and all(name.startswith(_FALLING_BACK) for name in names)
+    falling_back = bool(names) and all(name.startswith(_FALLING_BACK) for name in names)
+    has_cpu = any(name.startswith(_CPU_BACKEND) for name in contents.names)
+    contents.falls_back = falling_back and has_cpu and not _needs_host(contents)
+    contents.passes_over = all(d["site"].endswith(_PASSING_OVER) for d in contents.documents)
+
+
+def _needs_host(contents: Contents) -> bool:
+    """Return whether the loader wants a library of the host for the program or what it links.
+
+    A backend of ggml that is linked, not loaded by name, keeps its program from starting then.
+    """
+    tree, program = contents.files.tree, contents.program
+    paths = {path.rpartition("/")[2]: path for path in (*tree.links, *tree.files)}
+    waiting = [program.binary] if program and program.binary else []
+    seen: set[str] = set()
+    while waiting:
+        for name in waiting.pop().needed:
+            if mounted_by(name):
+                return True
+            if name in paths and name not in seen and len(seen) < MAX_LINKED:
+                seen.add(name)
+                binary = contents.binary(f"/{paths[name]}")
+                waiting += [binary] if binary else []
+    return False
 
 
 def _decides(document: DistributionDoc) -> bool:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Node", "node_of", "read_node"]
 
 TOOLKIT = "/etc/nvidia-container-runtime/config.toml"
+_WSL = "/dev/dxg"
 _GROUPS = ("render", "video")
 _MODES = {"legacy": LEGACY, "cdi": CDI, "jit-cdi": CDI, "csv": CSV}
 
@@ -35,12 +36,14 @@ class Node:
     `arch` is as ``uname -m`` says it, "unknown" where nobody knows. `broken` has the step that
     keeps a device from every container, by the device's id. `group` is the number of the group
     of AMD's and Intel's device nodes, `rocm` the ROCm that AMD's own kernel driver came with; None
-    where nobody knows. `glibc` is the version of its C library, () where nobody knows. `mode` is
-    how containers get NVIDIA's GPUs, "" where the node may do either.
+    where nobody knows. `glibc` is the version of its C library, () where nobody knows. `hidden` is
+    why it may have GPUs that nothing shows, "" for no reason. `mode` is how containers get
+    NVIDIA's GPUs, "" where the node may do either.
     """
 
     __slots__ = (
-        "arch", "broken", "glibc", "gpus", "group", "mode", "name", "os", "others", "rocm",
+        "arch", "broken", "glibc", "gpus", "group", "hidden", "mode", "name", "os", "others",
+        "rocm",
     )  # fmt: skip
 
     def __init__(self, name: str, arch: str, os: str, gpus: list[Gpu]) -> None:
@@ -53,6 +56,7 @@ class Node:
         self.group: int | None = None
         self.rocm: str | None = None
         self.glibc: tuple[int, ...] = ()
+        self.hidden = ""
         self.mode = ""
 
 
@@ -83,6 +87,8 @@ def node_of(name: str, machine: Machine | None, report: ReportDoc) -> Node:
         node.group = _own_group() if machine.live else _group(machine.read("/etc/group") or "")
         node.mode = _mode(machine.read(TOOLKIT) or "")
         node.glibc = _own_glibc() if machine.live else ()
+        if machine.exists(_WSL):
+            node.hidden = f"Windows gives its GPUs by {_WSL}, which does not tell what they are"
     return node
 
 

@@ -93,22 +93,28 @@ def requirements_of(environ: Mapping[str, str]) -> dict[str, str]:
 def start_check(requirement: str, gpu: Gpu) -> bool | None:
     """Return whether the hook lets a container start; None where a fact is unknown.
 
-    A space is OR, a comma AND. Raises `ValueError` for what the hook refuses as it stands.
+    A space is OR, a comma AND. Of several brands that the hook may call a board, each is judged by
+    itself. Raises `ValueError` for what the hook refuses as it stands.
     """
-    answers = [_all_of(clause, gpu) for clause in requirement.split()]
+    answers = {_starts(requirement, gpu, brand) for brand in brands_of(gpu) or ("",)}
+    return answers.pop() if len(answers) == 1 else None
+
+
+def _starts(requirement: str, gpu: Gpu, brand: str) -> bool | None:
+    answers = [_all_of(clause, gpu, brand) for clause in requirement.split()]
     if True in answers or not answers:
         return True
     return None if None in answers else False
 
 
-def _all_of(clause: str, gpu: Gpu) -> bool | None:
-    answers = [_holds(term, gpu) for term in clause.split(",")]
+def _all_of(clause: str, gpu: Gpu, brand: str) -> bool | None:
+    answers = [_holds(term, gpu, brand) for term in clause.split(",")]
     if False in answers:
         return False
     return None if None in answers else True
 
 
-def _holds(term: str, gpu: Gpu) -> bool | None:
+def _holds(term: str, gpu: Gpu, brand: str) -> bool | None:
     at = next((at for at, char in enumerate(term) if char in "=!<>"), len(term))
     name, rest = term[:at], term[at:]
     operator = next((sign for sign in _OPERATORS if rest.startswith(sign)), "")
@@ -116,17 +122,16 @@ def _holds(term: str, gpu: Gpu) -> bool | None:
     if name not in _PROPERTIES or not operator or not value:
         raise ValueError(f"{term[:40]!r} is no condition that the hook knows")
     if name == "brand":
-        return _brand(operator, value.lower(), gpu)
+        return _brand(operator, value.lower(), brand)
     if not value.replace(".", "").isdigit():
         raise ValueError(f"{term[:40]!r} compares with no number")
     return _compare(name, operator, version_of(value), gpu)
 
 
-def _brand(operator: str, value: str, gpu: Gpu) -> bool | None:
+def _brand(operator: str, value: str, brand: str) -> bool | None:
     if operator not in ("=", "!="):
         raise ValueError("a brand is compared by = and != alone")
-    answers = {(name == value) == (operator == "=") for name in brands_of(gpu)}
-    return answers.pop() if len(answers) == 1 else None
+    return (brand == value) == (operator == "=") if brand else None
 
 
 def _compare(name: str, operator: str, value: tuple[int, ...], gpu: Gpu) -> bool | None:
