@@ -319,6 +319,7 @@ IN_PART: dict[str, str] = {
     "/etc/prime-discrete": _MODE,
     "/etc/prime/current_type": _MODE,
     "/etc/supergfxd.conf": _MODE,
+    "/etc/nvidia-container-runtime/config.toml": "the mode, by which containers get GPUs",
     "/etc/udev/rules.d/": _REMOVALS,
     "/run/udev/rules.d/": _REMOVALS,
     "/usr/lib/udev/rules.d/": _REMOVALS,

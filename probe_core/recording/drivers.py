@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import posixpath
 
+from probe_core.model.toolkit import TOOLKIT, mode_of_toolkit
 from probe_core.readiness.driver import FIRMWARE, FIRMWARE_PATH, MODULES, OF_ARCHITECTURE, UPDATES
 from probe_core.readiness.fixes import OPERATOR
 from probe_core.readiness.library import CUDA, NIXOS_VERSION, NVML, STUBS
@@ -65,6 +66,7 @@ def kernel_files(machine: Machine, scene: Scene) -> dict[str, bytes]:
         **dict.fromkeys(_firmware(machine), b""),
         **dict(_boot(machine, scene)),
         **dict(_switched(machine)),
+        **dict(_containers(machine)),
     }
 
 
@@ -187,6 +189,12 @@ def _switched(machine: Machine) -> Iterator[tuple[str, bytes]]:
     for path, line in removals(machine):
         lines.setdefault(path, []).append(line)
     yield from ((path, _joined(kept)) for path, kept in lines.items())
+
+
+def _containers(machine: Machine) -> Iterator[tuple[str, bytes]]:
+    """Yield how containers get NVIDIA's GPUs; the other lines name folders of the host."""
+    if mode := mode_of_toolkit(machine.read(TOOLKIT) or ""):
+        yield TOOLKIT, f'[nvidia-container-runtime]\nmode = "{mode}"\n'.encode()
 
 
 def _is_kept(key: str) -> bool:

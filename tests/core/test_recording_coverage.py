@@ -19,6 +19,12 @@ CARD = f"/sys/bus/pci/devices/{PCI}"
 
 RULE = 'SUBSYSTEM=="pci", ATTR{vendor}=="0x10de", ATTR{class}=="0x030000", ATTR{remove}="1"\n'
 
+TOOLKIT = """[nvidia-container-cli]
+root = "/secret"
+[nvidia-container-runtime]
+mode = "cdi"
+"""
+
 FILES: dict[str, object] = {
     "/.dockerenv": "",
     "/run/.containerenv": "secret",
@@ -61,6 +67,7 @@ FILES: dict[str, object] = {
     "/etc/prime-discrete": "off\n",
     "/etc/prime/current_type": "intel\n",
     "/etc/supergfxd.conf": '{"mode": "Integrated", "secret": 1}',
+    "/etc/nvidia-container-runtime/config.toml": TOOLKIT,
     **{f"{folder}/50-remove-nvidia.rules": f"# secret\n{RULE}" for folder in RULES},
     "/usr/lib/wsl/drivers/nv_dispi.inf_amd64_0123/nvidia.inf": "secret",
 }
@@ -140,6 +147,8 @@ def test_no_more_is_kept_than_is_said(machine: Machine) -> None:
     texts = kept(machine)
     assert [path for path, text in texts.items() if b"secret" in text or b"alice" in text] == []
     assert texts["/etc/supergfxd.conf"] == b'"mode": "Integrated"\n'
+    mode = b'[nvidia-container-runtime]\nmode = "cdi"\n'
+    assert texts["/etc/nvidia-container-runtime/config.toml"] == mode
     assert texts["/lib/udev/rules.d/50-remove-nvidia.rules"] == RULE.encode()
     assert texts["/etc/ld.so.conf"] == b"/usr/local/cuda/lib64\n"
     assert texts["/sys/firmware/acpi/tables/PPTT"] == b""

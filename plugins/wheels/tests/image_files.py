@@ -44,6 +44,7 @@ GONE = b""
 """The content of a whiteout, whose name says what it removes."""
 
 Content = bytes | str | Entry
+Files = dict[str, Content]
 
 
 def layer(files: Mapping[str, Content], form: int = tarfile.PAX_FORMAT) -> bytes:

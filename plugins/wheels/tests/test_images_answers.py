@@ -24,6 +24,7 @@ MACHINES = Path(__file__).parents[3] / "tests" / "machines"
 
 RENDER = {"/etc/group": "root:x:0:\nvideo:x:44:\nrender:x:109:\n"}
 MI300X = json.loads((MACHINES / "server--8x-amd-instinct-mi300x.json").read_text("utf-8"))
+CPU = json.loads((MACHINES / "vm-without-accelerator--cpu.json").read_text("utf-8"))
 PHOENIX = json.loads((MACHINES / "laptop--amd-radeon-780m-and-npu.json").read_text("utf-8"))
 
 
@@ -53,7 +54,7 @@ RECORDINGS: dict[str, dict[str, object]] = {
     "arc-a770": json.loads(
         (MACHINES / "desktop--intel-arc-a770-of-unknown-memory.json").read_text("utf-8")
     ),
-    "cpu": json.loads((MACHINES / "vm-without-accelerator--cpu.json").read_text("utf-8")),
+    "cpu": CPU,
 }
 
 CU128 = "sm_70 sm_75 sm_80 sm_86 sm_90 sm_100 sm_120"

@@ -51,7 +51,6 @@ _TORCH = ("torch-companions", "vllm", "sgl-kernel", "bitsandbytes", "xformers", 
 """Frameworks that run on PyTorch, and not without it."""
 _EVERYWHERE = (2, 28)
 """glibc of Debian 10 and RHEL 8: the oldest with which current drivers of GPUs are offered."""
-_CHOOSER = "/etc/shinit_v2"
 _FIX_GROUP = "start it with --group-add {group}, or as root"
 
 
@@ -438,9 +437,9 @@ def _mounts(contents: Contents) -> Iterator[Step]:
 
 def _chooses(contents: Contents, gpu: Gpu) -> bool:
     """Return whether a start script of the image (NGC's) chooses the libcuda for this driver."""
-    if not contents.toolkit or not gpu.driver or not contents.files.text(_CHOOSER, 64):
+    if not contents.chooser or not gpu.driver:
         return False
-    return cuda_of_driver(gpu.driver, gpu.os) < contents.toolkit[:2]
+    return cuda_of_driver(gpu.driver, gpu.os) < contents.toolkit
 
 
 def _libcuda(contents: Contents, gpu: Gpu, mode: str) -> Iterator[Step]:
@@ -448,9 +447,10 @@ def _libcuda(contents: Contents, gpu: Gpu, mode: str) -> Iterator[Step]:
     compats = contents.compat
     if _chooses(contents, gpu):
         gpu.driver = ()
-        reason = f"which libcuda {_CHOOSER} takes below CUDA {_text(contents.toolkit)} is unknown"
+        cuda = _text(contents.toolkit)
+        reason = f"which libcuda {contents.chooser} takes below CUDA {cuda} is unknown"
         fix = "update the driver to one of the image's CUDA"
-        yield Step("libcuda", UNKNOWN, reason, contents.place(_CHOOSER), fix)
+        yield Step("libcuda", UNKNOWN, reason, contents.place(contents.chooser), fix)
         return
     listed = {compat.path.rpartition("/")[2] for compat in compats} | {"libcuda.so.1"}
     foreign = [name for name in own if name not in listed and name.count(".") > 2]

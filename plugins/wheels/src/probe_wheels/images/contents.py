@@ -46,6 +46,8 @@ _CPU_BACKEND = "libggml-cpu"
 
 # Ollama tries each device first; llama.cpp takes it and fails (llama.cpp#4215: "no kernel image").
 _PASSING_OVER = "/ollama"
+# NGC's images put cuda-compat before the driver's own library where a check of theirs says so.
+_CHOOSER = "/etc/shinit_v2"
 MAX_LINKED = 256
 
 
@@ -67,7 +69,8 @@ class Contents:
     `documents` are distributions, and folders of libraries beside them, with code for GPUs.
     `vendors` are those whose GPUs it has code for, or asks for. `falls_back` is whether all of its
     code is of programs that use the CPU where no GPU is found, and `passes_over` whether they pass
-    over one that they have no code for, too. `rocm` is the version of ROCm's user space.
+    over one that they have no code for, too. `chooser` is a start script that chooses the libcuda,
+    "" without one. `rocm` is the version of ROCm's user space.
     """
 
     def __init__(self, image: Image, files: ImageFiles) -> None:
@@ -78,6 +81,7 @@ class Contents:
         self.vendors: list[str] = []
         self.falls_back = False
         self.passes_over = False
+        self.chooser = ""
         self.program: Program | None = None
         self.compat: list[Compat] = []
         self.toolkit: tuple[int, ...] = ()
@@ -227,6 +231,7 @@ def _fill(contents: Contents) -> None:
     contents.program = _program(contents)
     contents.compat = _compats(contents)
     contents.toolkit = _toolkit(contents)
+    contents.chooser = _CHOOSER if files.is_file(_CHOOSER) else ""
     contents.rocm = _rocm(contents)
     _conclude(contents)
 

@@ -8,6 +8,7 @@ from probe_core.commands import CommandError, parse_json, parse_report, read_rep
 from probe_core.commands.reports import opened, probe_document
 from probe_core.model.ids import ACCELERATORS
 from probe_core.model.rocm import release_of_driver
+from probe_core.model.toolkit import TOOLKIT, mode_of_toolkit
 from probe_wheels.devices import TEGRA, gpus_of, module_driver
 from probe_wheels.images.nvidia import CDI, CSV, LEGACY
 from probe_wheels.rules import version_of
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Node", "node_of", "read_node"]
 
-TOOLKIT = "/etc/nvidia-container-runtime/config.toml"
 _WSL = "/dev/dxg"
 _GROUPS = ("render", "video")
 _MODES = {"legacy": LEGACY, "cdi": CDI, "jit-cdi": CDI, "csv": CSV}
@@ -85,7 +85,8 @@ def node_of(name: str, machine: Machine | None, report: ReportDoc) -> Node:
         version = machine.read("/sys/module/amdgpu/version", 64)
         node.rocm = release_of_driver(version) if version else node.rocm
         node.group = _own_group() if machine.live else _group(machine.read("/etc/group") or "")
-        node.mode = _mode(machine.read(TOOLKIT) or "")
+        # "auto" is left open: which mode it takes depends on the version of the toolkit.
+        node.mode = _MODES.get(mode_of_toolkit(machine.read(TOOLKIT) or ""), "")
         node.glibc = _own_glibc() if machine.live else ()
         if machine.exists(_WSL):
             node.hidden = f"Windows gives its GPUs by {_WSL}, which does not tell what they are"
@@ -169,15 +170,3 @@ def _own_glibc() -> tuple[int, ...]:
     except (AttributeError, ValueError, OSError):  # another C library
         return ()
     return version_of(version) if name == "glibc" else ()
-
-
-def _mode(text: str) -> str:
-    """Return the mode that the toolkit's configuration fixes; "" for "auto" and for none."""
-    import tomllib
-
-    try:
-        table = tomllib.loads(text).get("nvidia-container-runtime")
-    except ValueError:
-        return ""
-    value = table.get("mode") if isinstance(table, dict) else None
-    return _MODES.get(value, "") if isinstance(value, str) else ""

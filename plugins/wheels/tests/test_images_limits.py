@@ -1,0 +1,173 @@
+"""Images that come close to running: what a blind comparison of images with nodes got wrong once.
+
+Each expected answer follows from a rule of the explanation page, which names its source.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+import image_files as make
+import pytest
+import wheel_files as build
+from test_images_answers import CPU, CU128, MI300X, RENDER, look, split, with_files
+
+from probe_wheels.images.answers import Answer, answer_of
+from probe_wheels.images.contents import Contents
+from probe_wheels.images.nodes import Node, read_node
+
+MACHINES = Path(__file__).parents[3] / "tests" / "machines"
+RADEON = json.loads((MACHINES / "desktop--amd-radeon-rx-7900-xtx.json").read_text("utf-8"))
+WSL: dict[str, object] = {
+    "schema": 1,
+    "os": "linux",
+    "arch": "x86_64",
+    "environ": {},
+    "origin": "invented for tests",
+    "files": {"/proc/sys/kernel/osrelease": "6.6.87.2-microsoft-standard-WSL2\n", "/dev/dxg": ""},
+    "links": {},
+}
+RECORDINGS: dict[str, dict[str, object]] = {
+    "h100-570-legacy": make.node("10de:2330", "570.172.08", mode="legacy"),
+    "h100-535-cdi": make.node("10de:2330", "535.230.02", mode="cdi"),
+    "5090-595-cdi": make.node("10de:2b85", "595.45.04", mode="cdi"),
+    "b200-580-cdi": make.node("10de:2901", "580.95.05", mode="cdi"),
+    "p100-580-legacy": make.node("10de:15f8", "580.95.05", mode="legacy"),
+    "t4-450-legacy": make.node("10de:1eb8", "450.248.02", mode="legacy"),
+    "t4-450-cdi": make.node("10de:1eb8", "450.248.02", mode="cdi"),
+    "mi300x-6.4": with_files(MI300X, {**RENDER, "/sys/module/amdgpu/version": "6.12.12\n"}),
+    "rx7900-intree": RADEON,
+    "wsl": WSL,
+    "cpu": CPU,
+}
+ALL = ("NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=compute,utility")
+BRANDS = " ".join(
+    f"brand={brand},driver>=570,driver<571" for brand in ("unknown", "tesla", "nvidia")
+)
+MUSL: dict[str, make.Content] = {
+    "lib/ld-musl-x86_64.so.1": make.binary(),
+    "usr/bin/serve": make.binary(interpreter="/lib/ld-musl-x86_64.so.1"),
+}
+
+
+def library(*needed: str, targets: str = "") -> bytes:
+    code = [(".nv_fatbin", build.fatbin({targets: 9}))] if targets else []
+    return make.binary("libc.so.6", *needed, glibc="2.17", sections=code)
+
+
+def llama(*needed: str, backend: str = "libggml-cuda.so", code: bytes = b"") -> make.Files:
+    """llama.cpp as its own images have it: the program, a backend, and the one of the CPU."""
+    program = make.binary("libc.so.6", *needed, interpreter=make.LOADERS[62], glibc="2.17")
+    return {
+        **make.base(),
+        "app/llama-server": program,
+        "app/libggml.so": library(*(["libggml-cuda.so"] if needed else [])),
+        "app/libggml-cpu-haswell.so": library(),
+        f"app/{backend}": code or library("libcuda.so.1", targets="sm_80 sm_90"),
+    }
+
+
+def started(*environ: str) -> dict[str, object]:
+    return make.config((*ALL, *environ), Entrypoint=["/app/llama-server"], Cmd=None)
+
+
+HIP = make.binary(
+    "libc.so.6",
+    glibc="2.17",
+    sections=[(".hip_fatbin", build.pages([build.bundle(["gfx1030"])] * 9))],
+)
+NGC = {
+    **make.base(),
+    **make.torch(CU128, "12.8"),
+    "etc/shinit_v2": "# chooses the compat library\n",
+}
+IMAGES: dict[str, tuple[dict[str, object], make.Files]] = {
+    "cuda-12.4": (make.config((*ALL, "CUDA_VERSION=12.4.1")), make.base()),
+    "cuda-11.8": (make.config((*ALL, "CUDA_VERSION=11.8.0")), make.base()),
+    "every-brand": (
+        make.config((*ALL, f"NVIDIA_REQUIRE_CUDA=cuda>=13.0 {BRANDS}")),
+        {**make.base(), **make.torch(CU128, "12.8")},
+    ),
+    "llama-cuda": (started("CUDA_VERSION=12.4.0"), llama()),
+    "llama-linked": (started(), llama("libggml.so")),
+    "llama-without-cpu": (
+        started(),
+        {path: file for path, file in llama().items() if "libggml-cpu" not in path},
+    ),
+    "llama-hip": (
+        started(),
+        {**llama(backend="libggml-hip.so", code=HIP), "opt/rocm/.info/version": "6.4.1-83\n"},
+    ),
+    "ollama": (
+        make.config(ALL),
+        {
+            **make.base(),
+            "usr/lib/ollama/cuda_v12/libggml-cuda.so": library(
+                "libcudart.so.12", targets="sm_80 sm_90"
+            ),
+            "usr/lib/ollama/cuda_v12/libcudart.so.12": library(),
+            "usr/lib/ollama/libggml-cpu-x64.so": library(),
+        },
+    ),
+    "ngc": (make.config((*ALL, "CUDA_VERSION=12.8.0", "NVIDIA_REQUIRE_CUDA=cuda>=9.0")), NGC),
+    "torch": (make.config(ALL), {**make.base(), **make.torch(CU128, "12.8")}),
+    "alpine-torch": (make.config(ALL), {**MUSL, **make.torch(CU128, "12.8")}),
+    "plain": (make.config(), make.base()),
+}
+R, L, N, U = "runs", "less", "no", "unknown"
+CASES = [
+    # A toolkit older than the chip has PTX for it at best: nobody knows what will be compiled.
+    ("cuda-12.4", "h100-570-legacy", R, ""),
+    ("cuda-12.4", "5090-595-cdi", U, "code"),
+    ("cuda-11.8", "b200-580-cdi", U, "code"),
+    # An H100 is of one of three brands, and each of them may start.
+    ("every-brand", "h100-570-legacy", R, ""),
+    ("every-brand", "t4-450-legacy", N, "start check"),
+    # Without a device ggml uses the CPU; one without code it takes, and fails (llama.cpp#4215).
+    ("llama-cuda", "h100-570-legacy", R, ""),
+    ("llama-cuda", "cpu", L, "devices"),
+    ("llama-cuda", "p100-580-legacy", N, "code"),
+    ("llama-cuda", "t4-450-cdi", L, "code"),
+    # What the hook refuses does not start at all.
+    ("llama-cuda", "t4-450-legacy", N, "start check"),
+    # A backend that is linked wants the host's libcuda, and one of the CPU has to be there.
+    ("llama-linked", "cpu", N, "devices"),
+    ("llama-without-cpu", "cpu", N, "devices"),
+    ("llama-hip", "cpu", L, "devices"),
+    ("llama-hip", "mi300x-6.4", N, "code"),
+    ("llama-hip", "rx7900-intree", N, "code"),
+    # Ollama passes over what its libraries have no code for.
+    ("ollama", "p100-580-legacy", L, "code"),
+    # NGC's start script chooses the libcuda below the image's CUDA.
+    ("ngc", "h100-570-legacy", R, ""),
+    ("ngc", "h100-535-cdi", U, "libcuda"),
+    ("ngc", "p100-580-legacy", N, "code"),
+    # WSL has GPUs that no recording tells of.
+    ("torch", "wsl", U, "devices"),
+    ("ollama", "wsl", U, "devices"),
+    ("alpine-torch", "wsl", N, "glibc"),
+    ("plain", "wsl", R, ""),
+]
+
+
+@cache
+def node(name: str) -> Node:
+    path = Path(mkdtemp()) / f"{name}.json"
+    path.write_text(json.dumps(RECORDINGS[name]))
+    return read_node(str(path))
+
+
+@cache
+def contents(name: str) -> Contents:
+    config, files = IMAGES[name]
+    return look(make.saved(Path(mkdtemp()) / f"{name}.tar", config, split(files)))
+
+
+@pytest.mark.parametrize(("image", "place", "word", "step"), CASES)
+def test_an_image_at_its_limits(image: str, place: str, word: str, step: str) -> None:
+    answer: Answer = answer_of(contents(image), node(place))
+    told = (answer.word, answer.step.name if answer.step else "")
+    assert told == (word, step), answer.step and answer.step.reason
