@@ -6,8 +6,9 @@ from contextlib import contextmanager
 
 from probe_core.commands import CommandError, add_probe_options, grid
 from probe_core.wording import clean_text
-from probe_wheels.images.answers import LESS, NO, RUNS, UNKNOWN, answer_of
+from probe_wheels.images.answers import answer_of
 from probe_wheels.images.nvidia import CDI, CSV, LEGACY
+from probe_wheels.images.steps import LESS, NO, RUNS, UNKNOWN
 from probe_wheels.rules import dotted
 
 TYPE_CHECKING = False

@@ -5,9 +5,11 @@ from __future__ import annotations
 from copy import copy
 
 from probe_wheels.devices import Gpu
-from probe_wheels.images.answers import LESS, NO, RUNS, answer_of, code_steps
+from probe_wheels.images.answers import answer_of
+from probe_wheels.images.chip_code import code_steps
 from probe_wheels.images.nodes import Node
 from probe_wheels.images.nvidia import CDI, LEGACY, known_drivers
+from probe_wheels.images.steps import LESS, NO, RUNS
 from probe_wheels.rules import DRIVERS
 
 TYPE_CHECKING = False

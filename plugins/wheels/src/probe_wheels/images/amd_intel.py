@@ -1,0 +1,93 @@
+"""Steps for GPUs of AMD and Intel, whose user space is the image's: groups, ROCm, Level Zero."""
+
+from __future__ import annotations
+
+from probe_wheels.images.steps import NO, UNKNOWN, Step, text_of
+from probe_wheels.rules import IMAGES, version_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from probe_wheels.devices import Gpu
+    from probe_wheels.images.contents import Contents
+    from probe_wheels.images.nodes import Node
+
+__all__ = ["group_steps", "intel_steps", "pairing_steps"]
+
+_FIX_GROUP = "start it with --group-add {group}, or as root"
+
+
+def group_steps(contents: Contents, node: Node, device: str) -> Iterator[Step]:
+    """Yield whether the image's user may open the device nodes, which belong to a number."""
+    if contents.image.kind == "sif":
+        text = node.group if node.group is not None else "of the device"
+        reason = f"Apptainer runs it as who starts it, whom {device} must admit (group {text})"
+        yield Step("groups", UNKNOWN, reason, "", f"look with `test -w {device}` on the node")
+        return
+    user, _, group = contents.image.config.user.partition(":")
+    if user in ("", "0", "root"):
+        return
+    if node.group is None:
+        reason = f"the group of {device} is not recorded, and the image's user is {user}"
+        fix = f"start it with --group-add and the number of `stat -c %g {device}`"
+        yield Step("groups", UNKNOWN, reason, "User", fix)
+        return
+    if node.group in _groups_of(contents, user, group):
+        return
+    reason = f"{device} belongs to group {node.group}, and the image's user {user} is not in it"
+    yield Step("groups", NO, reason, "User", _FIX_GROUP.format(group=node.group))
+
+
+def _groups_of(contents: Contents, user: str, group: str) -> set[int]:
+    """Return the numbers of a user's groups, by the image's own lists."""
+    texts = [_number(group)]
+    name = user
+    for row in _rows(contents.files.text("/etc/passwd")):
+        if len(row) > 3 and user in (row[0], row[2]):
+            name = row[0]
+            texts += [] if group else [_number(row[3])]
+            break
+    for row in _rows(contents.files.text("/etc/group")):
+        if len(row) > 3 and (name in row[3].split(",") or group == row[0]):
+            texts.append(_number(row[2]))
+    return {number for number in texts if number is not None}
+
+
+def _number(text: str) -> int | None:
+    """Return a group's number of 32 bits; None for anything else."""
+    return int(text) if text.isdecimal() and len(text) < 11 else None
+
+
+def _rows(text: str) -> list[list[str]]:
+    return [line.split(":") for line in text.splitlines()[:4096]]
+
+
+def pairing_steps(contents: Contents, node: Node) -> Iterator[Step]:
+    """Yield whether AMD supports the image's ROCm on the node's kernel driver."""
+    if not contents.rocm:
+        yield Step("driver", UNKNOWN, "the version of ROCm in the image is unknown")
+        return
+    rocm = text_of(contents.rocm)
+    row = IMAGES["pairing"].get(node.rocm or "")
+    if row is None:
+        reason = f"which ROCm the node's kernel driver belongs to is unknown; the image has {rocm}"
+        fix = "a driver of the kernel's own tree is in no table of AMD"
+        yield Step("driver", UNKNOWN, reason, "/opt/rocm/.info/version", fix)
+    elif not version_of(row[0]) <= contents.rocm[:2] <= version_of(row[1]):
+        reason = (
+            f"AMD supports ROCm {row[0]} to {row[1]} on the node's driver (of {node.rocm}), and"
+        )
+        reason += f" the image has {rocm}"
+        yield Step("driver", UNKNOWN, reason, "/opt/rocm/.info/version")
+
+
+def intel_steps(contents: Contents, gpu: Gpu) -> Iterator[Step]:
+    for library in IMAGES["intel"]["libraries"]:
+        if not any(name.startswith(library) for name in contents.names):
+            fix = "install Intel's compute runtime in the image (intel-opencl-icd, libze1)"
+            yield Step("runtime", NO, f"Level Zero needs {library}, which is not in it", "", fix)
+            return
+    if set(gpu.families) & set(IMAGES["intel"]["new"]):
+        reason = f"whether the image's compute runtime knows {gpu.target} is unknown"
+        yield Step("runtime", UNKNOWN, reason)

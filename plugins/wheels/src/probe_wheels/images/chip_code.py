@@ -1,0 +1,190 @@
+"""Whether an image's code is for a device, wheel by wheel."""
+
+from __future__ import annotations
+
+from probe_wheels.distributions import normal
+from probe_wheels.frameworks import framework_of, toolkit_of
+from probe_wheels.images.nvidia import mounted_by
+from probe_wheels.images.steps import LESS, NO, UNKNOWN, Step, text_of
+from probe_wheels.images.system import glibc_of_node, glibc_step
+from probe_wheels.judging import Scene, file_toolkit, judge, title
+from probe_wheels.rules import IMAGES, dotted, driver_of_toolkit, version_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from probe_wheels.devices import Gpu
+    from probe_wheels.documents import VerdictDoc
+    from probe_wheels.images.contents import Contents
+
+__all__ = ["code_steps"]
+
+_RUNNING = ("native", "compiles", "jit-only")
+_LACKING = ("lacks-device", "needs-newer-driver")
+_TORCH = ("torch-companions", "vllm", "sgl-kernel", "bitsandbytes", "xformers", "flash-attn")
+"""Frameworks that run on PyTorch, and not without it."""
+
+
+def code_steps(contents: Contents, gpu: Gpu, glibc: tuple[int, ...] = ()) -> Iterator[Step]:
+    """Yield what speaks against the image's code for a device, wheel by wheel.
+
+    `glibc` is the node's, which counts for Python environments alone.
+    """
+    verdicts = _with_torch(judge([gpu], Scene(contents.documents, contents.environ)))
+    own = [verdict for verdict in verdicts if _key(verdict) != "components"]
+    verdicts = own or verdicts
+    paths = {title(document): document["site"] for document in contents.documents}
+    unloadable = {
+        verdict["wheel"]: step
+        for verdict in verdicts
+        if verdict["verdict"] in _RUNNING
+        and (
+            step := _own_needs(contents, verdict, paths, glibc)
+            or _unknown_toolkit(contents, verdict, gpu)
+        )
+    }
+    running = [v for v in verdicts if v["verdict"] in _RUNNING and v["wheel"] not in unloadable]
+    failing = [v for v in verdicts if v not in running]
+    # What compiles at run time (triton) does not stand for the framework that uses it.
+    works = any(v["verdict"] != "compiles" for v in running) or bool(running and not failing)
+    is_firm = any(v["verdict"] in _LACKING or _is_no(unloadable, v) for v in failing)
+    for verdict in sorted(failing, key=lambda v: v["verdict"] not in _LACKING):
+        word = LESS if works else NO
+        if verdict["wheel"] in unloadable:
+            step = unloadable[verdict["wheel"]]
+            step.word = LESS if works else step.word
+            yield step
+        elif verdict["verdict"] in _LACKING:
+            yield _lacking(contents, gpu, verdict, word, paths)
+        elif verdict["verdict"] == "unknown":
+            yield _told_of(contents, verdict, LESS if works else UNKNOWN, paths)
+        elif works or not is_firm:
+            yield _told_of(contents, verdict, word, paths)
+    for verdict in running:
+        if verdict["verdict"] == "jit-only":
+            yield _told_of(contents, verdict, LESS, paths)
+    if not verdicts:
+        yield from _of_toolkit(contents, gpu)
+
+
+def _is_no(unloadable: dict[str, Step], verdict: VerdictDoc) -> bool:
+    step = unloadable.get(verdict["wheel"])
+    return step is not None and step.word == NO
+
+
+def _key(verdict: VerdictDoc) -> str:
+    entry = framework_of(verdict["wheel"].split(" ")[0])
+    return entry[0] if entry else ""
+
+
+def _told_of(contents: Contents, verdict: VerdictDoc, word: str, paths: dict[str, str]) -> Step:
+    reason = f"{verdict['wheel']}: {verdict['why']}"
+    return Step("code", word, reason, _where(contents, verdict, paths))
+
+
+def _of_toolkit(contents: Contents, gpu: Gpu) -> Iterator[Step]:
+    """Yield what speaks against the CUDA of an image that has no code of its own.
+
+    Where it has some, that is judged: an image of CUDA 13 may well hold a build with CUDA 12.
+    """
+    if gpu.vendor != "nvidia" or not contents.toolkit:
+        return
+    version, floor = text_of(contents.toolkit), driver_of_toolkit(contents.toolkit, gpu.os)
+    if not floor:
+        yield Step("driver", UNKNOWN, f"the driver for CUDA {version} is unknown")
+    elif gpu.driver and gpu.driver < floor:
+        reason = f"CUDA {version} needs driver {dotted(floor)} or newer, and the node has"
+        fix = f"update the driver to {dotted(floor)}, or take an image of an older CUDA"
+        yield Step("driver", NO, f"{reason} {dotted(gpu.driver)}", "", fix)
+    if not gpu.capabilities:
+        yield Step("code", UNKNOWN, f"the compute capability of {gpu.name} is unknown")
+        return
+    if contents.toolkit[:1] >= (13,) and max(gpu.capabilities) < (7, 5):
+        reason = f"CUDA {version} has no code for {gpu.target}: it begins at sm_75"
+        yield Step("code", NO, reason, "", "take an image of CUDA 12")
+    first = version_of(IMAGES["toolkits"].get(str(max(gpu.capabilities)[0]), ""))
+    if contents.toolkit < first:
+        reason = f"CUDA {version} is older than {gpu.target}, whose code begins with CUDA"
+        fix = f"take an image of CUDA {text_of(first)} or newer"
+        yield Step("code", UNKNOWN, f"{reason} {text_of(first)}: PTX alone runs there", "", fix)
+
+
+def _with_torch(verdicts: list[VerdictDoc]) -> list[VerdictDoc]:
+    """Return the verdicts; what runs on PyTorch runs no better than it."""
+    torch = next((v for v in verdicts if normal(v["wheel"].split(" ")[0]) == "torch"), None)
+    if torch is None or torch["verdict"] in _RUNNING:
+        return verdicts
+    return [v if v is torch or not _needs_torch(v) else _as_torch(v, torch) for v in verdicts]
+
+
+def _needs_torch(verdict: VerdictDoc) -> bool:
+    return _key(verdict) in _TORCH
+
+
+def _as_torch(verdict: VerdictDoc, torch: VerdictDoc) -> VerdictDoc:
+    if verdict["verdict"] not in _RUNNING:
+        return verdict
+    return {**verdict, "verdict": torch["verdict"], "why": f"it runs on PyTorch: {torch['why']}"}
+
+
+def _lacking(
+    contents: Contents, gpu: Gpu, verdict: VerdictDoc, word: str, paths: dict[str, str]
+) -> Step:
+    reason = f"{verdict['wheel']} has {verdict['has']}: {verdict['why']}"
+    fix = f"take a build with {verdict['needs']}"
+    lacks = verdict["verdict"] == "lacks-device"
+    if not lacks:
+        fix = f"the node needs {verdict['needs']}"
+    # A driver that is too old gives no device; a device without code is taken, and then fails.
+    is_old = gpu.driver and gpu.driver < driver_of_toolkit(contents.toolkit, gpu.os)
+    ends = lacks and not contents.passes_over and not is_old
+    return Step("code", word, reason, _where(contents, verdict, paths), fix, ends=ends)
+
+
+def _where(contents: Contents, verdict: VerdictDoc, paths: dict[str, str]) -> str:
+    site, library = paths.get(verdict["wheel"], ""), verdict["library"]
+    return contents.place(f"{site}/{library}") if library else ""
+
+
+def _unknown_toolkit(contents: Contents, verdict: VerdictDoc, gpu: Gpu) -> Step | None:
+    """Return that nobody knows which driver some code needs: it may be of a newer CUDA.
+
+    A program with CUDA's runtime built in names its version nowhere. The newest driver runs all.
+    """
+    newest = driver_of_toolkit((13,), gpu.os)
+    if gpu.vendor != "nvidia" or verdict["verdict"] != "native" or not gpu.driver:
+        return None
+    if gpu.driver >= newest or contents.environ.get("CUDA_VERSION") or _needs_torch(verdict):
+        return None
+    document = next(d for d in contents.documents if title(d) == verdict["wheel"])
+    library = document["files"].get(verdict["library"] or "", {})
+    targets = [target for group, _ in library.get("cuda", ()) for target in group]
+    stated = toolkit_of(document) or file_toolkit(verdict["library"] or "")[1]
+    linked = any(name.startswith("libcudart.so.") for name in library.get("needed", ()))
+    if stated or linked or any(target.startswith("ptx_") for target in targets):
+        return None
+    reason = f"{verdict['wheel']}: which CUDA it was built with is unknown, and so is whether"
+    reason += f" driver {dotted(gpu.driver)} runs it; {dotted(newest)} runs every one"
+    return Step("driver", UNKNOWN, reason, "", f"update the driver to {dotted(newest)}")
+
+
+def _own_needs(
+    contents: Contents, verdict: VerdictDoc, paths: dict[str, str], glibc: tuple[int, ...]
+) -> Step | None:
+    """Return what a deciding library needs and the image has not; None where it has all."""
+    site, library = paths.get(verdict["wheel"], ""), verdict["library"]
+    if verdict["has"] == "Vulkan":
+        reason = f"{verdict['wheel']}: whether a driver for Vulkan is in the container is unknown"
+        return Step("runtime", UNKNOWN, reason)
+    path = f"{site}/{library}"
+    binary = contents.binary(path) if library else None
+    if binary is None:
+        return None
+    if contents.is_environment:
+        return glibc_of_node(glibc, binary.glibc, path)
+    for name in binary.needed:
+        if name not in contents.names and not mounted_by(name):
+            reason = f"{verdict['wheel']} needs {name}, which is not in the image"
+            return Step("loader", NO, reason, contents.place(path))
+    return glibc_step(contents, binary.glibc, path)

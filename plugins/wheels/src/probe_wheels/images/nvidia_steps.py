@@ -1,0 +1,146 @@
+"""Steps for a GPU of NVIDIA: the hook's start check, what is mounted, which libcuda is loaded."""
+
+from __future__ import annotations
+
+from probe_wheels.images.nvidia import (
+    CSV,
+    LEGACY,
+    brands_of,
+    capabilities_of,
+    driver_text,
+    is_geforce,
+    least_driver,
+    mounted_by,
+    requirements_of,
+    start_check,
+)
+from probe_wheels.images.steps import NO, UNKNOWN, Step, text_of
+from probe_wheels.rules import cuda_of_driver, dotted, driver_of_toolkit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from probe_wheels.devices import Gpu
+    from probe_wheels.images.contents import Contents
+
+__all__ = ["nvidia_steps"]
+
+
+def nvidia_steps(contents: Contents, gpu: Gpu, mode: str) -> Iterator[Step]:
+    """Yield the steps of NVIDIA's; `gpu` gets the driver version of the libcuda that is loaded."""
+    if mode == CSV or not gpu.driver:
+        reason = "the version of the node's NVIDIA driver is unknown"
+        if gpu.capabilities and gpu.arch == "aarch64" and not gpu.discrete:
+            reason = "what JetPack's lists of files mount is not recorded"
+        yield Step("driver", UNKNOWN, reason)
+    if mode == LEGACY:
+        yield from _start_check(contents, gpu)
+        yield from _mounts(contents)
+    yield from _libcuda(contents, gpu, mode)
+
+
+def _start_check(contents: Contents, gpu: Gpu) -> Iterator[Step]:
+    for name, requirement in requirements_of(contents.environ).items():
+        try:
+            answer = start_check(requirement, gpu)
+        except ValueError as error:
+            reason = f"the hook refuses {name}: {error}"
+            yield Step("start check", NO, reason, name, ends=True)
+            return
+        if answer is False:
+            brand = (brands_of(gpu) or ("unknown",))[0]
+            reason = (
+                f"the hook refuses the start: driver {driver_text(gpu.driver)} of a board of the"
+            )
+            reason += f" brand {brand} is none that {name} allows"
+            fix = _start_fix(contents, requirement, gpu)
+            place = f"{name}={requirement[:60]}"
+            yield Step("start check", NO, reason, place, fix, ends=True)
+            return
+        if answer is None:
+            yield Step("start check", UNKNOWN, f"whether {name} holds is unknown", name)
+
+
+def _start_fix(contents: Contents, requirement: str, gpu: Gpu) -> str:
+    driver = least_driver(requirement, gpu)
+    fix = f"update the driver to {dotted(driver)}" if driver else "take an image of an older CUDA"
+    if gpu.driver >= driver_of_toolkit(contents.toolkit, gpu.os):
+        fix += ", or let containers get GPUs by CDI, which checks none of it"
+    return fix
+
+
+def _mounts(contents: Contents) -> Iterator[Step]:
+    """Yield what the hook does not mount, by NVIDIA_DRIVER_CAPABILITIES."""
+    name = "NVIDIA_DRIVER_CAPABILITIES"
+    try:
+        words = capabilities_of(contents.environ)
+    except ValueError as error:
+        yield Step("libcuda", NO, f"the hook refuses the start: {error}", name, ends=True)
+        return
+    if "compute" not in words:
+        fix = f"set {name}=compute,utility"
+        yield Step("libcuda", NO, f"{name} is without compute: no libcuda is mounted", name, fix)
+        return
+    program = contents.program
+    needed = program.binary.needed if program and program.binary else ()
+    for library in needed:
+        wanted = mounted_by(library)
+        if wanted and not words & set(wanted) and library not in contents.names:
+            reason = f"its program needs {library}, which comes with {' or '.join(wanted)}"
+            yield Step("libcuda", NO, reason, name, f"add {wanted[0]} to {name}")
+
+
+def _chooses(contents: Contents, gpu: Gpu) -> bool:
+    """Return whether a start script of the image (NGC's) chooses the libcuda for this driver."""
+    if not contents.chooser or not gpu.driver:
+        return False
+    return cuda_of_driver(gpu.driver, gpu.os) < contents.toolkit
+
+
+def _libcuda(contents: Contents, gpu: Gpu, mode: str) -> Iterator[Step]:
+    own = sorted(name for name in contents.names if name.startswith("libcuda.so."))
+    compats = contents.compat
+    if _chooses(contents, gpu):
+        gpu.driver = ()
+        cuda = text_of(contents.toolkit)
+        reason = f"which libcuda {contents.chooser} takes below CUDA {cuda} is unknown"
+        fix = "update the driver to one of the image's CUDA"
+        yield Step("libcuda", UNKNOWN, reason, contents.place(contents.chooser), fix)
+        return
+    listed = {compat.path.rpartition("/")[2] for compat in compats} | {"libcuda.so.1"}
+    foreign = [name for name in own if name not in listed and name.count(".") > 2]
+    if foreign:
+        reason = f"it has a libcuda of its own ({foreign[0]}), and which one is loaded is unknown"
+        yield Step("libcuda", UNKNOWN, reason)
+        return
+    if len(compats) != 1:
+        if any(compat.forced for compat in compats):
+            yield Step("libcuda", UNKNOWN, "LD_LIBRARY_PATH leads to several compat libraries")
+        return
+    compat, place = compats[0], contents.place(compats[0].path)
+    taken = compat.is_taken(mode, gpu.driver)
+    if taken is None:
+        yield Step("libcuda", UNKNOWN, "whether its compat libcuda is used is unknown", place)
+    if not taken:
+        return
+    if compat.version[:2] < gpu.driver[:2]:
+        reason = f"LD_LIBRARY_PATH leads to libcuda {dotted(compat.version)}, older than the node's"
+        reason += f" driver {dotted(gpu.driver)} (CUDA error 803)"
+        yield Step("libcuda", NO, reason, place, "leave the compat folder out of LD_LIBRARY_PATH")
+        return
+    if compat.version == gpu.driver:
+        return
+    refused = is_geforce(gpu)
+    if refused:
+        reason = f"its compat libcuda {dotted(compat.version)} is used, and no GeForce runs with it"
+        fix = f"update the driver to {compat.version[0]}, or remove /usr/local/cuda/compat"
+        yield Step("libcuda", NO, f"{reason} (CUDA error 804)", place, fix)
+    elif refused is None:
+        reason = f"whether {gpu.name} runs with a compat libcuda is unknown: selected boards do"
+        yield Step("libcuda", UNKNOWN, reason, place)
+    elif not compat.fits(gpu.driver):
+        reason = f"whether the driver's branch {gpu.driver[0]} runs its compat libcuda is unknown"
+        yield Step("libcuda", UNKNOWN, reason, place)
+    else:
+        gpu.driver = compat.version

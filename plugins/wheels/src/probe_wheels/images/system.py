@@ -1,0 +1,129 @@
+"""What holds for a whole node: platform, the program's loader and libraries, the C library."""
+
+from __future__ import annotations
+
+from probe_wheels.images.nvidia import mounted_by
+from probe_wheels.images.steps import NO, UNKNOWN, Step, text_of
+from probe_wheels.judging import title
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from probe_wheels.images.contents import Contents
+    from probe_wheels.images.nodes import Node
+
+__all__ = ["glibc_of_node", "glibc_step", "system_steps"]
+
+_EVERYWHERE = (2, 28)
+"""glibc of Debian 10 and RHEL 8: the oldest with which current drivers of GPUs are offered."""
+
+
+def system_steps(contents: Contents, node: Node) -> Iterator[Step]:
+    """Yield the steps that hold for every device of a node."""
+    yield _platform(contents, node)
+    if not contents.is_environment:
+        yield _program(contents)
+        yield from _glibc(contents)
+
+
+def _platform(contents: Contents, node: Node) -> Step:
+    arch, os = contents.arch, contents.image.config.os
+    if contents.is_environment:
+        return _platform_of_libraries(contents, node)
+    if os != node.os:
+        return Step("platform", NO, f"it is an image for {os}, and the node has {node.os}")
+    if arch is None:
+        return Step("platform", UNKNOWN, "the image does not say its architecture")
+    if node.arch == "unknown":
+        return Step("platform", UNKNOWN, "the architecture of the node is unknown")
+    same = arch == node.arch or (arch == "i686" and node.arch == "x86_64")
+    if not same:
+        fix = f"take the image for {node.arch}"
+        return Step("platform", NO, f"it is built for {arch}, and the node is {node.arch}", "", fix)
+    binary = contents.program.binary if contents.program else None
+    if binary is not None and binary.machine != arch:
+        place = contents.place(contents.program.path) if contents.program else ""
+        return Step("platform", NO, f"its program is built for {binary.machine}", place)
+    return Step("platform", "ok", arch)
+
+
+def _platform_of_libraries(contents: Contents, node: Node) -> Step:
+    """Return whether the libraries of a Python environment are for the node's processor."""
+    for document in contents.documents:
+        for path, library in document["files"].items():
+            machines = set(library.get("machines", ())) - {"cuda", "amdgpu"}
+            if machines and node.arch == "unknown":
+                return Step("platform", UNKNOWN, "the architecture of the node is unknown")
+            if machines and node.arch not in machines:
+                built = " and ".join(sorted(machines))
+                reason = f"{title(document)} is built for {built}, and the node is {node.arch}"
+                return Step("platform", NO, reason, f"{document['site']}/{path}")
+    return Step("platform", "ok", node.arch)
+
+
+def _program(contents: Contents) -> Step:
+    program = contents.program
+    if program is None:
+        return Step("loader", "ok", "it names no program")
+    place = contents.place(program.path)
+    if program.missing:
+        return Step("loader", NO, f"its program {program.path} is not in it", place)
+    if program.binary is None:
+        return Step("loader", UNKNOWN, f"its program cannot be read: {program.problem}", place)
+    loader = program.binary.interpreter
+    if loader and contents.files.tree.file(loader.lstrip("/")) is None:
+        return Step(
+            "loader", NO, f"its program needs the loader {loader}, which is not in it", place
+        )
+    for library in program.binary.needed:
+        if mounted_by(library):
+            continue
+        found = contents.found(library, program.binary, program.path)
+        if found is False:
+            return Step("loader", NO, f"its program needs {library}, which is not in it", place)
+        if found is None:
+            reason = f"{library} is in no folder where its program's loader looks"
+            return Step("loader", UNKNOWN, reason, place)
+    return Step("loader", "ok", loader or "static")
+
+
+def _glibc(contents: Contents) -> Iterator[Step]:
+    """Yield the steps about the C library; host files of NVIDIA need glibc, which musl is not."""
+    if contents.is_musl() and "nvidia" in contents.vendors:
+        reason = "its C library is musl, and the files of NVIDIA's driver need glibc"
+        yield Step("glibc", NO, reason, "", "take an image with glibc")
+        return
+    program = contents.program
+    if program is not None and program.binary is not None:
+        step = glibc_step(contents, program.binary.glibc, program.path)
+        if step is not None:
+            yield step
+
+
+def glibc_step(contents: Contents, needed: tuple[int, ...], path: str) -> Step | None:
+    """Return what is wrong with the image's glibc for a file that needs a version of it."""
+    if not needed:
+        return None
+    place, version = contents.libc()
+    if not place:
+        reason = f"{path} needs glibc {text_of(needed)}, and the image has none"
+        return Step("glibc", NO, reason, contents.place(path))
+    if not version:
+        return Step("glibc", UNKNOWN, "the version of its glibc is unknown", contents.place(place))
+    if needed > version:
+        reason = f"{path} needs glibc {text_of(needed)}, and the image has {text_of(version)}"
+        fix = f"take a base with glibc {text_of(needed)} or newer"
+        return Step("glibc", NO, reason, contents.place(path), fix)
+    return None
+
+
+def glibc_of_node(glibc: tuple[int, ...], needed: tuple[int, ...], path: str) -> Step | None:
+    """Return what is wrong with the node's own glibc for a file of a Python environment."""
+    if glibc and needed > glibc:
+        reason = f"{path} needs glibc {text_of(needed)}, and the node has {text_of(glibc)}"
+        return Step("glibc", NO, reason, path)
+    if not glibc and needed > _EVERYWHERE:
+        reason = f"{path} needs glibc {text_of(needed)}, and which one the node has is not recorded"
+        return Step("glibc", UNKNOWN, reason, path)
+    return None
