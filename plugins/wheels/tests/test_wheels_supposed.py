@@ -64,3 +64,46 @@ def test_a_driver_alone_says_its_cuda() -> None:
 def test_what_is_not_asked_does_not_apply() -> None:
     assert answered(report("8.0"), boot="next")["status"] == "not_applicable"
     assert answered({**report("8.0"), "devices": []}, torch="2.11")["status"] == "not_applicable"
+
+
+def of(vendor: str, **facts: Any) -> dict[str, Any]:
+    document = report("8.0")
+    device = {**document["devices"][0], "id": "pci:0000:02:00.0", "vendor": vendor, "driver": None}
+    return {**device, "compute_capability": None, **facts}
+
+
+OTHERS = {
+    "AMD's, with code today": ("amd", {"gfx": "gfx1100"}, "a build has code for gfx1100"),
+    "AMD's, without": ("amd", {"gfx": "gfx803"}, "no published build of PyTorch has code for"),
+    "AMD's of an unknown processor": ("amd", {}, "its processor (gfx) is unknown"),
+    "Intel's of an unknown family": ("intel", {}, "its architecture is unknown"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_a_series_has_for_others_is_not_known(name: str) -> None:
+    vendor, facts, words = OTHERS[name]
+    answer = answered({**report("8.0"), "devices": [of(vendor, **facts)]}, torch="2.11")
+    (finding,) = answer["findings"]
+    assert (answer["status"], finding["severity"]) == ("unknown", "info")
+    assert answer["reason"] == "the builds that a series has are listed for NVIDIA's GPUs alone"
+    assert finding["what"].startswith("PyTorch 2.11: whether it has code for ")
+    assert words in finding["why"]
+
+
+def test_a_card_of_amd_beside_nvidias_is_not_left_out() -> None:
+    document = report("8.0")
+    card = of("amd", gfx="gfx1100")
+    processor = of("intel", id="pci:0000:00:02.0", memory={"kind": "shared"})
+    mixed = {**document, "devices": [*document["devices"], card, processor]}
+    told = {f["device"]: f["what"] for f in answered(mixed, torch="2.11")["findings"]}
+    assert told == {
+        "pci:0000:01:00.0": "PyTorch 2.11 has code for sm_80",
+        "pci:0000:02:00.0": "PyTorch 2.11: whether it has code for gfx1100 is not known",
+    }
+
+
+def test_a_failure_of_nvidias_stays_one_beside_others() -> None:
+    document = report("3.5")
+    mixed = {**document, "devices": [*document["devices"], of("amd", gfx="gfx1100")]}
+    assert answered(mixed, torch="2.12")["status"] == "failed"

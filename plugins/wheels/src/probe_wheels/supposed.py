@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from probe_wheels.choice import why_no_build
 from probe_wheels.devices import gpus_of
 from probe_wheels.rules import (
     TORCH,
@@ -36,6 +37,8 @@ _OLDEST = (2, 10)
 """The oldest series that is judged: data/torch.toml says of a build which series was its last, and
 not which was its first; all that are built now were built then (that of CUDA 13.0 is recalled)."""
 
+_UNLISTED = "the builds that a series has are listed for NVIDIA's GPUs alone"
+
 
 class SupposedCheck:
     """The check; see `probe_core.doctor.check.Check`."""
@@ -50,17 +53,26 @@ class SupposedCheck:
         series = version_of(request.assumed.get("torch", ""))[:2]
         if not series and "driver" not in request.assumed:
             return _without("neither a PyTorch nor a driver is assumed")
-        gpus = [gpu for gpu in gpus_of(request.report, {}) if gpu.vendor == "nvidia"]
-        if not gpus:
-            return _without("builds are listed by series for NVIDIA's GPUs alone; none is here")
+        gpus = gpus_of(request.report, {})
+        own = [gpu for gpu in gpus if gpu.vendor == "nvidia"]
         if not series:
-            return _of_driver(gpus[0], request.assumed["driver"])
+            if not own:
+                return _without("only of NVIDIA's drivers it is listed what runs on them")
+            return _of_driver(own[0], request.assumed["driver"])
+        if not gpus:
+            return _without("no GPU is here that PyTorch could have code for")
         if len(series) < 2 or series < _OLDEST:
             return _unknown(f"which builds PyTorch had before {_text(_OLDEST)} is not listed")
-        kinds = {gpu.kind: gpu for gpu in gpus}
-        findings = [_finding(gpu, series) for gpu in kinds.values()]
-        failed = any(finding["severity"] != "info" for finding in findings)
-        return {"status": "failed" if failed else "passed", "findings": findings, "reason": None}
+        findings = [_finding(gpu, series) for gpu in {gpu.kind: gpu for gpu in own}.values()]
+        # A processor's own GPU beside one of NVIDIA's is not what PyTorch is meant for.
+        rest = [gpu for gpu in gpus if gpu.vendor != "nvidia" and (gpu.discrete or not own)]
+        others = {gpu.kind: gpu for gpu in rest}
+        findings += [_unlisted(gpu, series) for gpu in others.values()]
+        if any(finding["severity"] != "info" for finding in findings):
+            return {"status": "failed", "findings": findings, "reason": None}
+        if others:
+            return {"status": "unknown", "findings": findings, "reason": _UNLISTED}
+        return {"status": "passed", "findings": findings, "reason": None}
 
 
 def _without(reason: str) -> ResultDoc:
@@ -109,6 +121,18 @@ def _finding(gpu: Gpu, series: tuple[int, ...]) -> WheelFindingDoc:
     rest = "" if gpu.driver else "; the driver's version is unknown"
     what = f"{name} has code for {gpu.target}"
     return _made(gpu, HINT, "info", what, f"builds: {', '.join(running)}{rest}", "nothing to do")
+
+
+def _unlisted(gpu: Gpu, series: tuple[int, ...]) -> WheelFindingDoc:
+    """Return the hint that nothing tells of a series, and what the builds of today have.
+
+    For ROCm and XPU data/torch.toml has the build of its date, and not those of a series.
+    """
+    target = gpu.target or gpu.name
+    listed = why_no_build(gpu) or f"a build has code for {target}"
+    what = f"PyTorch {_text(series)}: whether it has code for {target} is not known"
+    why = f"{_UNLISTED}; by the list of {TORCH['date']} {listed}"
+    return _made(gpu, HINT, "info", what, why, "nothing to do")
 
 
 def _text(version: tuple[int, ...]) -> str:
