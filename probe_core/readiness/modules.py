@@ -218,8 +218,8 @@ def driver_of(path: str) -> str | None:
 
 
 def _forbidding(text: str, name: str) -> str | None:
-    """Return the line of a modprobe.d file that forbids a module."""
-    for line in text.splitlines():
+    """Return the line of a modprobe.d file that forbids a module; a backslash continues one."""
+    for line in text.replace("\\\n", "").splitlines():
         fields = line.split()
         if module_of(fields) == _normal(name) and forbids(fields):
             return " ".join(fields)[:200]

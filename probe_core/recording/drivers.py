@@ -136,7 +136,7 @@ def _configuration(machine: Machine) -> Iterator[tuple[str, bytes]]:
     for folder in CONFIGURATION:
         for name in machine.listdir(folder):
             if name.endswith(".conf"):
-                text = machine.read(f"{folder}/{name}") or ""
+                text = (machine.read(f"{folder}/{name}") or "").replace("\\\n", "")
                 if lines := [line for line in text.splitlines() if _configures(line.split())]:
                     yield f"{folder}/{name}", _joined(lines)
 

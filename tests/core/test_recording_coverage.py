@@ -51,7 +51,7 @@ FILES: dict[str, object] = {
     "/etc/modprobe.d/a.conf": "# secret\nblacklist nvidia\n",
     "/run/modprobe.d/a.conf": "blacklist nvidia\n",
     "/usr/lib/modprobe.d/a.conf": "blacklist nvidia\n",
-    "/lib/modprobe.d/a.conf": "blacklist nvidia\n",
+    "/lib/modprobe.d/a.conf": "install nvidia \\\n  /bin/false\n",
     "/boot/vmlinuz-6.8.0": "secret",
     "/usr/bin/nvidia-modprobe": "",
     "/tmp/nvidia-mps/control": "",
