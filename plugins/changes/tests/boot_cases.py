@@ -181,6 +181,7 @@ def open_bound(computer: Computer) -> None:
     computer.booted(NEXT, driver="nvidia", version=VERSION, kind="open")
 
 
+NOUVEAU = f"/lib/modules/{NEXT}/kernel/drivers/gpu/drm/nouveau/nouveau.ko"
 MISSING, SIGNED = "module-missing-for-kernel", "secure-boot"
 DKMS = "/var/lib/dkms/nvidia/580.95.05"
 
@@ -261,7 +262,7 @@ BROKEN: dict[str, Case] = {
     "nouveau takes what no module of NVIDIA's takes": Case(
         "nouveau-bound",
         then(no_module, removed("/etc/modprobe.d/blacklist-nouveau.conf"),
-             file(f"/lib/modules/{NEXT}/kernel/drivers/gpu/drm/nouveau/nouveau.ko", "")),
+             file(NOUVEAU, "")),
         lambda computer: computer.booted(NEXT, driver="nouveau", modules=("nouveau",)),
     ),
     "the module has no signature, and Secure Boot is on": Case(
@@ -283,6 +284,33 @@ BROKEN: dict[str, Case] = {
     "the next entry's parameters forbid it": Case(
         "module-blacklisted", grub(options="module_blacklist=nvidia"),
         lambda c: c.booted(NEXT, driver=None, modules=("snd",), options="module_blacklist=nvidia"),
+    ),
+    "a line of modprobe.d that goes on": Case(
+        "module-blacklisted",
+        then(grub(), file("/etc/modprobe.d/z.conf", "install nvidia \\\n  /bin/false\n")),
+        unbound,
+    ),
+    "nouveau is told to register nothing": Case(
+        MISSING,
+        then(no_module, grub(options="nouveau.modeset=0"),
+             removed("/etc/modprobe.d/blacklist-nouveau.conf"), file(NOUVEAU, "")),
+        lambda c: c.booted(NEXT, driver=None, modules=("nouveau",), options="nouveau.modeset=0"),
+    ),
+    "so by modprobe.d": Case(
+        MISSING,
+        then(no_module, file(NOUVEAU, ""),
+             file("/etc/modprobe.d/blacklist-nouveau.conf", "options nouveau modeset=0\n")),
+        lambda computer: computer.booted(NEXT, driver=None, modules=("nouveau",)),
+    ),
+    "the next entry has lockdown, and the module no signature": Case(
+        "module-not-loaded",
+        then(grub(options="lockdown=integrity"),
+             file(machines.LOCKDOWN, "[none] integrity confidentiality\n")),
+        lambda c: c.booted(NEXT, driver=None, modules=("snd",), options="lockdown=integrity"),
+    ),
+    "the next entry demands signatures": Case(
+        "module-not-loaded", grub(options="module.sig_enforce=1"),
+        lambda c: c.booted(NEXT, driver=None, modules=("snd",), options="module.sig_enforce=1"),
     ),
     "the libraries are of another version than the module": Case(
         "version-mismatch", then(grub(), lambda c: c.libraries("580.82.07")),
@@ -352,6 +380,23 @@ SILENT: dict[str, Case] = {
         None,
         then(secure(b"", b""), file("/sys/kernel/security/lockdown", "[none] integrity\n")),
         bound,
+    ),
+    "signatures are expressly not demanded": Case(
+        None, grub(options="module.sig_enforce=0"), bound
+    ),
+    "the running kernel demands signatures, and the next does not": Case(
+        None,
+        then(grub(), file("/proc/cmdline", "ro module.sig_enforce\n"),
+             file("/sys/module/module/parameters/sig_enforce", "Y\n")),
+        bound,
+    ),
+    "lockdown=none": Case(
+        None,
+        then(grub(options="lockdown=none"), file(machines.LOCKDOWN, "[none] integrity\n")),
+        bound,
+    ),
+    "NVIDIA's module, and nouveau without modesetting": Case(
+        None, grub(options="nouveau.modeset=0"), bound
     ),
     "signed with the key of the module that is loaded": Case(None, secure(OWNER), bound),
     "signed with another key that is enrolled": Case(

@@ -14,6 +14,7 @@ NOW, NEXT, OLD = nodes.RELEASE, "6.8.0-62-generic", "6.8.0-58-generic"
 SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 MOK = "/sys/firmware/efi/efivars/MokListRT-605dab50-e046-4300-abb6-3dd810dd8b23"
 LOADER = "/sys/firmware/efi/efivars/{}-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
+LOCKDOWN = "/sys/kernel/security/lockdown"
 MARK = b"~Module signature appended~\n"
 UPDATES = "updates/dkms"
 
@@ -141,7 +142,7 @@ class Computer(Node):
     def secure(self) -> None:
         """Turn Secure Boot on, with the lockdown that distributions tie to it."""
         self.file(SECURE_BOOT, b"\x06\0\0\0\x01")
-        self.file("/sys/kernel/security/lockdown", "none [integrity] confidentiality\n")
+        self.file(LOCKDOWN, "none [integrity] confidentiality\n")
 
     # --- after the boot
 

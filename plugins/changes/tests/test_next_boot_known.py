@@ -132,6 +132,46 @@ def test_a_raspberry_pi_boots_the_kernel_of_its_board(tmp_path: Path) -> None:
     assert found(computer) == ("6.12.25+rpt-rpi-v8", "likely")
 
 
+ORDERED = {
+    "newest by number": ({}, "6.8.0-1042-kvm", "likely"),
+    "Ubuntu's order of kinds": ({"grub": 'GRUB_FLAVOUR_ORDER="generic"'}, NEXT, "likely"),
+    "in a file of its own": (
+        {"grub.d/99-kernel.cfg": "GRUB_FLAVOUR_ORDER=lowlatency generic"}, NEXT, "likely",
+    ),
+    "a kind that is not installed": (
+        {"grub": "GRUB_FLAVOUR_ORDER=generic-64k"}, "6.8.0-1042-kvm", "likely"
+    ),
+    "one image before all": (
+        {"grub": f"GRUB_TOP_LEVEL=/boot/vmlinuz-{NOW}"}, NOW, "likely"
+    ),
+    "a later file decides of the default": (
+        {"grub.d/50-cloud.cfg": f'GRUB_DEFAULT="1>Ubuntu, with Linux {NOW}"'}, NOW, "likely",
+    ),
+    "one that grub-mkconfig reads not": (
+        {"grub.d/50-cloud.cfg.bak": f'GRUB_DEFAULT="1>Ubuntu, with Linux {NOW}"'},
+        "6.8.0-1042-kvm", "likely",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ORDERED)
+def test_the_order_of_a_closed_menu_is_the_configured_one(name: str, tmp_path: Path) -> None:
+    files, release, certainty = ORDERED[name]
+    computer = Computer(tmp_path)
+    computer.kernel("6.8.0-1042-kvm")
+    computer.file("/etc/default/grub", "GRUB_DEFAULT=0\n")
+    for path, text in files.items():
+        computer.file(f"/etc/default/{path}", f"GRUB_DEFAULT=0\n{text}\n")
+    assert found(computer) == (release, certainty)
+
+
+def test_why_a_module_is_not_loaded_is_told_without_secure_boot(tmp_path: Path) -> None:
+    computer = Computer(tmp_path)
+    grub(options="module.sig_enforce=1")(computer)
+    (finding,) = (f for f in predicted(computer)["findings"] if f["severity"] == "error")
+    assert finding["why"].endswith(f"/lib/modules/{NEXT}/updates/dkms/nvidia.ko has no signature")
+
+
 UNSEEN = {
     "kexec": ("/sys/kernel/kexec_loaded", "1\n", "another kernel is loaded for kexec"),
     "ostree": ("/run/ostree/staged-deployment", "x", "an update waits"),
@@ -328,3 +368,48 @@ def test_a_boot_that_only_mends_has_passed(tmp_path: Path) -> None:
     then(grub(), nvidia(version="580.105.08"))(computer)
     computer.libraries("580.105.08")
     assert predicted(computer)["status"] == "passed"
+
+
+def installed(root: Path, *releases: str) -> Computer:
+    computer = Computer.__new__(Computer)
+    computer.tree = Tree(root)
+    computer.environ, computer.access = {}, {}
+    computer.tree.release(releases[-1])
+    for release in releases:
+        computer.file(f"/lib/modules/{release}/modules.dep", "kernel/fs/ext4/ext4.ko:\n")
+    return computer
+
+
+NAMED = {
+    "Alpine": (("6.12.40-0-lts", "6.12.52-0-lts"), ("vmlinuz-lts",), "6.12.52-0-lts"),
+    "Slackware": (("6.12.1",), ("vmlinuz-huge-6.12.1", "vmlinuz-generic-6.12.1"), "6.12.1"),
+    "an image for Secure Boot": ((NEXT,), (f"vmlinuz-{NEXT}", f"vmlinuz-{NEXT}.efi.signed"), NEXT),
+    "a custom one": (("6.12.1", "6.12.2-rt"), ("vmlinuz-6.12.1", "vmlinuz-rt"), "6.12.2-rt"),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_an_image_that_is_not_named_as_its_modules_is_known(name: str, tmp_path: Path) -> None:
+    releases, images, release = NAMED[name]
+    computer = installed(tmp_path, *releases)
+    for image in images:
+        computer.file(f"/boot/{image}")
+    assert found(computer) == (release, "likely")
+
+
+def test_a_menu_names_alpines_image(tmp_path: Path) -> None:
+    computer = installed(tmp_path, "6.12.52-0-lts")
+    computer.file(
+        "/boot/grub/grub.cfg",
+        "set default=0\nmenuentry 'Alpine, with Linux lts' {\n linux /boot/vmlinuz-lts ro\n}\n",
+    )
+    assert found(computer) == ("6.12.52-0-lts", "known")
+
+
+def test_modules_without_a_folder_are_not_known(tmp_path: Path) -> None:
+    computer = Computer(tmp_path)
+    computer.file("/etc/default/grub", "GRUB_DEFAULT=0\n")
+    computer.file("/boot/vmlinuz-6.9.0-custom")
+    answer = predicted(computer)
+    assert (answer["status"], causes(answer)) == ("unknown", [])
+    assert answer["reason"] == "no folder of modules is seen for Linux 6.9.0-custom"

@@ -18,7 +18,7 @@ _IMAGES = ("vmlinuz-", "vmlinux-", "kernel-", "Image-")
 _MAX = 64
 """Kernels that are looked at: distributions keep two to five."""
 
-_SIDE = ("rescue", ".old", ".bak", ".dpkg-", ".rpmsave")
+_SIDE = ("rescue", ".old", ".bak", ".dpkg-", ".rpmsave", ".efi.signed")
 """Parts of the names of images that no rule takes for the newest."""
 
 
@@ -61,7 +61,19 @@ class Kernels:
                 continue
             stem = next((name[len(start) :] for start in _IMAGES if name.startswith(start)), None)
             if stem:
-                yield self._bases.get(stem, stem), f"/boot/{name}"
+                yield self._named(stem), f"/boot/{name}"
+
+    def _named(self, stem: str) -> str:
+        """Return the release in the name of an image; as it stands where no folder tells another.
+
+        Alpine calls the image of 6.12.52-0-lts "lts", Slackware that of 6.12.1 "huge-6.12.1".
+        """
+        if stem in self._bases:
+            return self._bases[stem]
+        if stem in self.folders or stem[:1].isdecimal():
+            return stem
+        own = [r for r in self.folders if r.endswith(f"-{stem}") or stem.endswith(f"-{r}")]
+        return max(own, key=version_key, default=stem)
 
     @property
     def newest(self) -> str | None:
@@ -80,6 +92,17 @@ class Kernels:
         flavour = running.partition("-rpi-")[2]
         own = [r for r in self.images if flavour and r.endswith(f"-rpi-{flavour}")]
         return own or [*self.images]
+
+    def initramfs_of(self, release: str) -> str | None:
+        """Return the initramfs of a release in /boot; None where none is seen.
+
+        Arch names it by its kernel: initramfs-linux.img.
+        """
+        bases = [f"initramfs-{base}.img" for base, own in self._bases.items() if own == release]
+        for name in self._machine.listdir("/boot"):
+            if _is_initramfs(name, release) or name in bases:
+                return f"/boot/{name}"
+        return None
 
     def lacks_initramfs(self, release: str) -> bool:
         """Return whether /boot has the initramfs of every kernel but this one's."""
@@ -104,8 +127,8 @@ class Kernels:
         for text in (stem, version):
             if text in known:
                 return text
-            if text in self._bases:
-                return self._bases[text]
+            if self._named(text) in known:
+                return self._named(text)
         within = [release for release in known if release in image]
         if within:
             return max(within, key=len)

@@ -86,13 +86,13 @@ def _by_rule(kernels: Kernels, cause: str) -> NextBoot:
 
 def _of_grub(machine: Machine, kernels: Kernels) -> NextBoot | None:
     folder = next((path for path in _FOLDERS if machine.listdir(path)), None)
-    configured = machine.read(_DEFAULTS, 64 << 10)
+    configured = _settings(machine)
     if folder is None and configured is None:
         return None
     environment = _environment(machine)
     text = _text(machine, f"{folder}/grub.cfg") if folder else None
     if text is None:
-        return _without_menu(machine, kernels, configured or "", environment)
+        return _without_menu(machine, kernels, configured or {}, environment)
     menu = GrubMenu(text)
     variables = environment or {}
     wanted = variables.get("next_entry", "")
@@ -139,20 +139,49 @@ def _environment(machine: Machine) -> dict[str, str] | None:
     return None
 
 
+def _settings(machine: Machine) -> dict[str, str] | None:
+    """Return what grub-mkconfig reads: its file, and Debian's and Ubuntu's of a folder after it."""
+    names = [name for name in machine.listdir(f"{_DEFAULTS}.d") if name.endswith(".cfg")]
+    paths = [_DEFAULTS, *(f"{_DEFAULTS}.d/{name}" for name in names[:_MAX_ENTRIES])]
+    texts = [text for path in paths if (text := machine.read(path, 64 << 10)) is not None]
+    pairs = grub_environment("\n".join(texts)).items()
+    return {name: value.strip("\"'") for name, value in pairs} if texts else None
+
+
+def _preferred(kernels: Kernels, configured: dict[str, str]) -> NextBoot | None:
+    """Return the first kernel of a menu whose order is told; None where the newest is the first.
+
+    GRUB_TOP_LEVEL is an image (GRUB 2.12), GRUB_FLAVOUR_ORDER Ubuntu's: kinds of kernels.
+    """
+    top = configured.get("GRUB_TOP_LEVEL", "")
+    release = next((r for r, image in kernels.images.items() if top and image == top), None)
+    if release is not None:
+        return NextBoot(release, "likely", f"{_DEFAULTS}: GRUB_TOP_LEVEL={top[:120]}")
+    order = configured.get("GRUB_FLAVOUR_ORDER", "")
+    for flavour in order.split():
+        if own := [r for r in kernels.images if r.endswith(f"-{flavour}")]:
+            why = f"{_DEFAULTS}: GRUB_FLAVOUR_ORDER={order[:120]}"
+            return NextBoot(max(own, key=version_key), "likely", why)
+    return None
+
+
 def _without_menu(
-    machine: Machine, kernels: Kernels, configured: str, environment: dict[str, str] | None
+    machine: Machine,
+    kernels: Kernels,
+    configured: dict[str, str],
+    environment: dict[str, str] | None,
 ) -> NextBoot:
     """Return the likely kernel where grub.cfg is closed: what it was made of says the default."""
     if environment and environment.get("next_entry"):
         name = environment["next_entry"]
         return _named(kernels, name, f"grubenv: next_entry={name}")
-    default = grub_environment(configured).get("GRUB_DEFAULT", "0").strip("\"'")
+    default = configured.get("GRUB_DEFAULT", "0")
     if default == "saved":
         if environment is None:
             return _saved_unseen(machine, kernels)
         default = environment.get("saved_entry", "") or "0"
     if default == "0":
-        return _by_rule(kernels, "grub.cfg is closed")
+        return _preferred(kernels, configured) or _by_rule(kernels, "grub.cfg is closed")
     return _named(kernels, default, f"{_DEFAULTS}: the default is {default[:120]}")
 
 

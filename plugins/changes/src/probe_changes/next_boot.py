@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from probe_changes.initramfs import EARLY, stale
 from probe_changes.kernels import Kernels
 from probe_changes.loaders import NextBoot, next_boot
-from probe_changes.packages import unfinished
+from probe_changes.packages import (
+    STATUS,
+    offline_update,
+    unfinished,
+    unread_database,
+    wants_boot,
+)
 from probe_changes.projection import Projection
 from probe_core.model.parts import NO_FIX
 
@@ -23,7 +30,9 @@ MENDED = "mended-by-next-boot"
 KERNEL = "next-kernel"
 UNFINISHED = "package-unfinished"
 UNKNOWN = "next-boot-unknown"
+REQUIRED = "reboot-required"
 UNSTARTED = "initramfs-missing"
+OLDER = "initramfs-older"
 KEEPS = "supposed-driver"
 
 # What the files of a machine decide: only of these a boot is known to be the repair.
@@ -41,6 +50,9 @@ _OF_PACKAGE = ("gsp-firmware-missing", "version-mismatch", "library-missing", "n
 """Causes that a driver's package repairs as it is installed: an assumed driver has none of them."""
 
 _MISSING = ("module-missing-for-kernel", "driver-not-installed")
+_REFUSED = ("secure-boot", "module-not-loaded")
+"""Causes of a module whose signature the kernel refuses: with Secure Boot, and without."""
+
 _MAX_KERNELS = 8
 
 
@@ -51,8 +63,9 @@ class NextBootCheck:
     step = "driver"
     needs = (
         *("/boot", "/sys/firmware/efi/efivars", "/etc/default/grub", "/sys/kernel/kexec_loaded"),
+        "/etc/default/grub.d",
         *("/run/ostree", "/usr/src/akmods", "/var/lib/dpkg/status", "/nix/var/nix/profiles"),
-        *("/lib/modules", "/var/lib/dkms"),
+        *("/lib/modules", "/var/lib/dkms", "/run/reboot-required", "/run/reboot-needed"),
     )
     summary = "Whether the next boot, or what is assumed, takes a device its driver."
 
@@ -70,13 +83,22 @@ class NextBootCheck:
         boot = _boot(request, kernels) if boots else _as_now(request)
         if boot.release is None:
             return _of_every_kernel(request, kernels, boot.why)
-        own, unknown = _judged(request, boot, driver)
+        projection = Projection(request, boot, driver)
+        own, unknown = _judged(request, projection, boot, driver)
         findings = [_about(boot, request), *own] if boots else own
+        unread = ""
         if "boot" in assumed:
-            findings += [*unfinished_packages(request), *_without_initramfs(boot, kernels)]
+            findings += [*unfinished_packages(request), *_awaited_boot(request)]
+            findings += [
+                *_without_initramfs(boot, kernels),
+                *_older_initramfs(request, projection, kernels),
+            ]
+            unknown += _offline_update(request)
+            unread = unread_database(request.machine)
         reason = "; ".join(dict.fromkeys(unknown))
-        if unknown:
-            findings.append(_open_question(reason))
+        if unknown or unread:
+            # A database that is not read is no reason for "unknown": every Fedora has one.
+            findings.append(_open_question("; ".join(filter(None, (reason, unread)))))
         if any(finding["severity"] != "info" for finding in findings):
             return _result("failed", findings)
         if unknown:
@@ -131,9 +153,10 @@ def _about(boot: NextBoot, request: Request) -> Finding:
     return _finding(KERNEL, "info", what, boot.why, NO_FIX, evidence=boot.why, has=running)
 
 
-def _judged(request: Request, boot: NextBoot, driver: str) -> tuple[list[Finding], list[str]]:
+def _judged(
+    request: Request, projection: Projection, boot: NextBoot, driver: str
+) -> tuple[list[Finding], list[str]]:
     """Return the findings about one kernel and driver, and what could not be known."""
-    projection = Projection(request, boot, driver)
     found, now = request.findings_on(projection.machine)
     if driver:
         found = [finding for finding in found if finding["code"] not in _OF_PACKAGE]
@@ -170,7 +193,7 @@ def _broken(
     module = projection.module_of(ids)
     repair = projection.builds_at_boot(module) if finding["code"] in _MISSING else ""
     severity = "warning" if repair and finding["severity"] == "error" else finding["severity"]
-    refused = projection.refused.get(module, "") if finding["code"] == "secure-boot" else ""
+    refused = projection.refused.get(module, "") if finding["code"] in _REFUSED else ""
     evidence = [finding["evidence"] or finding["why"], refused, repair]
     if finding["code"] in _MISSING and (log := projection.failed_build(module)):
         evidence.append(f"{log}: its build failed")
@@ -201,8 +224,12 @@ def _of_every_kernel(request: Request, kernels: Kernels, reason: str) -> dict[st
     findings: list[Finding] = []
     for release in [*kernels.images][:_MAX_KERNELS]:
         boot = NextBoot(release, "unknown", reason)
-        own, _ = _judged(request, boot, request.assumed.get("driver", ""))
+        driver = request.assumed.get("driver", "")
+        own, _ = _judged(request, Projection(request, boot, driver), boot, driver)
         findings += [{**f, "severity": "warning"} for f in own if f["severity"] == "error"]
+    if "boot" in request.assumed:
+        findings += unfinished_packages(request)
+        reason = "; ".join((reason, *_offline_update(request)))
     why = f"which kernel boots next is not known: {reason}"
     if not findings:
         return _unseen("unknown", why)
@@ -216,12 +243,45 @@ def unfinished_packages(request: Request) -> list[Finding]:
             UNFINISHED,
             "warning",
             f"the package {name} is {state}: what it installs may not be whole",
-            f"/var/lib/dpkg/status: {name}: {state}",
+            f"{STATUS}: {name}: {state}",
             "sudo dpkg --configure -a",
             evidence=name,
         )
         for name, state in unfinished(request.machine)
     ]
+
+
+def _awaited_boot(request: Request) -> list[Finding]:
+    """Return the hint that packages wait for the boot: no fault, and what the boot completes."""
+    wanted = wants_boot(request.machine)
+    if wanted is None:
+        return []
+    path, names = wanted
+    what = f"{', '.join(names[:4]) or 'a package'} asks for a boot"
+    return [_finding(REQUIRED, "info", what, f"{path} is there", "sudo reboot", evidence=path)]
+
+
+def _offline_update(request: Request) -> list[str]:
+    link = offline_update(request.machine)
+    if not link:
+        return []
+    return [f"{link}: the next boot installs packages, and what they change is not known"]
+
+
+def _older_initramfs(request: Request, projection: Projection, kernels: Kernels) -> list[Finding]:
+    """Return the hint about an initramfs that is older than what it must hold."""
+    release = projection.release
+    devices = [d for d in request.report["devices"] if d["kind"] in ("gpu", "accelerator")]
+    names = [name for d in devices for name in EARLY.get(d["vendor"] or "", ())]
+    ids = [d["pci"]["id"] for d in devices if d["pci"]]
+    file = projection.file_of("nvidia") if any(d["vendor"] == "nvidia" for d in devices) else None
+    old = stale(request.machine, kernels.initramfs_of(release), names, ids, file)
+    if old is None:
+        return []
+    what = f"{old.initramfs} is older than {old.source}: it may start {old.about[0]} as before"
+    why = f"{old.source} is about {', '.join(old.about)}; what the initramfs holds is not read"
+    fix = f"sudo update-initramfs -u -k {release}, or sudo dracut --force --kver {release}"
+    return [_finding(OLDER, "info", what, why, fix, evidence=why)]
 
 
 def _without_initramfs(boot: NextBoot, kernels: Kernels) -> list[Finding]:

@@ -10,6 +10,7 @@ from errno import ENOENT
 from os import strerror
 
 from probe_changes.kernels import MODULES
+from probe_changes.modprobe import COPIED, files, lines, module_of
 from probe_changes.module_file import ModuleFile, read_module
 from probe_core.machine import Machine
 from probe_core.model.ids import driver_name
@@ -132,7 +133,7 @@ class Projection:
         modules = self._modules
         if modules.is_built_in(name):
             return True
-        if modules.forbidden(name):
+        if modules.forbidden(name) or (name == "nouveau" and self._is_without_modesetting):
             return False
         if self._is_assumed and name.startswith(("nvidia", "nouveau", "nova")):
             return name.startswith("nvidia")  # its package forbids the others
@@ -144,6 +145,20 @@ class Projection:
             self._note(name, self.unseen)
             return True
         return self._is_accepted(name, file)
+
+    @property
+    def _is_without_modesetting(self) -> bool:
+        """Whether nouveau is told to register no driver.
+
+        Its parameter `modeset` at 0 ends nouveau_drm_init at once (recalled of nouveau_drm.c).
+        """
+        if "nouveau.modeset=0" in self._modules.command_line:
+            return True
+        return any(
+            module_of(words) == "nouveau" and words[0] == "options" and "modeset=0" in words[2:]
+            for path in files(self._machine, (*COPIED, "/run/modprobe.d"))
+            for words in lines(self._machine, path)
+        )
 
     def _is_used(self, name: str) -> bool:
         """Return whether a module is loaded now, or holds a device."""
@@ -180,14 +195,18 @@ class Projection:
     def _enforces(self) -> bool:
         """Whether the kernel refuses modules without a signature that it trusts."""
         lockdown = self._machine.read(_LOCKDOWN, 256)
-        if self._machine.read(_ENFORCED, 16) == "Y" or "module.sig_enforce" in self._options:
+        given = _switch(self._modules.command_line, "module.sig_enforce")
+        if given or (self._machine.read(_ENFORCED, 16) == "Y" and not self._is_by_parameter):
             return True
         # A kernel without the lockdown of Secure Boot (Arch) takes any module.
+        if lockdown is not None and any(p in _LOCKED for p in self._modules.command_line):
+            return True
         return self._request.scene.modules.secure_boot and "[none]" not in (lockdown or "")
 
     @property
-    def _options(self) -> str:
-        return self._boot.options or ""
+    def _is_by_parameter(self) -> bool:
+        """Whether only a parameter of the running kernel, and none of the next, makes it refuse."""
+        return _switch(self._request.scene.modules.command_line, "module.sig_enforce")
 
     def _read(self, file: str) -> ModuleFile:
         if file not in self._files:
@@ -261,6 +280,10 @@ class Projection:
         vendors = {d["id"]: d["vendor"] for d in self._request.report["devices"]}
         return _OF_VENDOR.get(vendors.get(devices[0] if devices else "") or "", "nvidia")
 
+    def file_of(self, module: str) -> str | None:
+        """Return the path of a module's file for this kernel."""
+        return self._modules.on_disk(module)
+
     def _sees_modules(self) -> bool:
         """Return whether the kernel's modules are seen whole, so that an absent one is absent."""
         roots = [f"{root}/{self.release}" for root in MODULES]
@@ -269,7 +292,9 @@ class Projection:
         if not self._machine.exists(f"/boot/vmlinuz-{self.release}"):
             self.unseen = f"Linux {self.release} is not installed: its modules are not known"
             return False
-        return any(self._machine.listdir(root) for root in MODULES)
+        # The name of an image need not be its release, which names the folder.
+        self.unseen = f"no folder of modules is seen for Linux {self.release}"
+        return False
 
     def builds_at_boot(self, module: str) -> str:
         """Return what builds a missing module when the machine boots; "" where nothing does."""
@@ -305,6 +330,15 @@ class Projection:
 
 _OF_VENDOR = {"nvidia": "nvidia", "amd": "amdgpu", "intel": "i915"}
 """Vendor to the module, and the package of DKMS, that drives its GPUs."""
+
+_LOCKED = ("lockdown=integrity", "lockdown=confidentiality")
+"""Parameters with which a kernel that has the lockdown refuses unsigned modules."""
+
+
+def _switch(parameters: Sequence[str], name: str) -> bool:
+    """Return whether a parameter of the kernel is on (kstrtobool: ``name``, ``name=1``, ``=y``)."""
+    values = [p.partition("=")[2] for p in parameters if p.partition("=")[0] == name]
+    return bool(values) and values[-1].lower() in ("", "1", "y", "yes", "on", "t", "true")
 
 
 def _is_of_owner(file: str) -> bool:
