@@ -175,6 +175,8 @@ class Parser(argparse.ArgumentParser):
             action.required = False
         try:
             parsed, unknown = self.parse_known_args(args, namespace)
+            if self._intermixed(unknown):
+                parsed, unknown = self.parse_known_intermixed_args(args, namespace)
         except argparse.ArgumentError as error:
             self.error(self._mistake(error))
         if unknown:
@@ -185,6 +187,15 @@ class Parser(argparse.ArgumentParser):
                     self.error(sentence, self.family)
                 self.error(f"{written(action)} is missing{self._hint()}")
         return parsed
+
+    def _intermixed(self, unknown: Sequence[str]) -> bool:
+        """Return whether arguments were left over that stand behind options: `fit M --bits 8 FILE`.
+
+        Only then it is parsed anew: the intermixed form loses a `--` before Python 3.12.5.
+        """
+        forms = [action.nargs for action in self._actions if not action.option_strings]
+        spare = any(not argument.startswith("-") for argument in unknown)
+        return spare and any(form in ("*", "+", "?") for form in forms) and not {*forms} & {*_OPEN}
 
     def _mistake(self, error: argparse.ArgumentError) -> str:
         """Return the sentence about an option; by what the option is, not by argparse's words."""

@@ -239,3 +239,20 @@ def test_no_line_ends_with_a_traceback(
     if status == 2:
         assert out == ""
         assert err.startswith("probe")
+
+
+def test_files_may_follow_options_and_what_does_not_exist_is_still_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    parser = Parser(prog="probe x")
+    parser.add_argument("model")
+    parser.add_argument("files", nargs="*", default=[])
+    parser.add_argument("--bits")
+    parser.add_argument("--have", action="append", default=[])
+    parsed = parser.parse_args(["m", "--have", "a", "b.json", "--bits", "8", "c.json"])
+    assert (parsed.model, parsed.files) == ("m", ["b.json", "c.json"])
+    # What a second reading of the line would have doubled.
+    assert (parsed.bits, parsed.have) == ("8", ["a"])
+    with pytest.raises(SystemExit):
+        parser.parse_args(["m", "--bit", "8", "b.json"])
+    assert capsys.readouterr().err == "probe x: no option --bit. Did you mean --bits?\n"

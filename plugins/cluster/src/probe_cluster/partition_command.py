@@ -357,4 +357,6 @@ def _stages(plan: Plan, context: Context) -> list[str]:
 def _time(seconds: float | None) -> str:
     if seconds is None:
         return "–"
+    if seconds >= 600:
+        return f"{seconds / 60:,.0f} min"
     return f"{seconds * 1e3:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"

@@ -18,7 +18,7 @@ from probe_cluster.planning.links import KINDS
 from probe_cluster.planning.members import with_engine
 from probe_cluster.planning.model_spec import parse_model
 from probe_cluster.planning.reading import read_members
-from probe_cluster.planning.serving import SERVING_FACTOR, Load, Serving, layouts, serve
+from probe_cluster.planning.serving import SERVING_FACTOR, USABLE, Load, Serving, layouts, serve
 from probe_core.cli import main
 
 PUBLISHED = Path(__file__).parents[4] / "tests" / "bench" / "serving.toml"
@@ -165,6 +165,27 @@ def test_what_cannot_be_served_is_refused(
 ) -> None:
     with pytest.raises(ClusterError, match=sentence):
         served(machines, model, "fp8", load, "vllm")
+
+
+def test_a_layout_that_is_too_slow_to_use_is_left_out() -> None:
+    """Three Macs hold 405 billion at 16 bits, and 32 users would get 0.7 tokens/s each of them."""
+    machines, rdma = "8x Mac Studio M3 Ultra 512GB", Links(default=KINDS["rdma"])
+    found = served(machines, "llama-3.1-405b", "bf16", Load(32, 8192), "exo", links=rdma)
+    assert all(layout.each >= USABLE for _, layout in found.layouts)
+    assert named(found)["fewest devices"].devices == 4
+    (note,) = found.notes
+    assert note.startswith(
+        "pipeline 3 of 3 devices is left out: 0.73 token/s each; below 1 token/s"
+    )
+
+
+def test_where_all_layouts_are_too_slow_they_are_shown_with_the_reason() -> None:
+    load = Load(8, 1024)
+    found = served("8x Mac mini M4 Pro 64GB", "llama-3.1-405b", "4bit", load, "exo")
+    assert all(layout.each < USABLE for _, layout in found.layouts)
+    assert found.notes == (
+        "no layout is fast enough: below 1 token/s for each user is too slow to use",
+    )
 
 
 def test_nodes_of_another_kind_are_told() -> None:

@@ -170,3 +170,35 @@ def test_many_nodes_beside_a_team_are_planned_with() -> None:
     assert [team["nodes"] for team in costs["teams"]] == [["m00", "m01"]]
     assert found is not None
     assert 2 < len(found.stages) <= 11
+
+
+def quickest(members: Sequence[Member], of: Model, link: str, by_pair: bool) -> float:
+    links = Links(default=KINDS["10gbe" if by_pair else link])
+    for first, second in combinations(members, 2) if by_pair else ():
+        links.connect(first.id, second.id, KINDS[link])
+    plans = compare(members, of, links=links).plans
+    seconds = [plan.seconds_per_token for plan in plans if plan.fits]
+    return min((each for each in seconds if each is not None), default=float("inf"))
+
+
+@pytest.mark.parametrize("by_pair", [False, True])
+@pytest.mark.parametrize(("gib", "gbs"), [(128, 400), (16, 900), (512, 200)])
+def test_a_ninth_node_never_makes_it_slower(gib: float, gbs: float, by_pair: bool) -> None:
+    """The ninth may be alike, fast without memory, or slow with much: eight are not all."""
+    eight, of = [mac(f"m{at}", 128, 400) for at in range(8)], model(80, 700)
+    less = quickest(eight, of, "rdma", by_pair)
+    more = quickest([*eight, mac("n", gib, gbs)], of, "rdma", by_pair)
+    assert more <= less * (1 + 1e-9)
+    assert quickest(eight, of, "10gbe", by_pair) > 3 * less
+
+
+@pytest.mark.parametrize("kinds", [2, 3, 20])
+def test_no_node_more_makes_it_slower(kinds: int) -> None:
+    source = random.Random(kinds)
+    for by_pair in (False, True):
+        sorts = [(source.uniform(8, 90), source.uniform(100, 900)) for _ in range(kinds)]
+        members = [mac(f"n{at:02d}", *source.choice(sorts)) for at in range(12)]
+        of = model(30, source.uniform(30, 300))
+        times = [quickest(members[:count], of, "rdma", by_pair) for count in range(7, 13)]
+        assert all(more <= less * (1 + 1e-9) for less, more in pairwise(times))
+        assert times[-1] < float("inf")

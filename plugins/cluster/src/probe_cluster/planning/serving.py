@@ -28,6 +28,10 @@ ANSWER = 256
 SERVING_FACTOR = 1.5
 """How far off throughput may be, either way: 80 % of the published rows are within it."""
 
+# A judgement: at one token per second a short answer of 256 tokens takes over four minutes.
+USABLE = 1.0
+"""Tokens per second that a layout must give each user: slower ones are left out, with a note."""
+
 _TERA = 1e12
 
 # Twice the peak of FP8, of which TensorRT-LLM reaches three quarters of the share that it reaches
@@ -150,8 +154,24 @@ def serve(
     _, all_layouts, group = best
     used = {member.id for member in group}
     others = [member.id for member in members if member.id not in used]
-    notes = (f"{names(others)}: another kind of device, not used",) if others else ()
-    return Serving(load, _worth(all_layouts), tuple(member.id for member in group), notes)
+    notes = [f"{names(others)}: another kind of device, not used"] if others else []
+    usable = [layout for layout in all_layouts if layout.each >= USABLE]
+    notes += _too_slow(all_layouts, usable)
+    chosen = _worth(usable or all_layouts)
+    return Serving(load, chosen, tuple(member.id for member in group), tuple(notes))
+
+
+def _too_slow(all_layouts: Sequence[Layout], usable: Sequence[Layout]) -> list[str]:
+    """Return the note about layouts that nobody could use; none where none of the few is one."""
+    rule = f"below {USABLE:g} token/s for each user is too slow to use"
+    if not usable:
+        return [f"no layout is fast enough: {rule}"]
+    left_out = dict.fromkeys(each for _, each in _worth(all_layouts) if each.each < USABLE)
+    return [
+        f"{layout.name} of {counted(layout.devices, 'device')} is left out:"
+        f" {layout.each:.2g} token/s each; {rule}"
+        for layout in left_out
+    ]
 
 
 def layouts(

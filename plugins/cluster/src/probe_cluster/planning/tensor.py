@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import combinations, combinations_with_replacement
 from typing import NamedTuple
 
+from probe_cluster.planning.links import Link
 from probe_cluster.planning.predict import (
     Plan,
     Share,
@@ -20,7 +22,15 @@ from probe_cluster.planning.setting import Setting
 # Groups of nodes that split each layer among them, over links whose all-reduce is known.
 
 TEAM_NODES = 8
-"""Up to this many nodes with such links all groups are compared: 8 Macs take 40 ms."""
+"""So many nodes split layers at most, and of up to so many all groups are compared: 8 Macs take
+40 ms."""
+
+# The choices of three kinds are 794, fewer than of eight different nodes; of four over 4,000.
+TEAM_KINDS = 3
+"""Up to so many kinds of nodes, however many nodes there are, all groups are compared too."""
+
+Choice = tuple["Team", ...]
+"""Teams that share no node."""
 
 
 class Team(NamedTuple):
@@ -37,31 +47,167 @@ class Team(NamedTuple):
 
 
 def teams(setting: Setting) -> list[Team]:
-    """Return all groups that can split layers; none where layers are given by hand.
+    """Return the groups that are compared; none where layers are given by hand.
 
-    Each two of a group have a link of their own, and a width divides the heads.
+    Each two of a group have a link that carries an all-reduce, and a width divides the heads. Of
+    more than `TEAM_NODES` nodes, those of one kind stand for each other.
     """
-    costs = _reduces(setting)
-    names = [member.id for member in setting.members]
-    joined = [at for at, name in enumerate(names) if any(name in pair for pair in costs)]
-    if setting.pinned or len(joined) > TEAM_NODES:
-        return []
-    groups: list[Team] = []
-    for width in widths(setting.model):
-        for group in combinations(joined, width):
-            pairs = [tuple(sorted((names[a], names[b]))) for a, b in combinations(group, 2)]
-            if all(pair in costs for pair in pairs):
-                groups += _team(setting, group, max(costs[pair] for pair in pairs))
-    return groups
+    found = {team for choice in _teamed(setting) for team in choice}
+    return sorted(found, key=lambda team: (len(team.nodes), team.nodes))
 
 
-def _team(setting: Setting, group: tuple[int, ...], reduce: float) -> list[Team]:
-    """Return the group as a team; nothing where a speed is not known or no layer fits."""
+def _teamed(setting: Setting) -> list[Choice]:
+    """Return each choice of teams that is compared.
+
+    All of them, for few nodes or few kinds. Else all of the fastest nodes and all of those with
+    most memory, and of the other teams those that are the fastest for the layers that they hold.
+    """
+    joined = [] if setting.pinned else _joined(setting)
+    if len(joined) <= TEAM_NODES:
+        return disjoint(_groups(setting, joined))
+    kinds = _kinds(setting, joined)
+    if len(kinds) <= TEAM_KINDS:
+        return _choices_of(setting, kinds)
+    fast, large = joined[:TEAM_NODES], sorted(joined, key=lambda at: -setting.rooms[at])
+    pools = {tuple(sorted(pool)) for pool in (fast, large[:TEAM_NODES])}
+    choices = [choice for pool in sorted(pools) for choice in disjoint(_groups(setting, pool))]
+    return [*choices, *((team,) for team in _fastest(setting, joined))]
+
+
+def _joined(setting: Setting) -> list[int]:
+    """Return the nodes of known speed that have such a link, the fastest first."""
+    cables = setting.cables
+    named = {name for pair, link in cables.named().items() if link.reduce for name in pair}
+    steps = {
+        at: step
+        for at, member in enumerate(setting.members)
+        if (step := token_seconds(member, setting.model)) is not None
+        and (cables.default.reduce is not None or member.id in named)
+    }
+    return sorted(steps, key=lambda at: (steps[at], at))
+
+
+def _groups(setting: Setting, nodes: Sequence[int]) -> list[Team]:
+    """Return all teams of a few nodes."""
+    groups = [
+        _team(setting, group)
+        for width in widths(setting.model)
+        for group in combinations(sorted(nodes), width)
+    ]
+    return [team for team in groups if team is not None]
+
+
+def _kinds(setting: Setting, nodes: Sequence[int]) -> list[list[int]]:
+    """Return the nodes by kind: as fast, with room for as many layers, and with the same links."""
+    model = setting.model
+    parts = [(width, part_bytes(setting, width)) for width in widths(model)]
+    links = _like_linked(setting)
+    kinds: dict[object, list[int]] = {}
+    for at in nodes:
+        member, room = setting.members[at], setting.rooms[at]
+        split_layers = tuple(
+            (split_seconds([member] * width, model, 0.0), room // part) for width, part in parts
+        )
+        key = (token_seconds(member, model), setting.caps[at], split_layers, links.get(member.id))
+        kinds.setdefault(key, []).append(at)
+    return list(kinds.values())
+
+
+_Links = frozenset[tuple[str, Link]]
+
+
+def _like_linked(setting: Setting) -> dict[str, _Links]:
+    """Return for each node with named links what equals that of nodes with the same links.
+
+    Of two that are linked with each other it counts that link for itself too, so that all of a
+    clique are alike.
+    """
+    links: dict[str, set[tuple[str, Link]]] = {}
+    for (first, second), link in setting.cables.named().items():
+        links.setdefault(first, set()).add((second, link))
+        links.setdefault(second, set()).add((first, link))
+    closed = {
+        name: [frozenset({*own, (name, link)}) for link in {link for _, link in own}]
+        for name, own in links.items()
+    }
+    count = Counter(each for own in closed.values() for each in own)
+    return {
+        name: next((each for each in closed[name] if count[each] > 1), frozenset(own))
+        for name, own in links.items()
+    }
+
+
+def _choices_of(setting: Setting, kinds: Sequence[Sequence[int]]) -> list[Choice]:
+    """Return each choice of teams by how many nodes of each kind they have."""
+    sets = [
+        [group.count(kind) for kind in range(len(kinds))]
+        for width in widths(setting.model)
+        for group in combinations_with_replacement(range(len(kinds)), width)
+    ]
+    found: list[Choice] = []
+
+    def add(chosen: Choice, taken: Sequence[int], start: int) -> None:
+        for at in range(start, len(sets)):
+            after = [old + more for old, more in zip(taken, sets[at], strict=True)]
+            lacking = any(end > len(kind) for end, kind in zip(after, kinds, strict=True))
+            if sum(after) > TEAM_NODES or lacking:
+                continue
+            spans = zip(kinds, taken, after, strict=True)
+            group = sorted(node for kind, first, end in spans for node in kind[first:end])
+            team = _team(setting, tuple(group))
+            if team is not None:
+                found.append((*chosen, team))
+                add(found[-1], after, at)
+
+    add((), [0] * len(kinds), 0)
+    return found
+
+
+def _fastest(setting: Setting, nodes: Sequence[int]) -> list[Team]:
+    """Return teams of which none holds as many layers in less time; `nodes` are sorted by speed.
+
+    Where all links are alike the fastest team whose least node has so much room is that node and
+    the fastest others with no less.
+    """
+    found: list[Team] = []
+    most = max(widths(setting.model), default=0)
+    for least in nodes:
+        group = [least]
+        for at in nodes:
+            if len(group) == most:
+                break
+            roomy = at != least and setting.rooms[at] >= setting.rooms[least]
+            if roomy and all(_reduce(setting, at, other) is not None for other in group):
+                group.append(at)
+        some = [width for width in widths(setting.model) if width <= len(group)]
+        teams_ = [_team(setting, tuple(sorted(group[:width]))) for width in some]
+        found += [team for team in teams_ if team is not None]
+    best: list[Team] = []
+    for team in sorted(found, key=lambda team: (team.layer, -team.most, team.nodes)):
+        if not best or team.most > best[-1].most:
+            best.append(team)
+    return best
+
+
+def _reduce(setting: Setting, first: int, second: int) -> float | None:
+    """Return the seconds of an all-reduce of two nodes; None where their link cannot carry it."""
+    members = setting.members
+    return setting.cables.between(members[first].id, members[second].id).reduce
+
+
+def _team(setting: Setting, group: tuple[int, ...]) -> Team | None:
+    """Return the group as a team; None where a link or a speed is missing, or no layer fits."""
     members = [setting.members[at] for at in group]
-    seconds = split_seconds(members, setting.model, reduce)
+    slowest = 0.0
+    for first, second in combinations(group, 2):
+        reduce = _reduce(setting, first, second)
+        if reduce is None:
+            return None
+        slowest = max(slowest, reduce)
+    seconds = split_seconds(members, setting.model, slowest)
     room = min(setting.rooms[at] for at in group)
     most = int(room // part_bytes(setting, len(group)))
-    return [] if seconds is None or not most else [Team(group, seconds, most, reduce)]
+    return None if seconds is None or not most else Team(group, seconds, most, slowest)
 
 
 def part_bytes(setting: Setting, width: int) -> float:
@@ -71,43 +217,23 @@ def part_bytes(setting: Setting, width: int) -> float:
     return (model.weight_bytes / width + own) / model.layers
 
 
-def disjoint(units: Sequence[Team]) -> list[tuple[tuple[Team, ...], int]]:
-    """Return each choice of teams that share no node, and its nodes as bits.
+def disjoint(units: Sequence[Team]) -> list[Choice]:
+    """Return each choice of teams that share no node.
 
     The empty choice is left out. Eight nodes that are all joined have 1,499.
     """
     bits = [(team, sum(1 << at for at in team.nodes)) for team in units]
-    choices: list[tuple[tuple[Team, ...], int]] = []
+    choices: list[Choice] = []
 
-    def add(chosen: tuple[Team, ...], used: int, start: int) -> None:
+    def add(chosen: Choice, used: int, start: int) -> None:
         for at in range(start, len(bits)):
             team, own = bits[at]
             if not own & used:
-                choice = (*chosen, team)
-                choices.append((choice, used | own))
-                add(choice, used | own, at + 1)
+                choices.append((*chosen, team))
+                add(choices[-1], used | own, at + 1)
 
     add((), 0, 0)
     return choices
-
-
-def _reduces(setting: Setting) -> dict[tuple[str, ...], float]:
-    """Return the seconds of an all-reduce of each two nodes whose link can carry it.
-
-    Of many nodes that only the default link joins, the fastest as many as can be compared.
-    """
-    cables, names = setting.cables, [member.id for member in setting.members]
-    costs: dict[tuple[str, ...], float] = {
-        pair: link.reduce for pair, link in cables.named().items() if link.reduce is not None
-    }
-    default = cables.default.reduce
-    if default is None:
-        return costs
-    some = [names[unit.nodes[0]] for unit in _alone(setting)[:TEAM_NODES]]
-    for pair in combinations(sorted(some), 2):
-        if pair not in cables.named():
-            costs[pair] = default
-    return costs
 
 
 _NEVER = float("inf")
@@ -126,26 +252,30 @@ def tensor_plan(setting: Setting) -> Plan | None:
     One team may have all layers, or a pipeline goes through teams and nodes. Every choice of teams
     is compared, but those that could not be faster if their hops took no time.
     """
-    groups = teams(setting)
-    if not groups:
-        return None
     best: _Best | None = None
-    for least, chosen, units in _choices(setting, groups):
+    for least, split_units, units in _choices(setting):
         if best is not None and least >= best.seconds:
             break
-        best = _faster(best, _cheapest(setting, units, chosen))
+        best = _faster(best, _cheapest(setting, units, split_units))
     return None if best is None else _planned(setting, best)
 
 
-def _choices(setting: Setting, groups: Sequence[Team]) -> list[tuple[float, int, Sequence[Team]]]:
+def _choices(setting: Setting) -> list[tuple[float, int, Sequence[Team]]]:
     """Return (seconds without hops, number of teams, teams and other nodes), the least first."""
     alone, layers = _alone(setting), setting.model.layers
+    roomy = sorted(alone, key=lambda unit: (-unit.most, unit.layer, unit.nodes))
     choices: list[tuple[float, int, Sequence[Team]]] = []
-    for chosen, used in disjoint(groups):
-        singles = [unit for unit in alone if not used >> unit.nodes[0] & 1]
-        # All others up to ten nodes; of more the fastest, as `strategies` does.
-        units = [*chosen, *singles[: EXACT_NODES - len(chosen)]]
-        choices.append((_filled(units, layers), len(chosen), units))
+    for chosen in _teamed(setting):
+        used = {at for team in chosen for at in team.nodes}
+        # All others up to ten nodes; of more the fastest, or where these lack room the largest.
+        for others in (alone, roomy):
+            few = others[: EXACT_NODES + TEAM_NODES]
+            singles = [unit for unit in few if unit.nodes[0] not in used]
+            units = [*chosen, *singles[: EXACT_NODES - len(chosen)]]
+            seconds = _filled(units, layers)
+            if seconds < _NEVER:
+                break
+        choices.append((seconds, len(chosen), units))
     return sorted(choices, key=lambda choice: choice[:2])
 
 
