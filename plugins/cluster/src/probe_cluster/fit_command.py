@@ -97,6 +97,8 @@ def _lines(model: Model, answers: Mapping[str, NodeFit], context: Context) -> li
     lines: list[str] = []
     for name, answer in answers.items():
         lines += folded(f"{name}: {answer.sentence}", context.width)
+    if len(answers) > 1 and all(answer.answer == "no" for answer in answers.values()):
+        lines += folded("`probe partition` says whether they hold it together", context.width)
     lines += ["", *folded(_model(model), context.width)]
     origins = {name: answer.origin for name, answer in answers.items() if answer.origin}
     for origin in dict.fromkeys(origins.values()):
@@ -117,10 +119,11 @@ def _model(model: Model) -> str:
     name = model.name or f"{model.params / 1e9:.3g}b"
     cache = f", KV cache of {model.context} tokens {size(model.kv_bytes)}" if model.context else ""
     active = f" ({model.active_params / 1e9:.3g} active)" if model.active_params else ""
+    quant = f" ({model.quant})" if model.quant and not model.published else ""
     shape = f"; {model.source}" if model.name is None and model.source else ""
     return (
         f"{name}: {model.params / 1e9:.4g} billion parameters{active}, {model.layers} layers,"
-        f" {size(model.weight_bytes)} at {model.bits:.3g} bits{cache}{shape}"
+        f" {size(model.weight_bytes)} at {model.bits:.3g} bits{quant}{cache}{shape}"
     )
 
 

@@ -105,7 +105,9 @@ def test_a_config_json_gives_the_shape(tmp_path: Path) -> None:
     path.write_text(json.dumps(config))
     model = parse_model({"model": str(path), "params": "70b"})
     assert (model.params, model.layers, model.head_dim) == (70_000_000_000, 80, 128)
-    with pytest.raises(ClusterError, match=r"the params of .*json' are not known; .*--params"):
+    with pytest.raises(
+        ClusterError, match=r"the params of .*json' are not known: .* no vocab_size; .*--params"
+    ):
         parse_model({"model": str(path)})
 
 

@@ -1,4 +1,4 @@
-"""Forty questions as people ask them: each is answered, or refused for the right reason."""
+"""Questions as people ask them, over forty: each is answered, or refused for the right reason."""
 
 from __future__ import annotations
 
@@ -31,6 +31,16 @@ def folder(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     head = gguf(keys, [("blk.0.ffn_up.weight", (64, 64), 0)])
     (tmp_path / "model.gguf").write_bytes(head + bytes(16384))
     (tmp_path / "cut.gguf").write_bytes(head)
+    (tmp_path / "page.gguf").write_bytes(b"<!DOCTYPE html><title>404</title>")
+    (tmp_path / "empty.gguf").touch()
+    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 4368438944\n"
+    (tmp_path / "pointer.gguf").write_bytes(pointer)
+    keys["llama.block_count"] = 0
+    flat = gguf(keys, [("blk.0.ffn_up.weight", (64, 64), 0)])
+    (tmp_path / "flat.gguf").write_bytes(flat + bytes(16384))
+    (tmp_path / "image").mkdir()
+    figures = {"_class_name": "FluxTransformer2DModel", "num_layers": 19}
+    (tmp_path / "image" / "config.json").write_text(json.dumps(figures))
     return tmp_path
 
 

@@ -30,7 +30,7 @@ def members(*groups: str, links: Links | None = None) -> dict[str, Member]:
         ("Mac Studio M3 Ultra 512GB", {"mac-studio-m3-ultra": (384, 819, "apple-m3", 1)}),
         ("mac studio m3 ultra 96gb", {"mac-studio-m3-ultra": (72, 819, "apple-m3", 1)}),
         ("Mac Studio M4 Max 36GB", {"mac-studio-m4-max": (27, 410, "apple-m3", 1)}),
-        ("MacBook Pro M4 Max 128 GB", {"mac-studio-m4-max": (96, 546, "apple-m3", 1)}),
+        ("MacBook Pro M4 Max 128 GB", {"macbook-pro-m4-max": (96, 546, "apple-m3", 1)}),
         ("M2 Ultra 192GB", {"mac-studio-m2-ultra": (144, 819, "apple-m1-m2", 1)}),
         ("2x Mac mini M4 Pro 64GB", {
             "mac-mini-m4-pro-1": (48, 273, "apple-m3", 1),

@@ -266,7 +266,10 @@ _SCALINGS = ("rope_scaling", "rope_parameters")
 
 def _unknown(table: ConfigTable) -> str | None:
     if family_of(table) is not None:
-        return None
+        wanted = ("hidden_size", "num_attention_heads", "vocab_size")
+        others = {"hidden_size": ("n_embd", "d_model"), "num_attention_heads": ("n_head",)}
+        lacking = [name for name in wanted if not table.whole(name, *others.get(name, ()))]
+        return f"its config.json has no {' and no '.join(lacking)}" if lacking else None
     return f"the layers of model_type {model_type(table)[:40]!r} are not known"
 
 

@@ -78,6 +78,9 @@ def _usual(member: Member, model: Model) -> tuple[str, str]:
     """Return the engine that is usual for a node, and why."""
     if model.form == "gguf":
         return "llama.cpp", f"{model.quant or 'the file'} is a GGUF file"
+    if member.offer and member.offer.kind == "accelerator":
+        chip = member.offer.chip or "this accelerator"
+        return "none", f"no engine that is planned for is known to run on {chip}, which is no GPU"
     name = usual_engine(member.class_)
     vendor = member.offer.vendor if member.offer else None
     servers = vendor in ("nvidia", "amd") and name == "llama.cpp"
@@ -104,11 +107,11 @@ def _exo(
 
 
 # Of vLLM: docs.vllm.ai, features/quantization (v0.15: "Supported Hardware", and FP8 on Turing);
-# that NVFP4 and MXFP4 run from Ampere on by Marlin is recalled.
+# that NVFP4 and MXFP4 run from Ampere on by Marlin is recalled. BF16: its issues 946 and 1157.
 _NVIDIA = ("volta", "turing", "ampere", "ada", "hopper", "blackwell")
 _LEAST = {
     "awq": "turing", "int8": "turing", "fp8": "turing", "fp8_fp4": "turing", "nvfp4": "ampere",
-    "mxfp4": "ampere", "int4": "ampere",
+    "mxfp4": "ampere", "int4": "ampere", "bf16": "ampere",
 }  # fmt: skip
 _NOT_ON_AMD = ("awq", "gptq", "int8", "int4", "bnb_4bit", "nvfp4")
 
@@ -117,6 +120,8 @@ def refusal(name: str, model: Model, member: Member) -> str | None:
     """Return why an engine cannot run a model on a node; None where nothing speaks against it."""
     engine, offer = ENGINES[name], member.offer
     vendor = offer.vendor if offer else None
+    if engine.computes and offer and offer.kind == "accelerator":
+        return f"{name} is not known to run on {offer.chip}, which is no GPU"
     if engine.vendors and offer and offer.kind != "cpu" and vendor not in engine.vendors:
         return f"{name} runs on GPUs of {' and '.join(engine.vendors)}, not on {offer.chip}"
     # How a model was published can be converted; what a person asks for, or has as a file, not.
@@ -127,6 +132,8 @@ def refusal(name: str, model: Model, member: Member) -> str | None:
         return f"{name} does not run {what}; {', '.join(others)} do"
     if engine.computes != "vllm" or offer is None or model.quant is None:
         return None
+    if model.quant == "bf16" and model.published:
+        return None  # then it is started with --dtype half
     return _unable(name, model.quant, vendor, offer.arch or "", offer.chip or "this GPU")
 
 

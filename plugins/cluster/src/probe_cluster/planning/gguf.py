@@ -258,8 +258,9 @@ def shape_of_gguf(values: dict[str, Value], path: str) -> Shape:
     blocks = keys.whole("block_count")
     layers = None if blocks is None else blocks - (keys.whole("nextn_predict_layers") or 0)
     if layers is None or not 0 < layers <= MOST_LAYERS:
+        count = keys.get("block_count")
         raise ClusterError(
-            f"{path}: {keys.arch}.block_count is {blocks}; it must be 1 to {MOST_LAYERS}"
+            f"{path}: {keys.arch}.block_count is {count}; it must be 1 to {MOST_LAYERS}"
         )
     heads, count = keys.whole("attention.head_count"), keys.whole("expert_count")
     hidden = keys.whole("embedding_length")

@@ -55,6 +55,9 @@ _SPELLINGS = (
     ("mxfp4-q8", "mxfp4_q8"),
     ("bnb-4bit", "bnb_4bit"),
 )
+# What a tag of Ollama's library that names no quantisation mostly has: `ollama show llama3.1:8b`
+# (recalled); gpt-oss has its own MXFP4.
+_TAGGED = "q4_k_m"
 _PREFIXES = ("meta-", "google-", "openai-", "qwen-", "deepseek-ai-")
 
 
@@ -90,11 +93,13 @@ def known_model(text: str) -> KnownModel | None:
     if found is None:
         return None
     name, entry = found
-    shape = shape_of(entry["config"], entry["name"])
+    shape, native = shape_of(entry["config"], entry["name"]), entry.get("precision", "bf16")
+    if precision is None and ":" in text and "/" not in text and native != "mxfp4":
+        precision = _TAGGED
     return KnownModel(
         name,
         shape,
-        entry.get("precision", "bf16"),
+        native,
         precision,
         _longest(entry, text) or shape.context,
         f"config.json of {entry['repository']} ({entry['read']})",
@@ -118,10 +123,13 @@ def close_names(text: str, most: int = 3) -> list[str]:
     matches.sort(key=lambda key: -SequenceMatcher(None, wish, key).ratio())
     # A name without its size is a prefix of those with it.
     starts = [key for key in spelled if key.startswith(wish) and len(wish) >= 3]
+    own = [name for key, (name, _) in _index().items() if key in starts]
     # A known name with a suffix that nobody knows: the longest such name.
     within = [key for key in spelled if wish.startswith(key) and len(key) >= _NAME]
+    # A size without its family: 8x7b of mixtral-8x7b.
+    starts += [key for key in spelled if key.endswith(wish) and len(wish) >= 3]
     starts += sorted(within, key=len, reverse=True)
-    return list(dict.fromkeys(spelled[key] for key in (*starts, *matches)))[:most]
+    return list(dict.fromkeys([*own, *(spelled[key] for key in (*starts, *matches))]))[:most]
 
 
 @cache

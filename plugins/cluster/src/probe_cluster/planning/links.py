@@ -169,7 +169,12 @@ def parse_kind(text: str) -> Link:
     """Return the link of a kind, or of a bandwidth with a latency. Raises `ClusterError`."""
     kind = text.strip().lower()
     squeezed = kind.replace(" ", "").replace("-", "").replace("_", "")
-    for name in (kind, squeezed, squeezed.removesuffix("ethernet"), f"{squeezed}be"):
+    for name in (
+        kind,
+        squeezed,
+        squeezed.removesuffix("ethernet"),
+        f"{squeezed.removesuffix('bit')}be",
+    ):
         found = KINDS.get(_ALIASES.get(name, name))
         if found is not None:
             return found

@@ -132,6 +132,15 @@ class Member:
         """`memory` in whole MiB, as old exo counts; 0 when unknown."""
         return (self.memory or 0) // MIB
 
+    @property
+    def half(self) -> float | None:
+        """TFLOPS of arithmetic on 16-bit weights, which may be that of FP32; None is not known.
+
+        Pascal without HBM does FP16 at 1/64 of the speed of FP32, so nobody uses it there (CUDA
+        C++ programming guide, arithmetic instructions of compute capability 6.1).
+        """
+        return max(filter(None, (self.fp16, self.fp32)), default=None)
+
     def usable(self, use: str) -> tuple[int, ...]:
         """Return the memories that may be filled: what is ``available`` now, or in ``total``.
 

@@ -45,6 +45,9 @@ def cache_bytes(groups: Iterable[CacheGroup], context: int, bits: float) -> int:
 
 _UNITS = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
 
+_MOST_BITS = 64
+"""Bits of a number at most: the widest that tensors have."""
+
 
 @dataclass(frozen=True, slots=True)
 class Model:
@@ -102,6 +105,10 @@ class Model:
         ):
             if not least <= value < 1e18:
                 raise ClusterError(f"the model's {name} is {value}; it must be at least {least:g}")
+            if name.endswith("bits") and value > _MOST_BITS:
+                raise ClusterError(
+                    f"the model's {name} is {value:g}; it must be at most {_MOST_BITS}"
+                )
         if self.layers > MOST_LAYERS:
             raise ClusterError(
                 f"the model's layers is {self.layers}; it must be at most {MOST_LAYERS}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Mapping
@@ -31,6 +32,12 @@ from probe_cluster.shared import ClusterError
 # Bytes; a config.json of an open model takes some KiB, with a list of all modules that stay
 # unquantised 3 MB (nvidia/MiniMax-M3-NVFP4).
 _CONFIG_LIMIT = 16 << 20
+
+# How each pointer starts: git-lfs, docs/spec.md.
+_POINTER = b"version https://git-lfs"
+
+_LEAST = 1_000_000
+"""Parameters below which a plain number is one of billions, its unit forgotten. A judgement."""
 
 Fields = dict[str, Any]
 """Arguments of `Model`; ``parameters`` and ``precision`` besides, which `_weighed` resolves."""
@@ -94,10 +101,16 @@ def _described(text: str, options: Mapping[str, Any]) -> Fields:
 
 
 def _from_count(text: str, options: Mapping[str, Any]) -> Fields:
+    if text.endswith((".gguf", ".json", ".safetensors")):
+        raise ClusterError(f"{text}: {os.strerror(errno.ENOENT)}")
     try:
         params = parse_count(text)
+        if text.isdecimal() and params < _LEAST and options.get("layers") is None:
+            raise ClusterError(f"{text} parameters are no model: did you mean {text}b?")
         return {"params": params, "name": None} | _usual(params, text, options)
     except ClusterError:
+        if text.isdecimal():
+            raise
         first, *others = known_names()
         close = close_names(text)
         near = f"; close: {', '.join(close)}" if close else ""
@@ -118,9 +131,15 @@ def _usual(params: int, text: str, options: Mapping[str, Any]) -> Fields:
 
 def _from_file(path: str) -> Fields:
     with open(path, "rb") as file:
-        magic = file.read(4)
-    if magic == b"GGUF":
+        start = file.read(len(_POINTER))
+    if start.startswith(b"GGUF"):
         return _from_gguf(path)
+    if start == _POINTER:
+        raise ClusterError(f"{path} is a pointer of Git LFS, not the file: run `git lfs pull`")
+    if not start:
+        raise ClusterError(f"{path} is empty; download it again")
+    if path.lower().endswith(".gguf"):
+        raise ClusterError(f"{path} is no GGUF, which starts with these letters; download it again")
     if path.endswith(".safetensors"):
         return _from_safetensors(os.path.join(os.path.dirname(path), "config.json"), [path])
     return _shaped(*_configured(path))
@@ -281,8 +300,10 @@ def _mean_bits(text: Any) -> float:
     try:
         return float(_number("bits", text, False))
     except ClusterError as error:
+        if str(text).strip().lower() in ("exl2", "exl3"):
+            raise ClusterError(f"{text} files have any number of bits: give 4.0bpw") from None
         near = " or ".join(nearest_precisions(str(text)))
-        raise ClusterError(f"{error}; {f'perhaps {near}, ' if near else ''}or 4.5") from None
+        raise ClusterError(f"{error}; {f'perhaps {near}, or' if near else 'give'} 4.5") from None
 
 
 def _scale_read(fields: Fields, bits: float) -> None:
@@ -297,7 +318,11 @@ _CACHE_BITS |= {"bf16": 16.0, "fp16": 16.0, "f16": 16.0}
 
 
 def _cache_bits(text: Any) -> float:
-    return _CACHE_BITS.get(str(text).lower()) or float(_number("kv_bits", text, False))
+    known = _CACHE_BITS.get(str(text).lower())
+    try:
+        return known or float(_number("kv_bits", text, False))
+    except ClusterError as error:
+        raise ClusterError(f"{error}, and none of {', '.join(_CACHE_BITS)}") from None
 
 
 def _number(name: str, text: Any, whole: bool) -> int | float:

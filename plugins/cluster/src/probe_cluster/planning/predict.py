@@ -81,7 +81,7 @@ def whole_seconds(member: Member, model: Model) -> float | None:
 
 def prompt_seconds(member: Member, model: Model) -> float | None:
     """Return the least time of one layer per prompt token: arithmetic bounds it. None: unknown."""
-    tera = member.fp16 if member.fp16 is not None else member.fp32
+    tera = member.half
     return None if tera is None else model.layer_operations / (tera * _TERA)
 
 

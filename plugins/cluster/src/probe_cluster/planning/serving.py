@@ -198,6 +198,12 @@ def _check(load: Load, model: Model) -> None:
     ):
         if not least <= value <= 1 << 24:
             raise ClusterError(f"the {name} is {value}; it must be {least} to {1 << 24}")
+    together = load.prompt + load.answer
+    if model.longest is not None and together > model.longest:
+        raise ClusterError(
+            f"prompt and answer are {together} tokens; {model.name or 'the model'} was made for"
+            f" {model.longest} at most"
+        )
     if not (model.cache or (model.kv_heads and model.head_dim)):
         raise ClusterError(
             "the KV cache of the model is not known, so how many requests fit is not; name a known"
@@ -241,7 +247,7 @@ def _arithmetic(member: Member, model: Model) -> float | None:
     if efficiency is None:
         return None
     share = arithmetic_share(efficiency.computes, member.class_, model.kind)
-    peak = member.fp16
+    peak = member.half
     arch = member.offer.arch if member.offer else None
     if efficiency.computes == "vllm" and model.quant in ("fp8", "int8", "fp8_fp4"):
         # FP8 and INT8 have the same peak where there is FP8.

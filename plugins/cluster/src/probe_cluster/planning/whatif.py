@@ -1,7 +1,7 @@
 """Computers that nobody has probed: `2x Mac Studio M3 Ultra 512GB, thunderbolt5` as reports.
 
     GROUP  = PART {"+" PART} ["," LINK]
-    PART   = [COUNT "x"] NAME [MEMORY]
+    PART   = [COUNT "x"] NAME [MEMORY] | COUNT NAME [MEMORY] | NAME [MEMORY] "x" COUNT
 
 NAME is a machine of machines.toml, a card of the chip database, or a host. COUNT machines are so
 many nodes; cards stand together in one node, with the host that follows them, whose MEMORY is its
@@ -31,8 +31,13 @@ _GIB, _GB = 1 << 30, 10**9
 _MOST = 1000
 """Nodes or cards of a group: more are a slip of the pen."""
 
+_LAPTOP = "MacBook"
+
 _MEMORY = re.compile(r"\s+(\d{1,5})\s*(GB|GiB|TB)$", re.IGNORECASE)
-_COUNT = re.compile(r"^(\d{1,6})\s*[x×*]\s*", re.IGNORECASE)
+_PLUS = re.compile(r"(?<!max)\+", re.IGNORECASE)  # not that of Ryzen AI Max+ 395
+_AFTER = re.compile(r"(?:\s+|(?<=\d))[x×]\s*(\d{1,4})$", re.IGNORECASE)
+_BARE = re.compile(r"^(\d{1,2})\s+(?=[a-z])", re.IGNORECASE)
+_COUNT = re.compile(r"^(\d{1,18})\s*[x×*]\s*", re.IGNORECASE)
 
 
 class Machine(TypedDict, total=False):
@@ -104,7 +109,36 @@ def _joined(text: str) -> tuple[list[tuple[str, dict[str, Any]]], Link | None]:
     """Return the nodes of a group, by what they are called, and the link that joins them."""
     body, comma, link = text.partition(",")
     nodes = [("-".join(_words(name)), report) for name, report in _group(body)]
-    return nodes, parse_kind(link) if comma and link.strip() else None
+    if not (comma and link.strip()):
+        return nodes, None
+    try:
+        kind = parse_kind(link)
+        if len(nodes) == 1:
+            _bridge(nodes[0][1], kind)
+        return nodes, kind
+    except ClusterError as error:
+        if _known(link):
+            raise ClusterError(
+                f"{link.strip()!r} is no kind of link: join the parts of a computer by +, and give"
+                " another computer a --have of its own"
+            ) from None
+        raise error
+
+
+def _bridge(report: dict[str, Any], link: Link) -> None:
+    """Join the cards of a computer by the link that is named for them: a bridge of NVLink."""
+    for name in ("nvlink", "xgmi"):
+        if link.kind.startswith(name):
+            for device in report["devices"]:
+                device["links"] = [{"kind": name}]
+
+
+def _known(text: str) -> bool:
+    """Return whether a text describes computers."""
+    try:
+        return bool(_group(text))
+    except ClusterError:
+        return False
 
 
 def _lines(groups: Iterable[str]) -> Iterable[str]:
@@ -124,7 +158,7 @@ def _group(text: str) -> list[tuple[str, dict[str, Any]]]:
     """Return (name, report) of each node of a group."""
     nodes: list[tuple[str, dict[str, Any]]] = []
     cards: list[tuple[int, Chip]] = []
-    for part in map(_part, text.split("+")):
+    for part in map(_part, _PLUS.split(text)):
         machine = _machine(part)
         if machine is not None:
             nodes += [(machine["name"], _report(machine, part))] * part.many
@@ -145,9 +179,11 @@ def _group(text: str) -> list[tuple[str, dict[str, Any]]]:
 
 def _part(text: str) -> _Part:
     rest = text.strip()
-    count, match = 1, _COUNT.match(rest)
+    count, match = 1, _COUNT.match(rest) or _BARE.match(rest)
     if match:
         count, rest = int(match[1]), rest[match.end() :]
+    elif match := _AFTER.search(rest):
+        count, rest = int(match[1]), rest[: match.start()]
     memory = _MEMORY.search(" " + rest)
     gb = None
     if memory:
@@ -194,7 +230,10 @@ def _machine(part: _Part) -> Machine | None:
         if len(sold) != 1:
             raise ClusterError(f"{part.name!r} may be one of {', '.join(found)}: say which")
         found = sold
-    return next(iter(found.values()), None)
+    for name, machine in found.items():
+        # A laptop with a desktop's chip and memory is not a desktop.
+        return {**machine, "name": name} if name.startswith(_LAPTOP) else machine
+    return None
 
 
 def _report(machine: Machine, part: _Part) -> dict[str, Any]:
@@ -229,7 +268,10 @@ def _report(machine: Machine, part: _Part) -> dict[str, Any]:
 
 def _source(machine: Machine) -> str:
     """Return where the figures are from, and which links the machine has ports for."""
-    return f"{machine['source']}; ports: {', '.join(machine['ports'])}"
+    ports = machine["ports"]
+    if machine["name"].startswith(_LAPTOP):  # no MacBook has Ethernet
+        ports = [port for port in ports if not port.endswith("gbe")]
+    return f"{machine['source']}; ports: {', '.join(ports)}"
 
 
 def _memory(machine: Machine, part: _Part) -> int:
@@ -258,10 +300,8 @@ def _card(part: _Part) -> Chip:
     """Return the chip of a card. Raises `ClusterError` with candidates, or the nearest names."""
     database = _database()
     usual = {_words(name): id_ for name, id_ in table()["cards"].items()}
-    id_ = usual.get(_words(part.name))
-    if id_ is not None:
-        chip = database.chip(id_)
-        assert chip is not None, id_
+    chip = database.chip(usual.get(_words(part.name), part.name.lower()))
+    if chip is not None:
         return _with_memory(chip, part)
     match = database.match(name=part.name)
     if match.chip is not None:
@@ -269,8 +309,11 @@ def _card(part: _Part) -> Chip:
     candidates = [chip for chip in match.candidates if _fits(chip, part.memory)]
     if len(candidates) == 1:
         return candidates[0]
-    if match.candidates:
-        names = ", ".join(dict.fromkeys(chip.name for chip in candidates or match.candidates))
+    # Apple's chips are no cards: their machine is not in the table.
+    if match.candidates and match.candidates[0].vendor != "apple":
+        some = candidates or match.candidates
+        alike = len({chip.name for chip in some}) < len(some)
+        names = ", ".join(chip.id if alike else chip.name for chip in some)
         raise ClusterError(f"{part.name!r} may be one of {names}: say which")
     raise ClusterError(f"{part.name!r} is no machine and no card that is known{_near(part.name)}")
 
@@ -294,7 +337,7 @@ def _near(name: str) -> str:
     lower = {own.lower(): own for own in known}
     close = [lower[own] for own in get_close_matches(name.lower(), lower, n=2)]
     close += [chip.name for chip in _database().near(name, 2)]
-    return f"; close: {', '.join(close)}" if close else ""
+    return f"; close: {', '.join(dict.fromkeys(close))}" if close else ""
 
 
 def _with_cards(cards: list[tuple[int, Chip]], host: _Part | None) -> tuple[str, dict[str, Any]]:
@@ -325,7 +368,7 @@ def _device(chip: Chip, place: int) -> dict[str, Any]:
     return {
         "id": id_,
         "ids": [id_],
-        "kind": "gpu",
+        "kind": chip.kind,
         "vendor": chip.vendor,
         "name": chip.name,
         "arch": chip.arch,
