@@ -116,14 +116,15 @@ def test_no_room_for_a_file_is_named(node: Node) -> None:
     assert last == "probe exec: no command can be started: Too many open files"
 
 
-def test_seven_open_files_are_room_enough(node: Node) -> None:
+def test_ten_open_files_are_room_enough(node: Node) -> None:
+    """Seven are on CPython 3.11 to 3.14; 3.15 needs more."""
     done = subprocess.run(
         node.command("exec", "--", "sh", "-c", "exit 5"),
         env=node.environ,
         capture_output=True,
         text=True,
         check=False,
-        preexec_fn=limited(resource.RLIMIT_NOFILE, 7),
+        preexec_fn=limited(resource.RLIMIT_NOFILE, 10),
     )
     assert done.returncode == 5
     assert "no command can be started" not in done.stderr
