@@ -99,19 +99,23 @@ def entry() -> NoReturn:
     for days and start threads, so it starts and ends as any program does, unless it says `BRIEF`.
     """
     import gc
+    import os
 
     global is_process
     is_process = True
     gc.disable()
     status = INTERRUPTED
     try:
-        status = main()
-    except KeyboardInterrupt:  # before or behind what `main` guards
-        pass
-    running = sys.modules.get("probe_core.cli.plugin_commands")
-    is_brief = running is not None and running.ended_briefly
-    if is_brief or _command(sys.argv[1:])[0] in COMMANDS:
-        _end(status)
+        try:
+            status = main()
+        except KeyboardInterrupt:  # before or behind what `main` guards
+            pass
+        running = sys.modules.get("probe_core.cli.plugin_commands")
+        is_brief = running is not None and running.ended_briefly
+        if is_brief or _command(sys.argv[1:])[0] in COMMANDS:
+            _end(status)
+    except KeyboardInterrupt:  # once more, on the way out: Python would end by the signal
+        os._exit(INTERRUPTED)
     sys.exit(status)
 
 

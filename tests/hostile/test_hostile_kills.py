@@ -206,7 +206,7 @@ def test_a_child_whose_parent_cannot_tell_it_ends_by_its_alarm(tmp_path: Path) -
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize("times", [1, 3, 20])
 def test_ctrl_c_at_the_command_line(tmp_path: Path, times: int) -> None:
     metadata = tmp_path / "probe_hang-1.0.dist-info"
     metadata.mkdir()
