@@ -7,6 +7,7 @@ for old exo's way neither.
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Iterator
 from statistics import median
@@ -84,7 +85,8 @@ def run(place: Place) -> Iterator[Figure]:
     )
     beyond = max(0.0, imports["import"] - imports["bare"])
     yield Figure("import probe_exo, beyond bare Python", beyond * 1e3, "ms", 20.0)
-    if place.has("tinygrad") and place.has("psutil"):
+    # tinygrad's CPU backend, its only one here, needs clang.
+    if place.has("tinygrad") and place.has("psutil") and shutil.which("clang"):
         old = median(_inside(place, OLD)[0] for _ in range(place.rounds(5, 2)))
         note = f"{old * 1e3:.0f} ms: psutil and tinygrad's Device.DEFAULT"
         yield Figure(

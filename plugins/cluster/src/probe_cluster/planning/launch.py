@@ -1,7 +1,7 @@
 """The line that starts a plan: an engine's own command or JSON, with a reason for every figure.
 
-Arguments are those of vLLM 0.15 (docs.vllm.ai, engine arguments), llama.cpp (common/arg.cpp, 2026),
-mlx-lm 0.31 and mlx 0.31 (their parsers), and exo b5375f8 (`PlaceInstanceParams`).
+Arguments are those of vLLM 0.33 (engine/arg_utils.py, read), llama-server 0.7.0 (build 11669),
+mlx-lm 0.31 and mlx 0.31 (their parsers took our lines), and exo b5375f8 (`PlaceInstanceParams`).
 """
 
 from __future__ import annotations
