@@ -237,7 +237,8 @@ def _origin(chip: "Chip", arch: "Arch", live: Live) -> str:
 def _published(chip: "Chip", by_key: dict[_Key, Peak], live: Live) -> None:
     """Mark the derived peaks that the vendor confirms; add those that only the vendor gives."""
     for rate, sparsity, value, source, clock, *more in parts(chip.raw(_PUBLISHED)):
-        low, stated = (*more, "", "")[0], (*more, "", "")[1] or _UNMARKED
+        low, stated = [*more, "", ""][:2]
+        stated = stated or _UNMARKED
         figure = float(value)
         peak = by_key.get((rate, sparsity))
         if peak is None:

@@ -190,14 +190,15 @@ class Stale:
             if listed is None:
                 yield f"{name}: no list of a known form; docs/format.md names the forms"
                 continue
-            lines, older = self._lines(listed)
+            lines, older = self.lines(listed)
             self.missing += len(lines)
             left_out = f", {older} near products before {self._since}" if older else ""
             yield f"{name}: {len(listed)} entries, {len(lines)} not in the table{left_out}"
             yield from (f"  {line}" for line in lines)
         yield f"{self.missing} entries are newer than chipdb {self._db.version or 'unreleased'}"
 
-    def _lines(self, listed: list[Listed]) -> tuple[list[str], int]:
+    def lines(self, listed: list[Listed]) -> tuple[list[str], int]:
+        """Return the entries that the table lacks, and how many older ones are left out."""
         wanted = [entry for entry in listed if self._kind in (None, _kind(entry[2]))]
         newer = dict.fromkeys(entry for entry in wanted if not _known(self._db, *entry))
         recent = [entry for entry in newer if self._year(entry[1]) >= self._since]
@@ -229,13 +230,7 @@ def _years(db: Database) -> dict[str, dict[int, int]]:
 
 def newer(db: Database, text: str) -> list[str]:
     """The entries of one list that the table does not have."""
-    return list(dict.fromkeys(_newer(db, read_list(text) or [])))
-
-
-def _newer(db: Database, listed: "list[Listed]") -> Iterator[str]:
-    for kind, key, name in listed:
-        if not _known(db, kind, key, name):
-            yield f"{kind} {key}: {name}"
+    return Stale(db).lines(read_list(text) or [])[0]
 
 
 def _known(db: Database, kind: str, key: str, name: str) -> bool:
