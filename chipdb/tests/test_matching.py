@@ -347,3 +347,8 @@ def test_what_match_takes_is_what_it_looks_up() -> None:
     parameters = {name: p.default for name, p in signature(Database.match).parameters.items()}
     del parameters["self"]
     assert parameters == {name: getattr(Facts, name) for name in Facts.__annotations__}
+
+
+def test_a_misspelled_fact_is_refused() -> None:
+    with pytest.raises(TypeError, match="no such fact: nmae"):
+        Facts(nmae="NVIDIA L4")

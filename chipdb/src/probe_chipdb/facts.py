@@ -27,6 +27,8 @@ class Facts:
     name_kind: str = "name"
 
     def __init__(self, **given: object) -> None:
+        if unknown := given.keys() - Facts.__annotations__.keys():
+            raise TypeError(f"no such fact: {', '.join(sorted(unknown))}")
         vars(self).update(given)
 
 
