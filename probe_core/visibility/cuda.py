@@ -11,7 +11,7 @@ from probe_core.visibility.pool import (
     in_order,
     model,
     partitions,
-    strtol,
+    strtoul,
     uuids,
 )
 from probe_core.visibility.view import Mask, View, quoted
@@ -225,9 +225,11 @@ def _explain(
 # enumeration";
 # the driver's behaviour as PyTorch (torch/cuda/__init__.py, `_parse_visible_devices`, and its
 # tests)
-# and nvitop (`parse_cuda_visible_devices`) observed it.
+# and nvitop (`parse_cuda_visible_devices`) observed it, and as 118 values were read on an H200
+# (2026-11-27, driver 580.159.04, cuInit and cuDeviceGetCount).
 
 VARIABLE = "CUDA_VISIBLE_DEVICES"
+_UUID_DIGITS = 32
 
 _BY_SPEED = (
     "the GPUs are of different models and CUDA_DEVICE_ORDER is not PCI_BUS_ID: "
@@ -350,10 +352,10 @@ def _result(
 
 
 def _by_number(entry: str, gpus: Sequence[DeviceDoc]) -> str | None:
-    # As strtol in base 10: blanks before are skipped, what follows the digits is ignored, "010"
-    # is ten, and "-0" is zero.
-    number, _ = strtol(entry, 10)
-    if number is None or not 0 <= number < len(gpus):
+    # Blanks before are skipped, what follows the digits is ignored, "010" is ten, "-0" is zero. Of
+    # a longer number the lowest 32 bits count: driver 580.159.04 takes 4294967296 for 0.
+    number, _ = strtoul(entry)
+    if number is None or (number := number & 0xFFFF_FFFF) >= len(gpus):
         return None
     return gpus[number]["id"]
 
@@ -367,22 +369,34 @@ def _by_uuid(
         return _by_numbers(entry, gpus, instances)
     if not entry.startswith("MIG-") or (driver is not None and driver < UUID_SINCE):
         return None
-    fits = [
-        instance
-        for own in instances.values()
-        for instance in own
-        if instance.uuid.startswith(entry)
-    ]
+    every = [instance for own in instances.values() for instance in own]
+    fits: list[Pick] = [instance for instance in every if _names(entry, instance.uuid)]
+    # The driver compares the digits, and took a whole GPU's behind MIG- (H200, 580.159.04).
+    whole = [gpu for gpu in gpus if gpu["id"] not in instances]
+    fits += [gpu["id"] for gpu in whole if _begins(gpu, f"GPU-{entry[4:]}")]
     return fits[0] if len(fits) == 1 else None
 
 
-def _gpu_by_uuid(prefix: str, gpus: Sequence[DeviceDoc]) -> str | None:
-    fits = [gpu["id"] for gpu in gpus if _begins(gpu, prefix)]
+def _gpu_by_uuid(entry: str, gpus: Sequence[DeviceDoc]) -> str | None:
+    fits = [gpu["id"] for gpu in gpus if _begins(gpu, entry)]
     return fits[0] if len(fits) == 1 else None
 
 
-def _begins(gpu: DeviceDoc, prefix: str) -> bool:
-    return any(uuid.startswith(prefix) for uuid in uuids(gpu))
+def _begins(gpu: DeviceDoc, entry: str) -> bool:
+    return any(_names(entry, uuid) for uuid in uuids(gpu))
+
+
+def _names(entry: str, uuid: str) -> bool:
+    """Return whether an entry, ``GPU-`` or ``MIG-`` and digits, names the device of that UUID.
+
+    As driver 580.159.04 read 60 values: upper and lower case are equal, dashes count for nothing,
+    what follows the 32nd digit is ignored; any other character before it refuses the entry, and so
+    does having no digit.
+    """
+    if entry[:4] != uuid[:4]:
+        return False
+    digits = entry[4:].replace("-", "").lower()[:_UUID_DIGITS]
+    return bool(digits) and uuid[4:].replace("-", "").lower().startswith(digits)
 
 
 def _by_numbers(entry: str, gpus: Sequence[DeviceDoc], instances: Instances) -> Instance | None:

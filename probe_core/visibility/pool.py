@@ -84,6 +84,7 @@ def model(device: DeviceDoc) -> tuple[str, ...]:
 # Reads numbers as the C library does: which digits count decides which device a runtime shows.
 
 LONG_MAX = (1 << 63) - 1
+ULONG_MAX = (1 << 64) - 1
 _SPACE = " \t\n\v\f\r"
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _ALL_DIGITS = 64
@@ -96,6 +97,26 @@ def strtol(text: str, base: int = 10) -> tuple[int | None, str]:
     The value is None when no digit was read (C returns 0 and leaves `end` at the start). Base 0
     knows ``0x`` and the octal ``0``. A number too long for 64 bits is cut to the limit, as in C.
     """
+    negative, size, tail = _read(text, base)
+    if size is None:
+        return None, text
+    return (max(-size, -LONG_MAX - 1) if negative else min(size, LONG_MAX)), tail
+
+
+def strtoul(text: str, base: int = 10) -> tuple[int | None, str]:
+    """Return what ``strtoul(text, &end, base)`` reads, and the text at `end`.
+
+    As `strtol`, but a minus is taken within 64 bits: "-1" is the greatest number. So is one that
+    is too long, with a minus or without.
+    """
+    negative, size, tail = _read(text, base)
+    if size is None:
+        return None, text
+    return (unsigned(-size) if negative and size <= ULONG_MAX else min(size, ULONG_MAX)), tail
+
+
+def _read(text: str, base: int) -> tuple[bool, int | None, str]:
+    """Return whether a number is negative, its size (None without a digit), and what follows."""
     tail = text.lstrip(_SPACE)
     negative = tail[:1] == "-"
     if tail[:1] in ("+", "-"):
@@ -105,17 +126,14 @@ def strtol(text: str, base: int = 10) -> tuple[int | None, str]:
     length = 0
     while length < len(tail) and tail[length].lower() in digits and tail[length].isascii():
         length += 1
-    if not length:
-        return None, text
-    value = _clamped(tail[:length], base)
-    return (max(-value, -LONG_MAX - 1) if negative else min(value, LONG_MAX)), tail[length:]
+    return negative, _clamped(tail[:length], base) if length else None, tail[length:]
 
 
 def _clamped(digits: str, base: int) -> int:
     # Python refuses to convert thousands of digits (CVE-2020-10735, 3.11: more than 4,300); C
     # stops at the limit of its type long before.
     significant = digits.lstrip("0") or "0"
-    return LONG_MAX + 1 if len(significant) > _ALL_DIGITS else int(significant, base)
+    return ULONG_MAX + 1 if len(significant) > _ALL_DIGITS else int(significant, base)
 
 
 def _base(tail: str, base: int) -> tuple[int, str]:
