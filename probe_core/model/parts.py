@@ -308,10 +308,14 @@ class Measurement(FreeTable):
         return entry
 
 
+_FIGURES_OF = {"memory": MEMORY_FIGURES, "link": LINK_FIGURES}
+"""Kind to the figures that it can be of; of any other kind it is compute."""
+
+
 def _check_together(entry: dict[str, Json]) -> None:
     """Raise `Rejected` for fields that contradict each other."""
     is_compute, best, median = entry["figure"] == "compute", entry["best"], entry["median"]
-    if (entry["kind"] == "memory") == is_compute:
+    if entry["figure"] not in _FIGURES_OF.get(str(entry["kind"]), ("compute",)):
         raise Rejected(f"a measurement of {entry['figure']} cannot be of kind {entry['kind']}")
     if (entry["unit"] == "B/s") == is_compute:
         raise Rejected(f"a measurement of {entry['figure']} cannot be in {entry['unit']}")
