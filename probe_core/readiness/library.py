@@ -28,7 +28,7 @@ NIXOS_VERSION = "/run/current-system/nixos-version"
 
 _NIXOS_DRIVERS = "/run/opengl-driver"
 
-_ELF, _CLASS_64 = b"\x7fELF", 2
+_ELF, _CLASS_32, _CLASS_64 = b"\x7fELF", 1, 2
 
 
 def library(device: DeviceDoc, scene: Scene) -> StepDoc:
@@ -93,7 +93,9 @@ def unloadable(path: str, scene: Scene) -> str | None:
     if head is None:
         return None
     if libraries.is_foreign(path):
-        return f"{path} is a library for another word size (ELF class {head[4]})"
+        if head[4] == _CLASS_32:
+            return f"{path} is a library for another word size (ELF class 1)"
+        return f"{path} is damaged: its head is no ELF library's"
     # A recording may hold a file's name without its content: only where it has that of others.
     siblings = (*libraries.find(CUDA), *libraries.find(NVML))
     if not head and (scene.machine.live or any(libraries.head(other) for other in siblings)):

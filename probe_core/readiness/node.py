@@ -154,6 +154,10 @@ _STEP = "node"
 # Path to the name in /proc/devices, of drivers whose major number changes from start to start. A
 # container that hard-codes it has a node of another driver after the host's next start.
 _DYNAMIC = {UVM: "nvidia-uvm", "/dev/kfd": "kfd"}
+# NVIDIA's own number is fixed, and a container may still be given another file by that name: with
+# /dev/null in its place an H200's NVML counts no GPU.
+_OF_NVIDIA = tuple(f"/dev/nvidia{end}" for end in ("ctl", *"0123456789"))
+_NVIDIA = "nvidia"
 _ALLOWED = ("ok", "EACCES", "EPERM", UNKNOWN)
 
 # What open(2) says of a node behind which no driver is; a recording may hold it, access(2) does
@@ -251,7 +255,7 @@ def _numbers(paths: Sequence[str], scene: Scene) -> StepDoc | None:
     if lacking := _uvm_without_driver(paths, scene):
         return lacking
     for path in paths:
-        name = _DYNAMIC.get(path)
+        name = _DYNAMIC.get(path) or (_NVIDIA if path.startswith(_OF_NVIDIA) else None)
         major = scene.majors.get(name) if name else None
         stat = status(scene.machine, path) if major is not None else None
         if stat is not None and number(stat)[0] != major:

@@ -40,6 +40,7 @@ import bench_predictions
 import bench_price
 import bench_reading
 import bench_ready
+import bench_real
 import bench_report
 import bench_rivals
 import bench_samples
@@ -53,6 +54,7 @@ from measure import Figure
 QUESTIONS: dict[str, Callable[[places.Place], Iterator[Figure]]] = {
     "price": bench_price.run,
     "first": bench_first.run,
+    "real": bench_real.run,
     "import": bench_import.run,
     "cold": bench_cold.run,
     "bytecode": bench_bytecode.run,

@@ -324,11 +324,11 @@ def character_node(node: Node, path: str, major: int, mode: int, group: int) -> 
     return str(place)
 
 
-def uvm_number(major: int) -> Make:
+def node_number(path: str, major: int) -> Make:
     def make(root: Path) -> Node:
         node = nvidia(root)
         node.file("/proc/devices", "Character devices:\n195 nvidia\n507 nvidia-uvm\n")
-        character_node(node, "/dev/nvidia-uvm", major, 0o666, 0)
+        character_node(node, path, major, 0o666, 0)
         return node
 
     return make
@@ -528,7 +528,10 @@ CASES |= {
         ),
     ),
     "device-tree-disabled": (Case(board("disabled")), Case(board("okay"))),
-    "node-number-stale": (Case(uvm_number(511)), Case(uvm_number(507))),
+    "node-number-stale": (
+        Case(node_number("/dev/nvidia-uvm", 511)),
+        Case(node_number("/dev/nvidia-uvm", 507)),
+    ),
     "cdi-spec-stale": (Case(cdi("570.86.10")), Case(cdi(nodes.VERSION))),
     "ssh-no-seat": (Case(over_ssh("EACCES")), Case(over_ssh("ok"))),
     "wsl-no-library": (Case(wsl("libnvidia-ml.so.1")), Case(wsl("libcuda.so.1"))),

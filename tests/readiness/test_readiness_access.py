@@ -111,18 +111,29 @@ def test_it_is_part_of_the_machines_value(tmp_path: Path) -> None:
         assert (other, other.access) == (machine, {"/dev/kfd": "EPERM"})
 
 
-def test_a_node_of_another_driver(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "right", "wrong"),
+    [
+        ("nvidia-uvm", (507, 0), (511, 0)),
+        ("nvidia0", (195, 0), (1, 3)),
+        ("nvidiactl", (195, 255), (1, 3)),
+    ],
+)
+def test_a_node_of_another_driver(
+    tmp_path: Path, name: str, right: tuple[int, int], wrong: tuple[int, int]
+) -> None:
+    """With /dev/null in the place of /dev/nvidia0 or /dev/nvidiactl an H200's NVML counts no GPU."""
     node = nvidia(tmp_path)
     node.file("/proc/devices", "Character devices:\n195 nvidia\n507 nvidia-uvm\n")
-    place = tmp_path / "dev" / "nvidia-uvm"
+    place = tmp_path / "dev" / name
     place.unlink()
     try:
-        os.mknod(place, stat.S_IFCHR | 0o666, os.makedev(511, 0))
+        os.mknod(place, stat.S_IFCHR | 0o666, os.makedev(*wrong))
     except PermissionError:
         pytest.skip("making a device node needs root")
     assert verdict(node.device()) == ("blocked", "node", "node-number-stale")
     place.unlink()
-    os.mknod(place, stat.S_IFCHR | 0o666, os.makedev(507, 0))
+    os.mknod(place, stat.S_IFCHR | 0o666, os.makedev(*right))
     assert verdict(node.device()) == ("ready", None, None)
 
 

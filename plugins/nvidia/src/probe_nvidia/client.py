@@ -2,11 +2,11 @@
 
 It has the names, arguments and results of nvidia-ml-py, as much of them as a probe asks.
 nvidia-ml-py stays the definition: tests compare each structure with its own and run every faked
-driver through both. It defines 212 structures when it is imported, of which a probe needs six.
-Against a driver that answers in no time, that is 11.6 of a child's 40 ms, and a probe of eight GPUs
-takes 1.4 times as long. On the one H100 that was tried, `probe --json` took 92 ms with this client,
-of which NVML itself took 33; with nvidia-ml-py it was not measured there. A measure of both on a
-real GPU, wall and processor time, cold and warm, decides: below 10 % this file goes.
+driver through both. It defines 212 structures when it is imported, of which a probe needs six. On
+an H200 (driver 580.159.04, 2026-11-27, 9 rounds, twice) `probe --json` took 100 and 95 ms with this
+client, and 1.30 and 1.25 times as long with nvidia-ml-py, 1.29 and 1.23 times the processor time; a
+first `probe()` 1.27 and 1.24 times; read from a cold disk 195 against 215 ms. `tests/bench/run.py
+real` measures it: below 10 % this file goes.
 """
 
 from __future__ import annotations
