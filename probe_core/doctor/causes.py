@@ -235,7 +235,7 @@ READS: dict[str, tuple[str, ...]] = {
     "library": ("/proc/driver/nvidia/version", *_LOADER),
     "granted": (
         *("/dev", "/proc/devices", "/sys/fs/cgroup/devices", "/sys/bus/pci/devices"),
-        *(_NVIDIA_GPUS, "/proc/self"),
+        *(_NVIDIA_GPUS, "/proc/self", "/proc/self/limits"),
     ),
     "runtime": ("/proc/driver/nvidia/version", "/sys/class/kfd", "/opt", _MOUNTS, *_LOADER),
 }

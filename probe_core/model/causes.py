@@ -1288,6 +1288,20 @@ GRANTED = (
         keeps_from="cuda rule",
         fixes={"host": run("sudo nvidia-smi -i {address} -c 0")},
     ),
+    limits(
+        "address-space-limited",
+        "the address space of this process is limited to less than CUDA reserves",
+        "`ulimit -v`",
+        (
+            by_hand(
+                "`ulimit -v unlimited` in the shell or job that starts it",
+                changes=("setting ulimit -v unlimited",),
+            ),
+            "; batch systems set it from a job's memory (Slurm: VSizeFactor, Grid Engine: h_vmem)",
+        ),
+        vendor="nvidia",
+        of_process=True,
+    ),
     intended(
         "exclusive-taken",
         "the compute mode admits one process, and one is inside",

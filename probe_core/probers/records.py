@@ -296,6 +296,7 @@ IN_PART: dict[str, str] = {
     "/proc/self/cgroup": "the groups of the process, under other names",
     "/proc/self/mounts": "the lines of `/dev` and `/dev/shm`, and what shows a container's engine",
     "/proc/self/status": "user and groups, a person's as 1000",
+    "/proc/self/limits": "the limit of address space",
     "/proc/self/uid_map": "the first line, without the user",
     "/proc/self/attr/current": "whether a sandbox confines the process",
     "/proc/cmdline": "the parameters about drivers",

@@ -33,6 +33,11 @@ _PIPES = "CUDA_MPS_PIPE_DIRECTORY"
 _DEFAULT_PIPES = "/tmp/nvidia-mps"
 _EXCLUSIVE = ("exclusive-process", "exclusive-thread")
 
+LIMITS_PATH, ADDRESS_SPACE = "/proc/self/limits", "Max address space"
+# CUDA reserves addresses for what it may map: on an H200 (driver 580.159.04) 13.6 GB with one
+# context. Under 8 GB cuInit returned 2, out of memory; under 16 GB nothing failed.
+_ADDRESSES = 13_600_000_000
+
 # A capability that cannot be opened is a part of the GPU that was not given to this process.
 _CAP_REFUSED = ("EACCES", "EPERM", "ENXIO", MISSING)
 
@@ -107,7 +112,16 @@ def _by_nvidia(device: DeviceDoc, scene: Scene) -> StepDoc | None:
     if address and scene.nvidia_card(device).get("GPU Excluded", "").lower() == "yes":
         place = f"/proc/driver/nvidia/gpus/{address}/information"
         return broken(_STEP, "gpu-excluded", f"{place}: GPU Excluded: Yes")
-    return _exclusive(device, scene) or _mps(scene)
+    return _exclusive(device, scene) or _mps(scene) or _addresses(scene)
+
+
+def _addresses(scene: Scene) -> StepDoc | None:
+    """Judge a limit of address space (`ulimit -v`), which batch systems set from a job's memory."""
+    text = scene.machine.read(LIMITS_PATH, 4 << 10) or ""
+    soft = decimal((text.partition(ADDRESS_SPACE)[2].split() or [""])[0])
+    if soft is None or soft >= _ADDRESSES:
+        return None
+    return broken(_STEP, "address-space-limited", f"{LIMITS_PATH}: {ADDRESS_SPACE} {soft} bytes")
 
 
 def _exclusive(device: DeviceDoc, scene: Scene) -> StepDoc | None:

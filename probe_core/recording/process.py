@@ -17,6 +17,7 @@ from probe_core.machine.surroundings import (
     mount_signs,
 )
 from probe_core.readiness.distributions import OSTREE
+from probe_core.readiness.granted import ADDRESS_SPACE, LIMITS_PATH
 from probe_core.recording.paths import MAX_ACCESS
 
 TYPE_CHECKING = False
@@ -120,6 +121,12 @@ def process_status(machine: Machine) -> str | None:
         if name in ("Uid", "Gid", "Groups"):
             lines.append(f"{name}:\t{' '.join(map(_disguised, numbers.split()))}\n")
     return "".join(lines) or None
+
+
+def address_space(machine: Machine) -> str | None:
+    """Return the line of /proc/self/limits that tells how much address space a process may have."""
+    lines = (machine.read(LIMITS_PATH, 4 << 10) or "").splitlines(keepends=True)
+    return next((line for line in lines if line.startswith(ADDRESS_SPACE)), None)
 
 
 def first_user(status: str) -> str | None:

@@ -334,6 +334,17 @@ def node_number(path: str, major: int) -> Make:
     return make
 
 
+def address_space(soft: str) -> Make:
+    def make(root: Path) -> Node:
+        node = nvidia(root)
+        head = "Limit                     Soft Limit           Hard Limit           Units     \n"
+        line = f"Max address space         {soft:<20} unlimited            bytes     \n"
+        node.file("/proc/self/limits", head + line)
+        return node
+
+    return make
+
+
 # An access list of version 2 with an entry for user 1000 (linux/posix_acl_xattr.h).
 _LIST = bytes.fromhex(
     "0200000001000600ffffffff02000600e803000004000600ffffffff10000600ffffffff20000000ffffffff"
@@ -500,6 +511,10 @@ CASES |= {
     "unlike-siblings": (Case(three_cards(8)), Case(three_cards(16))),
     "fewer-than-type": (Case(on_aws("g5.12xlarge")), Case(on_aws("g5.4xlarge"))),
     "memory-taken": (Case(nvidia, fields=used(0.4)), Case(nvidia, fields=used(12.0))),
+    "address-space-limited": (
+        Case(address_space("8192000000")),
+        Case(address_space("16384000000")),
+    ),
     "exclusive-taken": (Case(nvidia, fields=exclusive(1)), Case(nvidia, fields=exclusive(0))),
     "nvlink-inactive": (
         Case(nvidia, fields=with_links(16)),

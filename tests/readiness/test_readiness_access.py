@@ -122,7 +122,7 @@ def test_it_is_part_of_the_machines_value(tmp_path: Path) -> None:
 def test_a_node_of_another_driver(
     tmp_path: Path, name: str, right: tuple[int, int], wrong: tuple[int, int]
 ) -> None:
-    """With /dev/null in the place of /dev/nvidia0 or /dev/nvidiactl an H200's NVML counts no GPU."""
+    """With /dev/null in place of /dev/nvidia0 or /dev/nvidiactl an H200's NVML counts no GPU."""
     node = nvidia(tmp_path)
     node.file("/proc/devices", "Character devices:\n195 nvidia\n507 nvidia-uvm\n")
     place = tmp_path / "dev" / name
