@@ -22,9 +22,9 @@ from probe_wheels.images.answers import answer_of
 from probe_wheels.images.contents import contents_of
 from probe_wheels.images.image import Opening
 from probe_wheels.images.layers import Layer, memory, scan
-from probe_wheels.images.passing import CHUNK, Kept, Passing
+from probe_wheels.images.passing import Kept, kept_of
 from probe_wheels.images.sources import open_images
-from probe_wheels.images.streams import source_of
+from probe_wheels.images.streams import Unpacked, source_of
 from probe_wheels.images.tree import Tree, merge
 
 TORCH: dict[str, make.Content] = {**BASE, **make.torch(CU128, "12.8")}
@@ -307,10 +307,8 @@ LIBRARIES: dict[str, list[build.Section]] = {
 
 
 def passed(raw: bytes) -> Kept:
-    passing = Passing(len(raw))
-    for at in range(0, len(raw), CHUNK):
-        passing.feed(raw[at : at + CHUNK])
-    return passing.file()
+    source = Unpacked(iter([raw[at : at + 100_000] for at in range(0, len(raw), 100_000)]))
+    return kept_of(source, len(raw), source.read(1000))
 
 
 @pytest.fixture
@@ -331,6 +329,11 @@ def test_a_library_that_passes_once_is_read_as_one_on_disk(name: str, tmp_path: 
 
 
 UNREAD: dict[str, list[build.Section]] = {
+    "behind a container that states more than there is": [
+        (".rodata", bytes(2 * MIB) + struct.pack("<IHHQ", 0xBA55ED50, 1, 16, 1 << 60) + bytes(64)),
+        (".nv_fatbin", bytes(MIB) + build.fatbin({"sm_80": 2})),
+        DATA,
+    ],
     "at no multiple of eight": [
         (".nv_fatbin", b"t" * (2 * MIB) + b"...." + build.fatbin({"sm_80": 2})),
         DATA,

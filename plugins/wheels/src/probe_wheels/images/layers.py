@@ -9,7 +9,7 @@ from probe_wheels.distributions import TEXT_FILES
 from probe_wheels.formats.executables import ELF_MAGIC, BadFile, read_elf
 from probe_wheels.formats.library import read_code
 from probe_wheels.images.archive import FILE, FOLDER, HARD, LINK, members
-from probe_wheels.images.passing import CHUNK, Passing
+from probe_wheels.images.passing import CHUNK, kept_of
 from probe_wheels.images.streams import BadImage, Part
 from probe_wheels.records import is_library
 from probe_wheels.rules import version_of
@@ -255,15 +255,7 @@ def content_of(source: Source, size: int, role: str, budget: Budget) -> Content:
     if not head.startswith((ELF_MAGIC, b"MZ", b"KPAK")):
         _pass(source, size - len(head))
         return Read({"format": "other"}, None, head[:SCRIPT])
-    passing, rest = Passing(size), size - len(head)
-    passing.feed(head)
-    while rest:
-        chunk = source.read(min(CHUNK, rest))
-        if not chunk:
-            raise BadImage("its archive is cut off")
-        passing.feed(chunk)
-        rest -= len(chunk)
-    return read_of(passing.file())
+    return read_of(kept_of(source, size, head))
 
 
 def _whole(source: Source, size: int) -> bytes:

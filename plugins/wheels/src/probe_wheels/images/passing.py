@@ -2,15 +2,15 @@
 
 An ELF file's section table lies behind its code, so nobody knows while the code passes where it is.
 But code for GPUs has marks of its own: containers of CUDA begin at multiples of eight with a magic,
-bundles of HIP at multiples of a page. Their heads are kept, with the file's first and last MiBs;
-then `formats.library` reads it as any other file. What it asks for beyond that makes its answer
-"unknown", never "no code".
+bundles of HIP at multiples of a page, and each states its size. So their heads are kept, their
+bodies, most of such a file, are passed over unsearched, and the file's first and last MiBs are
+kept. Then `formats.library` reads it as any other file. What it asks for beyond that makes its
+answer "unknown", never "no code".
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from heapq import heappop, heappush
 from struct import Struct
 
 from probe_wheels.formats.executables import BadFile
@@ -18,16 +18,22 @@ from probe_wheels.formats.gpu_code import (
     COMPRESSED,
     FATBIN_MAGIC,
     INPUT,
+    MAX_ENTRIES,
     MAX_PAGES,
     PAGE,
     PLAIN,
     bundle_size,
 )
+from probe_wheels.images.streams import BadImage
 
-__all__ = ["CHUNK", "Kept", "Passing"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from probe_wheels.images.streams import Source
+
+__all__ = ["Kept", "kept_of"]
 
 CHUNK = 1 << 20
-"""Bytes that are fed at once, but for the end of a file."""
+"""Bytes that are searched at once; a multiple of eight."""
 HEAD = 16 << 20
 TAIL = 16 << 20
 MAX_MARKED = 64 << 20
@@ -42,7 +48,6 @@ _BETWEEN = 4096 + _START
 """Bytes behind a container, where zeros may separate it from the next."""
 _BUNDLE_MARKS = (COMPRESSED, PLAIN[:4])
 _BUNDLE = PAGE + INPUT
-
 
 class Kept:
     """What was kept of a file, to be read at offsets; raises `BadFile` beyond that."""
@@ -72,94 +77,133 @@ class Kept:
         raise BadFile("a part of it that decides passed unread in the stream of its layer")
 
 
-class Passing:
-    """Takes a file's bytes in order, `CHUNK` at once, and keeps what is read of it afterwards."""
+def kept_of(source: Source, size: int, first: bytes) -> Kept:
+    """Return what was kept of the next `size` bytes of a stream, and pass over them.
 
-    def __init__(self, size: int) -> None:
+    `first` are those of them that were read before. Raises `BadImage` where the stream ends.
+    """
+    if size <= HEAD + TAIL:
+        whole = _Ahead(source, size, first).read(0, size)
+        return Kept(size, whole, b"", {})
+    ahead = _Ahead(source, size, first)
+    head = ahead.read(0, HEAD)
+    start = size - TAIL
+    marks = _Marks(ahead, len(head), start)
+    marks.walk()
+    return Kept(size, head, ahead.read(start, TAIL), marks.kept)
+
+
+class _Ahead:
+    """The bytes of a stream by their offsets, which grow; raises `BadImage` where it ends."""
+
+    def __init__(self, source: Source, size: int, raw: bytes) -> None:
+        self._source = source
         self._size = size
-        self._at = 0
-        self._head = bytearray()
-        self._tail: list[bytes] = []
-        self._marks: dict[int, bytearray] = {}
-        self._wanted: list[tuple[int, int, int, str, int]] = []
-        self._marked = 0
+        self._start = 0
+        self._raw = raw
 
-    def feed(self, chunk: bytes) -> None:
-        """Take the next bytes."""
-        if len(self._head) < HEAD:
-            self._head += chunk[: HEAD - len(self._head)]
-        self._tail.append(chunk)
-        if len(self._tail) > TAIL // CHUNK + 1:
-            del self._tail[0]
-        self._find(chunk)
-        self._serve(chunk)
-        self._at += len(chunk)
+    def read(self, offset: int, count: int) -> bytes:
+        """Return bytes at an offset that is not below the last one; fewer at the file's end."""
+        count = min(count, self._size - offset)
+        end = self._start + len(self._raw)
+        if offset >= end:
+            self._pass(offset - end)
+            self._start, self._raw = offset, self._next(count)
+        elif offset + count > end:
+            raw = self._raw[offset - self._start :]
+            self._start, self._raw = offset, raw + self._next(offset + count - end)
+        at = offset - self._start
+        return self._raw[at : at + count]
 
-    def file(self) -> Kept:
-        """Return what was kept, as a file."""
-        tail = b"".join(self._tail)
-        self._tail.clear()
-        marks = {start: bytes(raw) for start, raw in self._marks.items()}
-        return Kept(self._at, bytes(self._head), tail, marks)
+    def find(self, at: int, limit: int) -> int:
+        """Return where the next mark begins, from a multiple of eight on; `limit` without one."""
+        while at < limit:
+            if self._start + len(self._raw) - at < 8:  # no mark lies across two pieces
+                self.read(at, CHUNK)
+            found = self._first(at)
+            if found is not None:
+                return min(found, limit)
+            at = max(at + 8, (self._start + len(self._raw)) & ~7)
+        return limit
 
-    def _find(self, chunk: bytes) -> None:
-        """Want the heads of all containers and bundles that begin in a chunk.
+    def _first(self, at: int) -> int | None:
+        raw, start = self._raw, self._start
+        place = raw.find(_MAGIC, at - start)
+        while place >= 0 and (start + place) % 8:
+            place = raw.find(_MAGIC, place + 4)
+        end = place if place >= 0 else len(raw)
+        for page in range(at - start + -at % PAGE, end, PAGE):
+            if raw[page : page + 4] in _BUNDLE_MARKS:
+                return start + page
+        return start + place if place >= 0 else None
 
-        Chunks begin at multiples of 1 MiB, so none of either mark lies across two of them.
-        """
-        at = chunk.find(_MAGIC)
-        while at >= 0:
-            if at % 8 == 0:
-                self._want(self._at + at, _START, "container")
-            at = chunk.find(_MAGIC, at + 4)
-        for at in range(0, len(chunk), PAGE):
-            if chunk[at : at + 4] in _BUNDLE_MARKS:
-                self._want(self._at + at, _BUNDLE, "bundle")
+    def _next(self, count: int) -> bytes:
+        raw = self._source.read(count)
+        if len(raw) < count:
+            raise BadImage("its archive is cut off")
+        return raw
 
-    def _want(self, start: int, count: int, kind: str, end: int = 0) -> None:
-        if start in self._marks or start >= self._size or self._marked > MAX_MARKED:
-            return
-        self._marked += count
-        self._marks[start] = bytearray()
-        heappush(self._wanted, (start, start, min(count, self._size - start), kind, end))
+    def _pass(self, count: int) -> None:
+        if not self._source.skip(count):
+            raise BadImage("its archive is cut off")
 
-    def _serve(self, chunk: bytes) -> None:
-        """Copy what is wanted of a chunk; what is complete may want more behind it."""
-        limit = self._at + len(chunk)
-        while self._wanted and self._wanted[0][0] < limit:
-            place, start, count, kind, end = heappop(self._wanted)
-            first = max(place, self._at) - self._at
-            raw = self._marks[start]
-            raw += chunk[first : first + count - len(raw)]
-            if len(raw) < count:
-                heappush(self._wanted, (limit, start, count, kind, end))
-            else:
-                self._follow(start, bytes(raw), kind, end)
 
-    def _follow(self, start: int, raw: bytes, kind: str, end: int) -> None:
-        # What follows a container is wanted before it is seen to be another one.
-        if kind == "between" and raw.startswith(_MAGIC):
-            kind = "container"
-        if kind == "container" and len(raw) >= _START:
-            _, header, length = _CONTAINER.unpack_from(raw, 4)
-            if header >= 16 and length <= self._size:
-                stop = start + header + length
-                if header == 16:
-                    self._entry(start + header, raw[header:], stop)
-                self._want((stop + 7) & ~7, _BETWEEN, "between")
-        elif kind == "entry":
-            self._entry(start, raw, end)
-        elif kind == "bundle" or (kind == "page" and raw.startswith(_BUNDLE_MARKS)):
-            if size := bundle_size(raw[:PAGE]):
-                self._want(start + (size + PAGE - 1) // PAGE * PAGE, _BUNDLE, "page", MAX_PAGES)
-        elif kind == "page" and not any(raw[:PAGE]) and end:
-            self._want(start + PAGE, _BUNDLE, "page", end - 1)
+class _Marks:
+    """The heads of containers and bundles between the kept head of a file and its kept tail."""
 
-    def _entry(self, start: int, raw: bytes, stop: int) -> None:
-        """Want the head of the entry behind this one of a container that ends at `stop`."""
-        if len(raw) < _ENTRY_HEAD:
-            return
-        header, payload = _ENTRY.unpack_from(raw, 4)
-        following = start + header + payload
-        if header >= _ENTRY_HEAD and following + _ENTRY_HEAD <= stop:
-            self._want(following, _ENTRY_HEAD, "entry", stop)
+    def __init__(self, ahead: _Ahead, head: int, tail: int) -> None:
+        self.kept: dict[int, bytes] = {}
+        self._ahead = ahead
+        self._head = head
+        self._tail = tail
+        self._room = MAX_MARKED
+
+    def walk(self) -> None:
+        """Keep the head of each, and pass over its body."""
+        at = self._ahead.find(0, self._tail)
+        while at < self._tail and self._room > 0:
+            raw = self._keep(at, _START)
+            end = self._container(at, raw) if raw.startswith(_MAGIC) else self._bundles(at)
+            at = self._ahead.find(end, self._tail)
+
+    def _keep(self, offset: int, count: int) -> bytes:
+        """Return bytes of the file; none in its tail, which is kept whole."""
+        if offset >= self._tail:
+            return b""
+        raw = self._ahead.read(offset, count)
+        if offset + len(raw) > self._head:
+            self._room -= len(raw)
+            if self._room >= 0:
+                self.kept[offset] = raw
+        return raw
+
+    def _container(self, start: int, raw: bytes) -> int:
+        """Keep the heads of a container's entries; return where it ends, rounded up to eight."""
+        version, header, length = _CONTAINER.unpack_from(raw, 4)
+        if version != 1 or header != 16:
+            return start + 8  # nothing but its magic: the search goes on behind it
+        stop = start + header + length
+        at = start + header
+        for _ in range(MAX_ENTRIES):
+            entry = self._keep(at, _ENTRY_HEAD) if at + _ENTRY_HEAD <= stop else b""
+            if len(entry) < _ENTRY_HEAD:
+                break
+            size, payload = _ENTRY.unpack_from(entry, 4)
+            if size < _ENTRY_HEAD:
+                break
+            at += size + payload
+        end = min((stop + 7) & ~7, self._tail)
+        self._keep(end, _BETWEEN)
+        return end
+
+    def _bundles(self, start: int) -> int:
+        """Keep the heads of bundles in a row; return where the last one ends."""
+        at, pages = start, 0
+        while at < self._tail and pages <= MAX_PAGES:
+            raw = self._keep(at, _BUNDLE)
+            size = bundle_size(raw[:PAGE]) if raw.startswith(_BUNDLE_MARKS) else 0
+            if not size and any(raw[:PAGE]):
+                break
+            pages = 0 if size else pages + 1
+            at += (size + PAGE - 1) // PAGE * PAGE or PAGE
+        return min(max(at, start + 8), self._tail)
