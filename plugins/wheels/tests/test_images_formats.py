@@ -24,7 +24,7 @@ from probe_wheels.images.image import Opening
 from probe_wheels.images.layers import Layer, memory, scan
 from probe_wheels.images.passing import Kept, kept_of
 from probe_wheels.images.sources import open_images
-from probe_wheels.images.streams import Unpacked, source_of
+from probe_wheels.images.streams import Source, Unpacked, source_of
 from probe_wheels.images.tree import Tree, merge
 
 TORCH: dict[str, make.Content] = {**BASE, **make.torch(CU128, "12.8")}
@@ -353,6 +353,32 @@ def test_what_passed_unread_is_never_no_code(case: str, monkeypatch: pytest.Monk
     assert "problem" in read_code(passed(build.elf(UNREAD[case])))
 
 
+@pytest.mark.usefixtures("little_kept")
+@pytest.mark.parametrize("section", ["cuda", "hip"])
+def test_bodies_of_gpu_code_are_passed_over(section: str) -> None:
+    """Of 64 MiB of code nothing is copied out of the stream but heads and the file's ends."""
+    long = 32 * MIB
+    if section == "cuda":
+        head = struct.pack("<IHHQ", 0xBA55ED50, 1, 16, long + 64)
+        code = (head + build.entry("sm_90", payload=long)) * 2
+    else:
+        code = build.pages([build.bundle(["gfx942"], long)] * 2)
+    name = {"cuda": ".nv_fatbin", "hip": ".hip_fatbin"}[section]
+    raw = build.elf([TEXT, (name, code), DATA])
+
+    class Counted(Unpacked):
+        copied = 0
+
+        def read(self, count: int) -> bytes:
+            self.copied += count
+            return super().read(count)
+
+    source = Counted(iter([raw[at : at + MIB] for at in range(0, len(raw), MIB)]))
+    kept = kept_of(source, len(raw), source.read(1000))
+    assert section in read_code(kept)
+    assert source.copied < len(raw) - 2 * long + 4 * MIB
+
+
 def test_opened_files_are_read_at_offsets(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"0123456789")
     with Opened(str(tmp_path / "a"), Budget(60.0)) as file:
@@ -369,6 +395,43 @@ def test_variants_share_what_was_read_of_equal_layers(tmp_path: Path) -> None:
     opening.close()
     assert len(opening.read) == 2
     assert first.files.tree.files.keys() == second.files.tree.files.keys()
+
+
+def test_images_of_one_command_share_their_bases(tmp_path: Path) -> None:
+    """A layer of the same digest, size and ends is read once; of another end it is another."""
+    base, own = (make.gz(raw) for raw in split(TORCH))
+    changed = base[:-1] + bytes([base[-1] ^ 1])
+    paths = [
+        make.folder(tmp_path / name, make.layout([(make.config(), [base, layer])]))
+        for name, layer in (("first", own), ("second", make.gz(make.layer({"etc/x.conf": "x"}))))
+    ]
+    value = make.hashlib.sha256(base).hexdigest()
+    first, second, third = Opening(), Opening(), Opening()
+    second.shared = third.shared = first.shared
+    for path, opening in ((paths[0], first), (paths[1], second)):
+        assert not contents_of(open_images(str(path), opening)[0]).problems
+    key = f"blobs/sha256/{value}"
+    assert second.read[key] is first.read[key]
+    assert len(first.shared) == 3
+    (paths[1] / key).write_bytes(changed)
+    assert contents_of(open_images(str(paths[1]), third)[0]).problems
+    assert third.read[key] is not first.read[key]
+    for opening in (first, second, third):
+        opening.close()
+
+
+def test_the_longest_layer_is_read_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    layers = [make.gz(make.layer({f"{n}.so": bytes(range(256)) * n})) for n in (1, 900, 30)]
+    begun: list[str] = []
+
+    def noted(source: Source, label: str, budget: Budget) -> Layer:
+        begun.append(label)
+        return scan(source, label, budget)
+
+    monkeypatch.setattr("probe_wheels.images.image.scan", noted)
+    monkeypatch.setattr("probe_wheels.images.image.WORKERS", 1)
+    assert not look(make.saved(tmp_path / "a.tar", make.config(), layers)).problems
+    assert begun == ["layer 2", "layer 3", "layer 1"]
 
 
 def test_a_place_names_the_layer_in_which_it_lies_here(tmp_path: Path) -> None:

@@ -102,13 +102,13 @@ def cuda(groups: Mapping[str, int]) -> bytes:
     return elf([(".text", b"code"), (".nv_fatbin", fatbin(groups))])
 
 
-def bundle(processors: Iterable[str]) -> bytes:
+def bundle(processors: Iterable[str], size_of_code: int = 16) -> bytes:
     """A plain bundle of clang's offload bundler with an entry for the host first."""
     ids = ["host-x86_64-unknown-linux-gnu-", *(f"hipv4-amdgcn-amd-amdhsa--{p}" for p in processors)]
     size = 32 + sum(24 + len(id_) for id_ in ids)
     table, place = b"", size
     for number, id_ in enumerate(ids):
-        length = 16 if number else 0
+        length = size_of_code if number else 0
         table += struct.pack("<QQQ", place, length, len(id_)) + id_.encode()
         place += length
     raw = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", len(ids)) + table

@@ -140,7 +140,7 @@ def _images(path: str, args: argparse.Namespace, openings: list[Opening]) -> lis
     from probe_wheels.images.image import Opening
     from probe_wheels.images.sources import open_images
 
-    opening = Opening()
+    opening = Opening(shared=openings[0].shared if openings else None)
     openings.append(opening)
     with _told_problems(path):
         return open_images(path, opening, args.image)

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from probe_wheels.images.config import Config
     from probe_wheels.images.tree import Tree
 
-__all__ = ["Image", "Opening", "Place", "scanned"]
+    Identity = tuple[str, int, bytes, bytes]
+
+__all__ = ["Image", "Opening", "Place", "digest_in", "scanned"]
 
 WORKERS = 2 if hasattr(os, "pread") else 1
 """Layers that are read at a time: decoders free the interpreter. Windows has one place a file."""
@@ -27,13 +29,20 @@ MAX_READS = 4_000_000
 
 
 class Opening:
-    """What one look at one path costs, and the layers that it read: bases are shared."""
+    """What one look at one path costs, and the layers that it read.
 
-    __slots__ = ("budget", "closing", "read")
+    `shared` are the layers of all images of a command: most images of one house have one base. It
+    is filled here, and the openings that it is given to must be closed together.
+    """
 
-    def __init__(self, seconds: float = MAX_SECONDS) -> None:
+    __slots__ = ("budget", "closing", "read", "shared")
+
+    def __init__(
+        self, seconds: float = MAX_SECONDS, shared: dict[Identity, Layer] | None = None
+    ) -> None:
         self.budget = Budget(seconds, MAX_READS)
         self.read: dict[str, Layer] = {}
+        self.shared = {} if shared is None else shared
         self.closing: list[Opened] = []
 
     def close(self) -> None:
@@ -56,14 +65,17 @@ class Opening:
 
 
 class Place:
-    """Where a layer lies: its key within the path, and how it is opened or was read."""
+    """Where a layer lies: its key within the path, its bytes, and how it is opened or was read."""
 
-    __slots__ = ("key", "label", "open", "problem")
+    __slots__ = ("key", "label", "open", "problem", "size")
 
-    def __init__(self, label: str, key: str, open_: Callable[[], Readable] | None) -> None:
+    def __init__(
+        self, label: str, key: str, open_: Callable[[], Readable] | None, size: int = 0
+    ) -> None:
         self.label = label
         self.key = key
         self.open = open_
+        self.size = size
         self.problem: str | None = None
 
 
@@ -105,7 +117,9 @@ class Image:
         from concurrent.futures import ThreadPoolExecutor
 
         known = self.opening.read
-        missing = {p.key: p for p in self.places if p.key not in known and p.open is not None}
+        unread = [p for p in self.places if p.key not in known and p.open is not None]
+        # The longest first: else it may begin last, and run alone at the end.
+        missing = {p.key: p for p in sorted(unread, key=lambda place: -place.size)}
         with ThreadPoolExecutor(WORKERS) as pool:
             try:
                 found = pool.map(self._scan, missing.values())
@@ -122,11 +136,35 @@ class Image:
     def _scan(self, place: Place) -> Layer:
         assert place.open is not None
         file = place.open()
+        identity = _identity(place.key, file)
+        shared = self.opening.shared.get(identity) if identity else None
+        if shared is not None:
+            self.opening.forget(file)
+            return shared
         layer = scanned(file, place.label, self.opening)
+        if identity and layer.problem is None:  # a problem names the layer by this image's number
+            self.opening.shared[identity] = layer
         # Files of a plain layer are read later. A layout may have more layers than may be open.
         if not any(isinstance(found.content, Part) for found in layer.files.values()):
             self.opening.forget(file)
         return layer
+
+
+def digest_in(path: str) -> str:
+    """Return the digest ``sha256:…`` that a blob's path ends with; "" where it has none."""
+    stem = path.rpartition("/")[2].rpartition(".")
+    name = stem[0] or stem[2]
+    is_digest = len(name) == 64 and all(char in "0123456789abcdef" for char in name)
+    return f"sha256:{name}" if is_digest else ""
+
+
+def _identity(key: str, file: Readable) -> Identity | None:
+    """Return what equal layers of two images have in common; None for one without a digest.
+
+    Digests are not verified, so the size and both ends count, too: gzip's last bytes are a sum.
+    """
+    digest = digest_in(key)
+    return (digest, file.size, file.read(0, 64), file.read(file.size - 64, 64)) if digest else None
 
 
 def scanned(file: Readable, label: str, opening: Opening, *, once: bool = False) -> Layer:

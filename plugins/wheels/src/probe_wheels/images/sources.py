@@ -8,17 +8,17 @@ from stat import S_ISLNK, S_ISREG
 from probe_wheels.files import Opened
 from probe_wheels.images.archive import FILE, HARD, LINK, clean, members
 from probe_wheels.images.config import ARCHES, MAX_JSON, Config, config_of, json_of
-from probe_wheels.images.image import Image, Place, scanned
+from probe_wheels.images.image import Image, Place, digest_in, scanned
 from probe_wheels.images.layers import Disk, File, Layer, role_of
 from probe_wheels.images.streams import GZIP, ZSTD, BadImage, Part, Plain, Stretch, source_of
 from probe_wheels.images.tree import merge
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from probe_wheels.files import Budget, Readable
+    from probe_wheels.files import Budget
     from probe_wheels.images.image import Opening
     from probe_wheels.images.streams import Source
 
@@ -132,13 +132,13 @@ class _Archive:
             raise BadImage(f"{path} is longer than {MAX_JSON >> 20} MiB")
         return part.read(0, part.size)
 
-    def layer(self, path: str) -> tuple[str, Callable[[], Readable] | None] | None:
-        """Return the key of a layer and how it is opened; None where it is not there."""
+    def layer(self, path: str, label: str) -> Place | None:
+        """Return where a layer lies; None where it is not there."""
         path = self._resolved(path)
         if path in self.passed:
-            return path, None
+            return Place(label, path, None)
         part = self._parts.get(path)
-        return None if part is None else (path, lambda: part)
+        return None if part is None else Place(label, path, lambda: part, part.size)
 
 
 def _is_layer(head: bytes) -> bool:
@@ -188,10 +188,13 @@ class _Folder:
                 raise BadImage(f"{path} is longer than {MAX_JSON >> 20} MiB")
             return file.read(0, file.size)
 
-    def layer(self, path: str) -> tuple[str, Callable[[], Readable] | None] | None:
-        """Return the key of a layer and how it is opened; None where it is not there."""
+    def layer(self, path: str, label: str) -> Place | None:
+        """Return where a layer lies; None where it is not there."""
         place = self._place(path)
-        return None if place is None else (path, lambda: self._opening.opened(place))
+        if place is None:
+            return None
+        size = os.stat(place).st_size
+        return Place(label, path, lambda: self._opening.opened(place), size)
 
 
 def _of_store(
@@ -218,7 +221,7 @@ def _of_docker(
     if not isinstance(path, str):
         raise BadImage("its manifest names no config")
     image = Image(kind, tag, config_of(store.text(clean(path))), opening)
-    image.digest = _digest_in(path)
+    image.digest = digest_in(path)
     layers = entry.get("Layers")
     if not isinstance(layers, list) or len(layers) > MAX_LAYERS:
         raise BadImage(f"its manifest has no list of at most {MAX_LAYERS} layers")
@@ -249,26 +252,20 @@ def _choose(named: Mapping[str, Any], name: str | None) -> tuple[str, Any]:
     raise BadImage(f"{problem}: take --image with one of {listed}")
 
 
-def _digest_in(path: str) -> str:
-    stem = path.rpartition("/")[2].removesuffix(".json")
-    is_digest = len(stem) == 64 and all(char in "0123456789abcdef" for char in stem)
-    return f"sha256:{stem}" if is_digest else ""
-
-
 def _layer_place(store: _Archive | _Folder, path: str, number: int, media: str) -> Place:
     label = f"layer {number}"
     if "encrypted" in media:
         place = Place(label, f"encrypted:{path}", None)
         place.problem = f"{label} is encrypted"
         return place
-    found = store.layer(path) if path else None
+    found = store.layer(path, label) if path else None
     if found is None:
         place = Place(label, f"absent:{path}", None)
         foreign = "foreign" in media or "nondistributable" in media
         place.problem = f"{label} is not in it"
         place.problem += ": it is one that may not be passed on" if foreign else ""
         return place
-    return Place(label, found[0], found[1])
+    return found
 
 
 def _of_index(
