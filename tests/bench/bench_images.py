@@ -3,7 +3,7 @@
 PROBE_BENCH_WHEELS names a folder of real wheels: their members are deflate streams already, so
 layers are made of them without packing anything again. Without it the libraries are made here, of
 bytes that gzip packs as badly as the code in CUDA's libraries. Layers repeat under other names, as
-hard links: the disk has each once, and each is read. Not in CI: it takes a minute of both processors.
+hard links: the disk has each once, and each is read. Not in CI: it takes a minute.
 """
 
 from __future__ import annotations

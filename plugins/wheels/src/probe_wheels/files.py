@@ -173,7 +173,9 @@ class Opened:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        os.close(self._fd)
+        # A number that is closed may be another file's the next moment.
+        fd, self._fd = self._fd, -1
+        os.close(fd)
 
 
 def _target(path: str) -> str:
