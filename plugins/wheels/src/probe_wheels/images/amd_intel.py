@@ -33,25 +33,34 @@ def group_steps(contents: Contents, node: Node, device: str) -> Iterator[Step]:
         fix = f"start it with --group-add and the number of `stat -c %g {device}`"
         yield Step("groups", UNKNOWN, reason, "User", fix)
         return
-    if node.group in _groups_of(contents, user, group):
+    own, listed = _groups_of(contents, user, group)
+    if node.group in own or (node.group in listed and not group):
+        return
+    if node.group in listed:
+        reason = (
+            f"the image's user {user}:{group} is in group {node.group} of {device} by /etc/group"
+            " alone: Kubernetes counts that, and Docker, with a group in User, does not"
+        )
+        yield Step("groups", UNKNOWN, reason, "User", _FIX_GROUP.format(group=node.group))
         return
     reason = f"{device} belongs to group {node.group}, and the image's user {user} is not in it"
     yield Step("groups", NO, reason, "User", _FIX_GROUP.format(group=node.group))
 
 
-def _groups_of(contents: Contents, user: str, group: str) -> set[int]:
-    """Return the numbers of a user's groups, by the image's own lists."""
-    texts = [_number(group)]
-    name = user
+def _groups_of(contents: Contents, user: str, group: str) -> tuple[set[int], set[int]]:
+    """Return the numbers of a user's own group, and of those that list it, by the image's files."""
+    own, name, listed = [_number(group)], user, []
     for row in _rows(contents.files.text("/etc/passwd")):
         if len(row) > 3 and user in (row[0], row[2]):
             name = row[0]
-            texts += [] if group else [_number(row[3])]
+            own += [] if group else [_number(row[3])]
             break
     for row in _rows(contents.files.text("/etc/group")):
-        if len(row) > 3 and (name in row[3].split(",") or group == row[0]):
-            texts.append(_number(row[2]))
-    return {number for number in texts if number is not None}
+        if len(row) > 3 and group == row[0]:
+            own.append(_number(row[2]))
+        elif len(row) > 3 and name in row[3].split(","):
+            listed.append(_number(row[2]))
+    return {n for n in own if n is not None}, {n for n in listed if n is not None}
 
 
 def _number(text: str) -> int | None:
