@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import struct
 import tarfile
+import time
 from pathlib import Path
 
 import image_files as make
@@ -291,3 +293,79 @@ def test_texts_are_kept_within_a_bound(tmp_path: Path, monkeypatch: pytest.Monke
     assert [list(document["files"]) for document in contents.documents] == [
         ["torch/lib/libtorch_cuda.so"]
     ]
+
+
+# Mutations: one sentence or an answer, nothing written, nothing opened but the image, in seconds.
+
+SMALL = split({**BASE, **make.torch("sm_80 sm_90", "12.8", count=3)})
+MUTATED = ("saved", "saved, packed layers", "layout", "packed archive", "SIF")
+MUTATIONS = 60
+
+
+def small(form: str, path: Path) -> bytes:
+    """A small image in one file."""
+    packed = [make.gz(raw, 2) for raw in SMALL]
+    if form == "SIF":
+        return sif(os.urandom(2048))
+    if form == "layout":
+        files = make.layout([(CONFIG, packed), (make.config(arch="arm64"), packed)])
+        return make.archive(path, files).read_bytes()
+    layers = packed if form == "saved, packed layers" else SMALL
+    raw = make.saved(path, CONFIG, layers).read_bytes()
+    return make.gz(raw) if form == "packed archive" else raw
+
+
+def mutated(raw: bytes, source: random.Random) -> bytes:
+    """The bytes with some changed: bits, limits of numbers, pieces cut out, doubled or moved."""
+    changed = bytearray(raw)
+    for _ in range(source.choice((1, 1, 2, 8))):
+        at, length = source.randrange(len(changed)), source.choice((1, 4, 8, 512, 4096))
+        piece = bytes(changed[at : at + length])
+        other = source.randrange(len(changed))
+        match source.randrange(6):
+            case 0:
+                changed[at] ^= 1 << source.randrange(8)
+            case 1:
+                changed[at : at + length] = source.choice((b"\xff", b"\0", b"7")) * len(piece)
+            case 2:
+                del changed[at : at + length]
+            case 3:
+                changed[at:at] = piece
+            case 4:
+                changed[other : other + length] = piece
+            case _:
+                changed[at:] = b""
+        if len(changed) < 2:
+            return bytes(changed)
+    return bytes(changed)
+
+
+@pytest.mark.parametrize("form", MUTATED)
+def test_mutations_end_with_one_sentence_or_an_answer(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw, source = small(form, tmp_path / "a.tar"), random.Random(form)
+    path, opened, places = tmp_path / "a.tar", set(), nodes().values()
+    real = os.open
+
+    def noted(name: str, *more: int) -> int:
+        opened.add(os.path.realpath(name))
+        return real(name, *more)
+
+    monkeypatch.setattr("probe_wheels.files.os.open", noted)
+    for number in range(MUTATIONS):
+        path.write_bytes(mutated(raw, source))
+        start, opening = time.monotonic(), Opening()
+        try:
+            contents = [contents_of(image) for image in open_images(str(path), opening)]
+            words = {answer_of(found, place).word for found in contents for place in places}
+            sentences = [problem for found in contents for problem in found.problems]
+        except (BadImage, Exhausted) as error:
+            words, sentences = set(), [str(error)]
+        finally:
+            opening.close()
+        assert words <= {"runs", "less", "no", "unknown"}, number
+        assert all(text and "\n" not in text for text in sentences), number
+        assert time.monotonic() - start < 20.0, number
+    assert opened - {os.devnull} == {os.path.realpath(path)}  # unsquashfs reads nothing else
+    assert os.listdir(tmp_path) == ["a.tar"]
