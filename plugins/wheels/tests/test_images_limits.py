@@ -15,9 +15,11 @@ import pytest
 import wheel_files as build
 from test_images_answers import CPU, CU128, MI300X, RENDER, look, split, with_files
 
+from probe_core.commands.reports import opened, probe_document
+from probe_core.model.document import StepDoc
 from probe_wheels.images.answers import Answer, answer_of
 from probe_wheels.images.contents import Contents
-from probe_wheels.images.nodes import Node, read_node
+from probe_wheels.images.nodes import Node, node_of, read_node
 
 MACHINES = Path(__file__).parents[3] / "tests" / "machines"
 RADEON = json.loads((MACHINES / "desktop--amd-radeon-rx-7900-xtx.json").read_text("utf-8"))
@@ -171,3 +173,23 @@ def test_an_image_at_its_limits(image: str, place: str, word: str, step: str) ->
     answer: Answer = answer_of(contents(image), node(place))
     told = (answer.word, answer.step.name if answer.step else "")
     assert told == (word, step), answer.step and answer.step.reason
+
+
+def test_a_recording_that_is_read_too_slowly_is_unknown(tmp_path: Path) -> None:
+    """A recorded machine has no driver that hangs: its prober is this computer's."""
+    path = tmp_path / "node.json"
+    path.write_text(json.dumps(with_files(MI300X, RENDER)))
+    with opened(str(path)) as machine:
+        report = probe_document(machine)
+        for device in report["devices"]:
+            if device["vendor"] == "amd" and device["readiness"]:
+                step: StepDoc = {
+                    "step": "responding", "status": "broken", "code": "driver-hangs",
+                    "evidence": "prober amd: timeout",
+                }  # fmt: skip
+                device["readiness"]["steps"] = [step]
+        files = {**make.base(), **make.rocm_torch("gfx942", "6.4")}
+        found = look(make.saved(tmp_path / "a.tar", make.config(), split(files)))
+        recorded, told = node_of("a", machine, report), node_of("a", None, report)
+    assert answer_of(found, recorded).word == "unknown"
+    assert answer_of(found, told).word == "no"  # a report tells what happened there

@@ -1,7 +1,7 @@
 """Real wheels and a real C library: images of them are judged as their publishers say they run.
 
 The wheels come from the package index that pip is configured with, the base from this computer.
-What PROBE_TEST_ROOT names is a distribution's root, of `debootstrap --variant=minbase` for one.
+What TEST_ROOT names is a distribution's root, of `debootstrap --variant=minbase` for one.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ pytestmark = [
     ),
 ]
 
-# Tests run without variables of this name, so they are read before.
-KEPT, ROOT = os.environ.get("PROBE_TEST_WHEELS"), os.environ.get("PROBE_TEST_ROOT")
+# Not named PROBE_…: tests run without such variables.
+KEPT, ROOT = os.environ.get("TEST_WHEELS"), os.environ.get("TEST_ROOT")
 
 SITE = "usr/local/lib/python3.11/site-packages"
 FOLDERS = ("/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/usr/lib/x86_64-linux-gnu")
@@ -73,7 +73,7 @@ def base() -> make.Files:
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for what pip downloads; PROBE_TEST_WHEELS names one that is kept."""
+    """A folder for what pip downloads; TEST_WHEELS names one that is kept."""
     return Path(KEPT) if KEPT else tmp_path_factory.mktemp("wheels")
 
 
@@ -152,7 +152,7 @@ def unpacked(root: Path, files: make.Files) -> Path:
 @pytest.fixture(scope="module")
 def debian() -> Path:
     if not ROOT:
-        pytest.skip("PROBE_TEST_ROOT names no root: debootstrap --variant=minbase makes one")
+        pytest.skip("TEST_ROOT names no root: debootstrap --variant=minbase makes one")
     return Path(ROOT)
 
 

@@ -61,6 +61,10 @@ def framework_of(
     return None
 
 
+VENDORS = ("nvidia", "amd", "intel", "apple")
+"""Those whose code in libraries is known."""
+
+
 def has_code(library: LibraryDoc, vendor: str) -> bool:
     """Return whether a library has any code for a vendor's GPUs, readable or not."""
     if vendor == "nvidia":
@@ -95,8 +99,7 @@ def own_libraries(document: DistributionDoc) -> dict[str, LibraryDoc]:
 def vendors_of(document: DistributionDoc) -> list[str]:
     """Return the vendors that a distribution's own libraries have code for."""
     own = own_libraries(document).values()
-    vendors = ("nvidia", "amd", "intel", "apple")
-    return [vendor for vendor in vendors if any(has_code(library, vendor) for library in own)]
+    return [vendor for vendor in VENDORS if any(has_code(library, vendor) for library in own)]
 
 
 def main_libraries(

@@ -121,7 +121,7 @@ def _by_mode(
     kinds: dict[object, list[Step]] = {}
     by_device: list[tuple[Gpu, list[Step]]] = []
     for gpu in gpus:
-        key = (gpu.kind, gpu.id in node.broken)
+        key = (gpu.kind, gpu.id in node.broken, gpu.id in node.unread)
         if key not in kinds:
             kinds[key] = list(_of_gpu(contents, node, gpu, mode))
         by_device.append((gpu, kinds[key]))
@@ -174,6 +174,10 @@ def _of_gpu(contents: Contents, node: Node, gpu: Gpu, mode: str) -> Iterator[Ste
     if broken is not None:
         evidence = broken["evidence"] or broken["code"] or broken["step"]
         yield Step("devices", NO, f"{gpu.name}: {evidence}", "", "probe doctor on the node")
+        return
+    if gpu.id in node.unread:
+        reason = f"{gpu.name} could not be read of the recording: {node.unread[gpu.id]}"
+        yield Step("devices", UNKNOWN, reason, "", "try again while this computer has less to do")
         return
     if contents.is_environment:
         yield from _driver_known(contents, gpu)

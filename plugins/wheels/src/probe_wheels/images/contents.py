@@ -7,31 +7,26 @@ import os
 from probe_wheels.distributions import read_distributions, read_packages
 from probe_wheels.environment import find_environment
 from probe_wheels.files import Budget, Exhausted, Opened
-from probe_wheels.frameworks import framework_of, has_code, vendors_of
-from probe_wheels.images.layers import WHOLE, Read, binary_of, role_of
+from probe_wheels.frameworks import VENDORS, framework_of, has_code, vendors_of
+from probe_wheels.images.layers import binary_of
 from probe_wheels.images.nvidia import Compat, mounted_by
+from probe_wheels.images.outside import GGML, outside_of
+from probe_wheels.images.program import Program, path_of, program_of
+from probe_wheels.images.toolkits import compats_of, rocblas_processors, rocm_of, toolkit_of
 from probe_wheels.images.tree import Tree
 from probe_wheels.images.view import ImageFiles
-from probe_wheels.records import processors_in
-from probe_wheels.rules import version_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
-    from probe_wheels.documents import DistributionDoc, LibraryDoc
+    from probe_wheels.documents import DistributionDoc
     from probe_wheels.images.image import Image
-    from probe_wheels.images.layers import Binary, File
+    from probe_wheels.images.layers import Binary
 
 __all__ = ["Contents", "Program", "contents_of"]
 
 SECONDS = 300.0
-MAX_HOPS = 8
-"""Scripts that start scripts, before the program."""
-
-VENDORS = ("nvidia", "amd", "intel", "apple")
-
-_DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _LIBRARIES = (
     "lib", "lib64", "usr/lib", "usr/lib64", "usr/local/lib", "usr/local/lib64",
     "lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu", "usr/local/lib/x86_64-linux-gnu",
@@ -39,9 +34,6 @@ _LIBRARIES = (
     "usr/local/nvidia/lib", "usr/local/nvidia/lib64",
 )  # fmt: skip
 
-# Programs that take a library with code for GPUs where one fits, and else the CPU (llama.cpp,
-# ggml/src/ggml-backend-reg.cpp; ollama, docs/gpu.md).
-_FALLING_BACK = ("libggml",)
 _CPU_BACKEND = "libggml-cpu"
 
 # Ollama tries each device first; llama.cpp takes it and fails (llama.cpp#4215: "no kernel image").
@@ -49,18 +41,6 @@ _PASSING_OVER = "/ollama"
 # NGC's images put cuda-compat before the driver's own library where a check of theirs says so.
 _CHOOSER = "/etc/shinit_v2"
 MAX_LINKED = 256
-
-
-class Program:
-    """What an image starts: its path, what the loader needs of it, and why it cannot be told."""
-
-    __slots__ = ("binary", "missing", "path", "problem")
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.binary: Binary | None = None
-        self.missing = False
-        self.problem: str | None = None
 
 
 class Contents:
@@ -221,18 +201,19 @@ def _fill(contents: Contents) -> None:
         for document in documents
         for path in document["files"]
     }
-    loose = _loose(contents, claimed, sites)
-    kernels = _rocblas(tree)
+    loose, unread = outside_of(files, contents.environ, claimed, sites)
+    contents.problems += [f"{contents.place(path)}: {text}" for path, text in unread.items()]
+    kernels = rocblas_processors(tree)
     documents = [*filter(_decides, documents), *loose]
     for document in documents:
         if not document["gfx"] and kernels and "amd" in vendors_of(document):
             document["gfx"] = sorted(kernels)
     contents.documents = documents
-    contents.program = _program(contents)
-    contents.compat = _compats(contents)
-    contents.toolkit = _toolkit(contents)
+    contents.program = program_of(files, contents.image.config)
+    contents.compat = compats_of(files, contents.environ)
+    contents.toolkit = toolkit_of(contents.names, contents.environ)
     contents.chooser = _CHOOSER if files.is_file(_CHOOSER) else ""
-    contents.rocm = _rocm(contents)
+    contents.rocm = rocm_of(files, documents)
     _conclude(contents)
 
 
@@ -257,7 +238,7 @@ def _conclude(contents: Contents) -> None:
         for path, library in document["files"].items()
         if any(has_code(library, vendor) for vendor in VENDORS)
     ]
-    falling_back = bool(names) and all(name.startswith(_FALLING_BACK) for name in names)
+    falling_back = bool(names) and all(name.startswith(GGML) for name in names)
     has_cpu = any(name.startswith(_CPU_BACKEND) for name in contents.names)
     contents.falls_back = falling_back and has_cpu and not _needs_host(contents)
     contents.passes_over = all(d["site"].endswith(_PASSING_OVER) for d in contents.documents)
@@ -295,175 +276,10 @@ def _sites(tree: Tree, environ: Mapping[str, str]) -> list[str]:
         for path in tree.files
         if path.rpartition("/")[0].endswith((".dist-info", ".egg-info"))
     }
-    prefixes = [
-        folder.strip("/").removesuffix("bin").rstrip("/")
-        for folder in (environ.get("PATH") or _DEFAULT_PATH).split(":")
-    ]
+    prefixes = [folder.strip("/").removesuffix("bin").rstrip("/") for folder in path_of(environ)]
 
     def rank(site: str) -> tuple[int, str]:
         places = [at for at, p in enumerate(prefixes) if p and site.startswith(f"{p}/lib")]
         return (places[0] if places else len(prefixes)), site
 
     return [f"/{site}" for site in sorted(found, key=rank)]
-
-
-def _loose(contents: Contents, claimed: set[str], sites: Iterable[str]) -> list[DistributionDoc]:
-    """Return the folders of libraries and programs with code for GPUs outside of packages."""
-    folders: dict[str, dict[str, LibraryDoc]] = {}
-    below = tuple(f"{site.lstrip('/')}/" for site in sites)
-    for path, file in contents.files.tree.files.items():
-        if path.startswith(below) or f"/{path}" in claimed or not _may_have_code(path, file):
-            continue
-        contents.files.spend()
-        read = contents.files.read(file)
-        document = read.document if read else {}
-        if any(has_code(document, vendor) for vendor in VENDORS) or document.get("vulkan"):
-            folder, name = _backend(path)
-            folders.setdefault(folder, {})[name] = document
-        elif "problem" in document and file.size > WHOLE:
-            contents.problems.append(f"{contents.place('/' + path)}: {document['problem']}")
-    return [_folder(contents, folder, found) for folder, found in sorted(folders.items())]
-
-
-def _backend(path: str) -> tuple[str, str]:
-    """Return the folder that a library belongs to, and its path there.
-
-    Ollama has a folder for each toolkit (``cuda_v12``, ``cuda_v13``) and takes what fits.
-    """
-    folder, _, name = path.rpartition("/")
-    above, _, toolkit = folder.rpartition("/")
-    if name.startswith(_FALLING_BACK) and toolkit.startswith(("cuda", "rocm", "hip", "vulkan")):
-        return above, f"{toolkit}/{name}"
-    return folder, name
-
-
-def _may_have_code(path: str, file: File) -> bool:
-    return role_of(path, file.mode) in ("code", "program") and "/stubs/" not in path
-
-
-def _folder(contents: Contents, folder: str, files: dict[str, LibraryDoc]) -> DistributionDoc:
-    return {
-        "name": f"/{folder}",
-        "version": "",
-        "build": _build_of(contents, files),
-        "path": f"/{folder}",
-        "site": f"/{folder}",
-        "files": files,
-        "gfx": [],
-        "missing": [],
-        "outside": [],
-        "text": {},
-        "requires": [],
-    }
-
-
-def _build_of(contents: Contents, files: Iterable[str]) -> str | None:
-    """Return the tag of the CUDA that an image is made for, as a wheel of it would have: cu128."""
-    version = version_of(contents.environ.get("CUDA_VERSION", ""))
-    if len(version) > 1 and not any("/" in name for name in files):
-        return f"cu{version[0]}{version[1]}"
-    return None
-
-
-def _rocblas(tree: Tree) -> set[str]:
-    """Return the processors that the image's own rocBLAS has kernels for."""
-    found: set[str] = set()
-    for path in tree.files:
-        if "rocblas/library/" in path and "gfx" in path:
-            found.update(processors_in(path.rpartition("/")[2]))
-    return found
-
-
-def _program(contents: Contents) -> Program | None:
-    """Return what the image starts; through scripts the interpreter. None: it names nothing."""
-    words = contents.image.config.program
-    if not words:
-        return None
-    path = words[0]
-    for _ in range(MAX_HOPS):
-        found = _located(contents, path)
-        program = Program(found or path)
-        if found is None:
-            program.missing = True
-            return program
-        file = contents.files.tree.file(found.lstrip("/"))
-        read = contents.files.read(file) if file else None
-        if read is None:
-            program.problem = "its content was not kept"
-            return program
-        if read.head.startswith(b"#!"):
-            path = _interpreter(read)
-            continue
-        program.binary = read.binary
-        if read.binary is None:
-            program.problem = read.document.get("problem") or "it is no program for 64 bits"
-        return program
-    program.problem = "its scripts start each other"
-    return program
-
-
-def _located(contents: Contents, name: str) -> str | None:
-    """Return the absolute path of a program; None where the image has none of that name."""
-    tree = contents.files.tree
-    if "/" in name:
-        path = name.removeprefix("./").lstrip("/")
-        return f"/{path}" if tree.file(path) else None
-    for folder in (contents.environ.get("PATH") or _DEFAULT_PATH).split(":"):
-        if folder and tree.file(f"{folder.strip('/')}/{name}"):
-            return f"/{folder.strip('/')}/{name}"
-    return None
-
-
-def _interpreter(read: Read) -> str:
-    """Return what a script's first line names: its interpreter, behind `env` the program."""
-    words = read.head[2:].partition(b"\n")[0].decode("utf-8", "replace").split()
-    if not words:
-        return "/bin/sh"
-    if words[0].endswith("/env"):
-        return next((w for w in words[1:] if not w.startswith("-") and "=" not in w), "env")
-    return words[0]
-
-
-def _compats(contents: Contents) -> list[Compat]:
-    """Return the cuda-compat libraries of the image: at most one of them counts."""
-    tree, found = contents.files.tree, []
-    for folder in ("usr/local/cuda/compat",):
-        for name in tree.names(folder):
-            if not name.startswith("libcuda.so.") or name.count(".") < 3:
-                continue
-            file = tree.file(f"{folder}/{name}")
-            read = contents.files.read(file) if file else None
-            note = read.binary.note if read and read.binary else ""
-            version = version_of(name.removeprefix("libcuda.so."))
-            found.append(Compat(f"/{folder}/{name}", version, note, _is_forced(contents, folder)))
-    return found
-
-
-def _is_forced(contents: Contents, folder: str) -> bool:
-    tree = contents.files.tree
-    paths = contents.environ.get("LD_LIBRARY_PATH", "").split(":")
-    return any(path and tree.resolve(path) == tree.resolve(folder) for path in paths)
-
-
-def _toolkit(contents: Contents) -> tuple[int, ...]:
-    """Return the version of the image's own CUDA: its variable, else its runtime's library.
-
-    Of several the lowest: which program takes which is not known, and their code is judged alone.
-    """
-    stated = version_of(contents.environ.get("CUDA_VERSION", ""))[:2]
-    if stated:
-        return stated
-    names = (name.partition("libcudart.so.") for name in contents.names)
-    return min((version_of(rest)[:2] for _, found, rest in names if found), default=())
-
-
-def _rocm(contents: Contents) -> tuple[int, ...]:
-    """Return the version of ROCm's user space: its own file, else what PyTorch was built with."""
-    text = contents.files.text("/opt/rocm/.info/version", 64)
-    if version_of(text.strip()):
-        return version_of(text.strip())[:2]
-    for document in contents.documents:
-        stated = document["text"].get("hip") or document["text"].get("rocm") or ""
-        if version_of(stated):
-            return version_of(stated)[:2]
-    return ()

@@ -30,11 +30,16 @@ _OF_HOST = {"nvidia": ("hardware", "driver", "node", "library", "responding", "r
 _OF_KERNEL = ("hardware", "driver", "node", "responding")
 
 
+# A recording has no driver: what hangs or crashes over it is a prober of this computer.
+_OF_PROBER = ("driver-hangs", "driver-crashes")
+
+
 class Node:
     """What counts of a node.
 
     `arch` is as ``uname -m`` says it, "unknown" where nobody knows. `broken` has the step that
-    keeps a device from every container, by the device's id. `group` is the number of the group
+    keeps a device from every container, by the device's id, and `unread` why a recorded device
+    could not be read here. `group` is the number of the group
     of AMD's and Intel's device nodes, `rocm` the ROCm that AMD's own kernel driver came with; None
     where nobody knows. `glibc` is the version of its C library, () where nobody knows. `hidden` is
     why it may have GPUs that nothing shows, "" for no reason. `mode` is how containers get
@@ -43,7 +48,7 @@ class Node:
 
     __slots__ = (
         "arch", "broken", "glibc", "gpus", "group", "hidden", "mode", "name", "os", "others",
-        "rocm",
+        "rocm", "unread",
     )  # fmt: skip
 
     def __init__(self, name: str, arch: str, os: str, gpus: list[Gpu]) -> None:
@@ -52,6 +57,7 @@ class Node:
         self.os = os
         self.gpus = gpus
         self.broken: dict[str, StepDoc] = {}
+        self.unread: dict[str, str] = {}
         self.others: list[str] = []
         self.group: int | None = None
         self.rocm: str | None = None
@@ -73,6 +79,9 @@ def node_of(name: str, machine: Machine | None, report: ReportDoc) -> Node:
     arch = {"arm64": "aarch64", "amd64": "x86_64"}.get(arch, arch)
     node = Node(name, arch, report["node"]["os"], gpus_of(report, {}))
     node.broken = {d["id"]: step for d in report["devices"] if (step := _broken(d))}
+    if machine is not None and not machine.live:
+        for id_ in [id_ for id_, step in node.broken.items() if step["code"] in _OF_PROBER]:
+            node.unread[id_] = node.broken.pop(id_)["evidence"] or "its prober did not answer"
     listed = {gpu.id for gpu in node.gpus}
     node.others = [
         device["name"] or device["id"]

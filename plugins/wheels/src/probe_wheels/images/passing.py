@@ -49,6 +49,7 @@ _BETWEEN = 4096 + _START
 _BUNDLE_MARKS = (COMPRESSED, PLAIN[:4])
 _BUNDLE = PAGE + INPUT
 
+
 class Kept:
     """What was kept of a file, to be read at offsets; raises `BadFile` beyond that."""
 

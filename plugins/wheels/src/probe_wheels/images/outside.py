@@ -1,0 +1,86 @@
+"""Code for GPUs that no package brings: programs, and folders of libraries beside them."""
+
+from __future__ import annotations
+
+from probe_wheels.frameworks import VENDORS, has_code
+from probe_wheels.images.layers import WHOLE, role_of
+from probe_wheels.rules import version_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from probe_wheels.documents import DistributionDoc, LibraryDoc
+    from probe_wheels.images.layers import File
+    from probe_wheels.images.view import ImageFiles
+
+__all__ = ["GGML", "outside_of"]
+
+# Programs that take a library with code for GPUs where one fits, and else the CPU (llama.cpp,
+# ggml/src/ggml-backend-reg.cpp; ollama, docs/gpu.md).
+GGML = ("libggml",)
+
+
+def outside_of(
+    files: ImageFiles, environ: Mapping[str, str], claimed: set[str], sites: Iterable[str]
+) -> tuple[list[DistributionDoc], dict[str, str]]:
+    """Return the folders of libraries and programs with code for GPUs outside of packages.
+
+    `claimed` are the files of packages, `sites` the folders of packages of Python. Beside them: the
+    files that may have code and cannot be read, each with the reason.
+    """
+    problems: dict[str, str] = {}
+    folders: dict[str, dict[str, LibraryDoc]] = {}
+    below = tuple(f"{site.lstrip('/')}/" for site in sites)
+    for path, file in files.tree.files.items():
+        if path.startswith(below) or f"/{path}" in claimed or not _may_have_code(path, file):
+            continue
+        files.spend()
+        read = files.read(file)
+        document = read.document if read else {}
+        if any(has_code(document, vendor) for vendor in VENDORS) or document.get("vulkan"):
+            folder, name = _backend(path)
+            folders.setdefault(folder, {})[name] = document
+        elif "problem" in document and file.size > WHOLE:
+            problems[f"/{path}"] = document["problem"]
+    cuda = version_of(environ.get("CUDA_VERSION", ""))
+    return [_folder(folder, found, cuda) for folder, found in sorted(folders.items())], problems
+
+
+def _backend(path: str) -> tuple[str, str]:
+    """Return the folder that a library belongs to, and its path there.
+
+    Ollama has a folder for each toolkit (``cuda_v12``, ``cuda_v13``) and takes what fits.
+    """
+    folder, _, name = path.rpartition("/")
+    above, _, toolkit = folder.rpartition("/")
+    if name.startswith(GGML) and toolkit.startswith(("cuda", "rocm", "hip", "vulkan")):
+        return above, f"{toolkit}/{name}"
+    return folder, name
+
+
+def _may_have_code(path: str, file: File) -> bool:
+    return role_of(path, file.mode) in ("code", "program") and "/stubs/" not in path
+
+
+def _folder(folder: str, files: dict[str, LibraryDoc], cuda: tuple[int, ...]) -> DistributionDoc:
+    return {
+        "name": f"/{folder}",
+        "version": "",
+        "build": _build_of(files, cuda),
+        "path": f"/{folder}",
+        "site": f"/{folder}",
+        "files": files,
+        "gfx": [],
+        "missing": [],
+        "outside": [],
+        "text": {},
+        "requires": [],
+    }
+
+
+def _build_of(files: Iterable[str], version: tuple[int, ...]) -> str | None:
+    """Return the tag of the CUDA that an image is made for, as a wheel of it would have: cu128."""
+    if len(version) > 1 and not any("/" in name for name in files):
+        return f"cu{version[0]}{version[1]}"
+    return None

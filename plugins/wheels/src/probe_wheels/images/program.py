@@ -1,0 +1,85 @@
+"""What an image starts: the program of Entrypoint and Cmd, or what a script of theirs names."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from probe_wheels.images.config import Config
+    from probe_wheels.images.layers import Binary, Read
+    from probe_wheels.images.tree import Tree
+    from probe_wheels.images.view import ImageFiles
+
+__all__ = ["Program", "path_of", "program_of"]
+
+MAX_HOPS = 8
+"""Scripts that start scripts, before the program."""
+
+_DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class Program:
+    """What an image starts: its path, what the loader needs of it, and why it cannot be told."""
+
+    __slots__ = ("binary", "missing", "path", "problem")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.binary: Binary | None = None
+        self.missing = False
+        self.problem: str | None = None
+
+
+def path_of(environ: Mapping[str, str]) -> list[str]:
+    """Return the folders in which an image looks for programs."""
+    return (environ.get("PATH") or _DEFAULT_PATH).split(":")
+
+
+def program_of(files: ImageFiles, config: Config) -> Program | None:
+    """Return what the image starts; through scripts the interpreter. None: it names nothing."""
+    words = config.program
+    if not words:
+        return None
+    path = words[0]
+    for _ in range(MAX_HOPS):
+        found = _located(files.tree, path, config.environ)
+        program = Program(found or path)
+        if found is None:
+            program.missing = True
+            return program
+        file = files.tree.file(found.lstrip("/"))
+        read = files.read(file) if file else None
+        if read is None:
+            program.problem = "its content was not kept"
+            return program
+        if read.head.startswith(b"#!"):
+            path = _interpreter(read)
+            continue
+        program.binary = read.binary
+        if read.binary is None:
+            program.problem = read.document.get("problem") or "it is no program for 64 bits"
+        return program
+    program.problem = "its scripts start each other"
+    return program
+
+
+def _located(tree: Tree, name: str, environ: Mapping[str, str]) -> str | None:
+    """Return the absolute path of a program; None where the image has none of that name."""
+    if "/" in name:
+        path = name.removeprefix("./").lstrip("/")
+        return f"/{path}" if tree.file(path) else None
+    for folder in path_of(environ):
+        if folder and tree.file(f"{folder.strip('/')}/{name}"):
+            return f"/{folder.strip('/')}/{name}"
+    return None
+
+
+def _interpreter(read: Read) -> str:
+    """Return what a script's first line names: its interpreter, behind `env` the program."""
+    words = read.head[2:].partition(b"\n")[0].decode("utf-8", "replace").split()
+    if not words:
+        return "/bin/sh"
+    if words[0].endswith("/env"):
+        return next((w for w in words[1:] if not w.startswith("-") and "=" not in w), "env")
+    return words[0]
