@@ -30,6 +30,7 @@ import bench_exo
 import bench_export
 import bench_first
 import bench_hang
+import bench_images
 import bench_import
 import bench_intel
 import bench_leases
@@ -76,6 +77,7 @@ QUESTIONS: dict[str, Callable[[places.Place], Iterator[Figure]]] = {
     "commands": bench_commands.run,
     "doctor": bench_doctor.run,
     "env": bench_env.run,
+    "images": bench_images.run,
     "report": bench_report.run,
     "reading": bench_reading.run,
     "sealed": bench_sealed.run,

@@ -7,9 +7,10 @@ from probe_wheels.choice import best_build, choose, pin_of, why_no_build
 from probe_wheels.distributions import normal
 from probe_wheels.environment import Problem
 from probe_wheels.files import Exhausted, Opened
+from probe_wheels.formats.executables import ELF_MAGIC, MACHO_MAGICS, elf_machine
 from probe_wheels.frameworks import framework_of
 from probe_wheels.judging import title
-from probe_wheels.records import MACHINES, VENDOR_NAMES
+from probe_wheels.records import VENDOR_NAMES
 from probe_wheels.rules import DRIVERS
 
 TYPE_CHECKING = False
@@ -29,10 +30,9 @@ MAX_NAMES = 3
 MAX_PROBLEMS = 32
 
 _SYSTEMS = (
-    (b"\x7fELF", "linux", "Linux"),
+    (ELF_MAGIC, "linux", "Linux"),
     (b"MZ", "windows", "Windows"),
-    (b"\xcf\xfa\xed\xfe", "darwin", "macOS"),
-    (b"\xca\xfe\xba\xbe", "darwin", "macOS"),
+    *((magic, "darwin", "macOS") for magic in MACHO_MAGICS),
 )
 """First bytes of programs, the system that starts them as the report calls it, its name."""
 
@@ -114,9 +114,7 @@ def _machine_of(path: str, budget: Budget, arch: str, os: str) -> str | None:
     for magic, system, name in _SYSTEMS:
         if head.startswith(magic) and system != os:
             return name
-    if head[:4] != b"\x7fELF" or len(head) < 20:
-        return None
-    built = MACHINES.get(int.from_bytes(head[18:20], "little"))
+    built = elf_machine(head)
     return built if built != arch else None
 
 

@@ -152,6 +152,13 @@ class Elf:
         return names
 
 
+def elf_machine(head: bytes) -> str | None:
+    """Return the machine in the first 20 bytes of an ELF file, of 32 bits, too; None for others."""
+    if head[:4] != ELF_MAGIC or len(head) < 20:
+        return None
+    return MACHINES.get(int.from_bytes(head[18:20], "little"))
+
+
 def read_elf(file: Readable) -> Elf:
     """Return the headers of an ELF file; raises `BadFile`."""
     head = file.read(0, 64)
