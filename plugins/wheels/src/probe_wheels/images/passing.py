@@ -183,8 +183,8 @@ class _Marks:
         version, header, length = _CONTAINER.unpack_from(raw, 4)
         if version != 1 or header != 16:
             return start + 8  # nothing but its magic: the search goes on behind it
-        stop = start + header + length
-        at = start + header
+        stop: int = start + header + length
+        at: int = start + header
         for _ in range(MAX_ENTRIES):
             entry = self._keep(at, _ENTRY_HEAD) if at + _ENTRY_HEAD <= stop else b""
             if len(entry) < _ENTRY_HEAD:
