@@ -42,9 +42,10 @@ def test_an_unknown_question_names_those_there_are() -> None:
     done = bench("speed")
     assert done.returncode == 1
     assert done.stderr.strip() == (
-        "'speed' is no question: one of price, first, import, cold, bytecode, rivals, nvidia, amd,"
-        " intel, user, stages, ready, child, hang, memory, exo, export, partition, predictions,"
-        " cluster, commands, doctor, env, images, report, reading, sealed, leases, samples, watch"
+        "'speed' is no question: one of price, first, real, import, cold, bytecode, rivals,"
+        " nvidia, amd, intel, user, stages, ready, child, hang, memory, exo, export, partition,"
+        " predictions, cluster, commands, doctor, env, images, report, reading, sealed, leases,"
+        " samples, watch"
     )
 
 
