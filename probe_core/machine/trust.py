@@ -61,17 +61,22 @@ class Trust:
         self._links: set[str] = set()
         self._trees: dict[str, str | None] = {}
 
-    def reason(self, files: Iterable[str]) -> str | None:
-        """Return why one of `files` must not be used; None when they may, or this is not root."""
+    def reason(self, files: Iterable[str], *, trees: bool = True) -> str | None:
+        """Return why one of `files` must not be used; None when they may, or this is not root.
+
+        Without `trees` what lies in folders is not looked at: enough to read one of the files, and
+        not to run what lies beside it.
+        """
         if not applies():
             return None
         for path in files:
             # Most lie in a folder that was looked at: that path is a whole one already.
             folder, _, name = path.rpartition("/")
-            whole = folder in self._folders and name not in _NO_NAMES
-            if whole and folder in self._walked:  # with all that lies in it
+            is_whole = folder in self._folders and name not in _NO_NAMES
+            if is_whole and folder in self._walked:  # with all that lies in it
                 continue
-            if problem := self._with_tree(path if whole else os.path.abspath(path)):
+            whole = path if is_whole else os.path.abspath(path)
+            if problem := self._with_tree(whole) if trees else self._on_the_way(whole):
                 return f"running as root, and {problem}"
         return None
 
@@ -137,6 +142,11 @@ class Trust:
             return self._tree(path)
         real = os.path.realpath(path) if path in self._links else path
         return self._tree(real) if real != path and os.path.isdir(real) else None
+
+    def _on_the_way(self, path: str) -> str | None:
+        """Check a path, and if it is a folder's who may add to it."""
+        problem, status = self._chain(path), self._folders.get(path)
+        return problem or (None if status is None else _addable(path, status))
 
     def _chain(self, path: str) -> str | None:
         """Check `path`, where its links lead, and the folders above both, up to the root."""

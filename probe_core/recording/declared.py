@@ -291,5 +291,7 @@ def declared_by(prober: Prober) -> tuple[Declared, list[FindingDoc]]:
 def _refusal(prober: Prober, allow: tuple[str, ...] | None) -> str | None:
     """Return why a prober's manifest counts for nothing: by the rules for its code."""
     return (
-        prober.rejection or allowed(prober.distribution, prober.version, allow) or prober.distrust
+        prober.rejection
+        or allowed(prober.distribution, prober.version, allow)
+        or prober.distrust_of_code()
     )

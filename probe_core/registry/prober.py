@@ -59,9 +59,10 @@ class Prober:
     manifest says of the files that it reads, unchecked: only `probe record` reads that. `manifest`
     is the manifest's path, `problems` are the mistakes in it. `needs_site` tells that its module is
     only importable after the `site` module ran (editable installs through import hooks). `files`
-    decide what runs, `distrust` says why root must not use them. `origin` is the folder in which
-    the module was found: the child imports it from there; None where a hook finds it. `answer` is
-    what a recording has of it, which stands for running it.
+    decide what runs, `distrust` says why root must not even read them: others may write one of
+    them, or the way to it; what lies in their folders `distrust_of_code` asks `trust`. `origin` is
+    the folder in which the module was found: the child imports it from there; None where a hook
+    finds it. `answer` is what a recording has of it, which stands for running it.
     """
 
     __slots__ = (
@@ -83,6 +84,7 @@ class Prober:
         "rejection",
         "summary",
         "target",
+        "trust",
         "version",
         "when",
     )
@@ -118,6 +120,11 @@ class Prober:
         self.origin: str | None = None
         self.files: list[str] = []
         self.distrust: str | None = None
+        self.trust: Trust | None = None
+
+    def distrust_of_code(self) -> str | None:
+        """Return why root must not run the prober: all of its code is looked at now."""
+        return self.distrust or (None if self.trust is None else self.trust.reason(self.files))
 
     @property
     def owner(self) -> str:
@@ -164,8 +171,10 @@ def apply_manifest(
 ) -> None:
     """Find the manifest of `prober` and take what it says; note every mistake.
 
-    Of code that root must not use, not even the manifest is read: its texts would be shown. A
-    prober whose distribution has exceeded the budget is rejected.
+    Where others may write one of the prober's files or the way to it, not even the manifest is read
+    as root: its texts would be shown. What else lies in its package is looked at when it is to
+    run: of a hundred plugins few find their hardware. A prober whose distribution has exceeded the
+    budget is rejected.
     """
     module = prober.target.partition(":")[0]
     if not is_module_name(module):
@@ -185,7 +194,8 @@ def apply_manifest(
     path = manifest_beside(place, module)
     if path is not None:
         prober.files.append(path)
-    prober.distrust = trust.reason(prober.files)
+    prober.trust = trust
+    prober.distrust = trust.reason(prober.files, trees=False)
     if path is not None and not prober.distrust:
         prober.manifest = path
         _take_manifest(prober, path, budget or Budget())

@@ -351,6 +351,8 @@ def select(
             paths.owner = prober.owner
             problem = unmet(prober.when, machine, pci_vendors, paths)
             cause, reason, setting = _unsuited(prober, config, problem, stuck)
+        if cause is None and (distrust := prober.distrust_of_code()):
+            cause, reason = "trust", distrust
         if cause is None and veto is not None and (denial := veto(prober)):
             cause, reason = "veto", f"vetoed by the host: {denial}"
         # A prober that its own preconditions rule out still owns its name.

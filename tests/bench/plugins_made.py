@@ -40,15 +40,31 @@ def make(site: Path, name: str, source: str, **manifest: Any) -> None:
     (site / f"{module}.prober.json").write_text(text)
 
 
-def many(folder: Path, count: int, *, absent: bool) -> Path:
-    """Return a folder with `count` good probers, whose hardware is `absent` or not."""
-    site = folder / f"{'absent' if absent else 'present'}-{count}"
+def many(folder: Path, count: int, *, absent: bool, packages: bool = False) -> Path:
+    """Return a folder with `count` good probers, whose hardware is `absent` or not.
+
+    Each is a module of one file, or of `packages` a folder with some files.
+    """
+    forms = "packages" if packages else "modules"
+    site = folder / f"{forms}-{'absent' if absent else 'present'}-{count}"
     site.mkdir(parents=True, exist_ok=True)
     when = {"when": ABSENT} if absent else {}
     for number in range(count):
         make(site, f"acme{number:02}", GOOD.format(number=number), **when)
+        if packages:
+            _as_package(site, f"bench_acme{number:02}")
     compileall.compile_dir(site, quiet=2)
     return site
+
+
+def _as_package(site: Path, module: str) -> None:
+    """Make a folder of a module, with as many files as the plugins of ours have at least."""
+    package = site / module
+    package.mkdir()
+    (site / f"{module}.py").rename(package / "__init__.py")
+    (site / f"{module}.prober.json").rename(package / "prober.json")
+    for name in ("names.py", "reading.py", "py.typed"):
+        (package / name).touch()
 
 
 def good_and_hanging(folder: Path, good: int, hanging: int, deadline_s: float) -> Path:

@@ -16,11 +16,12 @@ import pytest
 
 from probe_core.config import load_config
 from probe_core.isolation import launch
-from probe_core.machine import trust
+from probe_core.machine import Machine, trust
 from probe_core.machine.trust import untrusted
 from probe_core.probing import document
 from probe_core.recording.opening import open_machine
 from probe_core.recording.paths import BadRecording
+from probe_core.registry.select import discover, select
 
 Probe = Callable[..., dict[str, Any]]
 OK = "@hookimpl\ndef probe_devices(request):\n    return [ONE]\n"
@@ -219,6 +220,62 @@ def test_not_even_the_manifest_of_untrusted_code_is_shown(probe_with: Probe, sit
     os.chown(site / "x_bad.prober.json", 1000, 1000)
     config, _ = load_config({"only": ["bad", "good"]}, {})
     assert "of-a-user" not in json.dumps(document(config, []))
+
+
+ABSENT = {"any_path": ["/sys/class/acme/no-such-device"]}
+
+
+def packaged(site: Path, **fields: Any) -> Path:
+    """Install a plugin `pkg` that is a package, and return its folder."""
+    package, info = site / "x_pkg", site / "probe_pkg-1.0.dist-info"
+    info.mkdir()
+    (info / "entry_points.txt").write_text("[probe_core.probers.v1]\npkg = x_pkg\n")
+    (package / "inner").mkdir(parents=True)
+    (package / "inner/deep.py").touch()
+    (package / "__init__.py").write_text("raise SystemExit")
+    manifest = {"schema": 1, "probers": {"pkg": fields}}
+    (package / "prober.json").write_text(json.dumps(manifest))
+    return package
+
+
+def decided(site: Path) -> tuple[str | None, str]:
+    """Return cause and reason of what is decided about the only plugin there."""
+    probers, _ = discover({}, [str(site)])
+    config, _ = load_config({}, {})
+    (decision,) = select(probers, config, Machine("/nowhere", {}, "linux", "x86_64"), None)
+    return decision.cause, decision.reason or ""
+
+
+@root
+def test_all_of_a_package_is_looked_at_when_it_is_to_run(tmp_path: Path) -> None:
+    """What others may write deep in it runs never, and what does not run costs no look at it."""
+    package = packaged(tmp_path, when=ABSENT)
+    os.chown(package / "inner/deep.py", 1000, 1000)
+    assert decided(tmp_path)[0] == "when"
+    (package / "prober.json").unlink()
+    cause, reason = decided(tmp_path)
+    assert cause == "trust"
+    assert f"{package}/inner/deep.py belongs to user 1000" in reason
+
+
+@root
+@pytest.mark.parametrize("which", ["x_pkg", "x_pkg/prober.json", "probe_pkg-1.0.dist-info"])
+def test_no_manifest_is_read_where_others_may_write_on_the_way(tmp_path: Path, which: str) -> None:
+    packaged(tmp_path, when=ABSENT)
+    (tmp_path / which).chmod(0o777)
+    cause, reason = decided(tmp_path)
+    assert (cause, f"{tmp_path / which} is writable by everyone" in reason) == ("trust", True)
+
+
+@root
+def test_a_package_whose_hardware_is_absent_is_not_walked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packaged(tmp_path, when=ABSENT)
+    listed: list[str] = []
+    list_by(monkeypatch, lambda how, folder: (listed.append(str(folder)), how(folder))[1])
+    assert decided(tmp_path)[0] == "when"
+    assert not [folder for folder in listed if "x_pkg" in folder]
 
 
 @root
