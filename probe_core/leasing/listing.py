@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from time import monotonic
 
 from probe_core.leasing.holders import Holders, Proof, remains
-from probe_core.leasing.ranges import QUEUES, SLOT, UNITS, obstacle, slot
+from probe_core.leasing.ranges import QUEUES, SLOT, UNITS, bounded, obstacle, slot
 from probe_core.leasing.records import COMMAND, Record, command_text, read_records
 from probe_core.proc import arguments, pid_namespace, started, user
 
@@ -137,9 +136,9 @@ def _all(look: int, names: Collection[str]) -> Iterator[tuple[int, str]]:
 
 def _held_slots(look: int) -> Iterator[int]:
     """Yield each slot of which bytes are locked once, however many locks lie in it."""
-    remaining, until = [(0, QUEUES)], monotonic() + _MOST_LOOKS_S
-    for _ in range(_MOST_LOOKS):
-        if not remaining or monotonic() > until:
+    remaining = [(0, QUEUES)]
+    for _ in bounded(_MOST_LOOKS, _MOST_LOOKS_S):
+        if not remaining:
             return
         begin, end = remaining.pop()
         found = obstacle(look, begin, end - begin)

@@ -44,6 +44,8 @@ _FLOCK = struct.Struct("qqihh" if _DARWIN else "hhqqi")
 _MOST_LOOKS, _MOST_LOOKS_S = 10_000, 0.1
 """Looks for the gaps between locks, and seconds of them: a machine's leases take some dozens of
 2 us each. In a file with tens of thousands of locks each takes the kernel a millisecond."""
+_LEAST_LOOKS = 100
+"""Looks for which no clock counts: a busy machine may stop a process for seconds between two."""
 
 _BUSY = (errno.EAGAIN, errno.EACCES)
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.ENOTTY)
@@ -104,15 +106,24 @@ def obstacle(
     return begin, begin + count if count else start + length
 
 
+def bounded(most: int, seconds: float) -> Iterator[None]:
+    """Yield `most` times, and after the first hundred no longer than `seconds` have passed."""
+    until = monotonic() + seconds
+    for number in range(most):
+        if number >= _LEAST_LOOKS and monotonic() > until:
+            return
+        yield
+
+
 def gaps(handle: int, start: int, length: int) -> Iterator[tuple[int, int]]:
     """Yield start and end of each run of bytes that nobody else has locked, in order.
 
     After 10,000 looks, or 0.1 s, the rest counts as locked: somebody has made that many locks on
     purpose.
     """
-    remaining, until = [(start, start + length)], monotonic() + _MOST_LOOKS_S
-    for _ in range(_MOST_LOOKS):
-        if not remaining or monotonic() > until:
+    remaining = [(start, start + length)]
+    for _ in bounded(_MOST_LOOKS, _MOST_LOOKS_S):
+        if not remaining:
             return
         begin, end = remaining.pop()
         found = obstacle(handle, begin, end - begin)

@@ -9,10 +9,10 @@ it tells by which mark to find what may still use the devices.
 from __future__ import annotations
 
 import os
+import sys
 from stat import S_ISREG
-from time import monotonic
 
-from probe_core.leasing.ranges import obstacle, try_lock, unlock
+from probe_core.leasing.ranges import bounded, obstacle, try_lock, unlock
 from probe_core.proc import pid_namespace, started
 
 TYPE_CHECKING = False
@@ -241,19 +241,16 @@ class _Budget:
 
 def _names(inside: int) -> list[str]:
     """Return the names of records, so many of each user's that none hides another one's."""
-    until = monotonic() + _MOST_S
     names: list[str] = []
     counts: dict[int, int] = {}
     with os.scandir(inside) as entries:
-        for entry in entries:
+        for entry, _ in zip(entries, bounded(sys.maxsize, _MOST_S), strict=False):
             name = entry.name
             if name.isalnum() and len(name) <= _MARK_CHARACTERS and name.isascii():
                 user = _owner(entry)
                 counts[user] = counts.get(user, 0) + 1
                 if counts[user] <= _MOST:
                     names.append(name)
-            if monotonic() > until:
-                break
     return sorted(names)
 
 
