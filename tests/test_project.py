@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shutil
 import subprocess
@@ -101,6 +102,24 @@ FORBIDDEN = [
 @pytest.mark.parametrize("word", FORBIDDEN)
 def test_no_tracked_file_names_a_registry_or_this_machine(word: str) -> None:
     assert [str(path.relative_to(ROOT)) for path in tracked() if word in text_of(path)] == []
+
+
+def private_imports(source: str) -> list[str]:
+    return [
+        f"{node.module}.{name.name}"
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("probe")
+        for name in node.names
+        if name.name.startswith("_") and not name.name.startswith("__")
+    ]
+
+
+def test_no_module_imports_another_ones_private_names() -> None:
+    assert private_imports("from probe_core.a import b, _c, __d__") == ["probe_core.a._c"]
+    sources = [path for path in tracked() if path.suffix == ".py" and "tests" not in path.parts]
+    assert [
+        (str(path), name) for path in sources for name in private_imports(path.read_text())
+    ] == []
 
 
 def test_no_lock_file_is_tracked() -> None:

@@ -469,7 +469,7 @@ def _request(
     prober = run.prober
     request: RequestMessage = {
         "token": run.token.decode(),
-        "paths": _paths(),
+        "paths": import_paths(),
         "target": prober.target,
         "needs_site": prober.needs_site,
         "origin": prober.origin,
@@ -488,7 +488,7 @@ def _request(
     return marshal.dumps(dict(request))
 
 
-def _paths() -> list[str]:
+def import_paths() -> list[str]:
     """Return this process's import path with absolute folders.
 
     As root, without those into which others could put a module: of the path, only the plugin's own

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from probe_core.api import API_VERSION
-from probe_core.isolation.launch import _paths
+from probe_core.isolation.launch import import_paths
 from probe_core.machine import Machine
 from probe_core.model.ids import is_prober_name
 from probe_core.recording.declared import check_records
@@ -186,7 +186,7 @@ class Importing(Declared):
 
     def test_importing_is_cheap(self) -> None:
         """Import a vendor's library inside the hook: most nodes do not need it."""
-        code = _TIMED.format(paths=_paths(), module=self.target.partition(":")[0])
+        code = _TIMED.format(paths=import_paths(), module=self.target.partition(":")[0])
         times = []
         # The first may compile. Waiting for a processor does not count: other programs may be busy.
         for _ in range(4):
@@ -205,7 +205,8 @@ class Importing(Declared):
 
     def test_importing_prints_nothing(self) -> None:
         """Output of a child is noise in the report's tail, where errors should be."""
-        code = f"import sys; sys.path[:] = {_paths()!r}; import {self.target.partition(':')[0]}"
+        module = self.target.partition(":")[0]
+        code = f"import sys; sys.path[:] = {import_paths()!r}; import {module}"
         done = subprocess.run(
             [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=False
         )
