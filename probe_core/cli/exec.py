@@ -196,7 +196,7 @@ def _leased(args: argparse.Namespace, context: Context, command: list[str]) -> L
             report,
             request,
             dict(context.environ),
-            wait=None if args.wait == float("inf") else args.wait,
+            wait=args.wait,
             command=command,
             measure=lambda: _report(args, context),
             versions=versions(command, context.environ),

@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import os
 import sys
+from math import inf
 
 from probe_core.selection import SelectionError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from types import TracebackType
     from typing import Any
 
     from probe_core.leasing.acquire import Leased
@@ -58,12 +58,10 @@ def require_locks() -> None:
     try:
         import fcntl  # noqa: F401  # what the locks are made with
     except ImportError:
-        pass
-    else:
-        return
-    system = {"win32": "Windows"}.get(sys.platform, f"{sys.platform} without fcntl")
-    remedy = "Set CUDA_VISIBLE_DEVICES yourself, or use WSL 2."
-    raise LeaseError(f"leases need Linux or macOS: this is {system}. {remedy}", variable=None)
+        system = {"win32": "Windows"}.get(sys.platform, f"{sys.platform} without fcntl")
+        remedy = "Set CUDA_VISIBLE_DEVICES yourself, or use WSL 2."
+        message = f"leases need Linux or macOS: this is {system}. {remedy}"
+        raise LeaseError(message, variable=None) from None
 
 
 __all__ = ["Lease", "LeaseError", "SelectionError", "lease"]
@@ -122,12 +120,7 @@ class Lease:
     def __enter__(self) -> Lease:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.release()
 
     def __repr__(self) -> str:
@@ -203,7 +196,7 @@ def lease(
         report_document(report),
         request,
         dict(os.environ if environ is None else environ),
-        wait=None if wait is True else float(wait),
+        wait=inf if wait is True else float(wait),
         command=command,
         measure=measure,
         versions=versions,

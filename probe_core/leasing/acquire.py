@@ -16,6 +16,8 @@ from probe_core.leasing.queues import CLAIM_STALE_S, Claims, Place
 from probe_core.leasing.ranges import UNITS, gaps, key_of, obstacle, slot, try_lock, unlock
 from probe_core.leasing.records import read_records, rewrite, sign, tidy, unsign
 from probe_core.proc import started
+from probe_core.selection.candidates import free_memory
+from probe_core.selection.request import capacity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +52,7 @@ class Acquisition:
     depth, proven; see `holders`.
     """
 
-    __slots__ = ("_claims", "_left", "_look", "_verify", "folder", "keys", "record")
+    __slots__ = ("_claims", "_left", "_look", "_needed", "_verify", "folder", "keys", "record")
 
     def __init__(
         self,
@@ -62,20 +64,15 @@ class Acquisition:
     ) -> None:
         self.folder = folder
         self.record = record
-        self.keys: list[tuple[DeviceDoc, Key]] = [
-            (device, key_of(device, installed, depths)) for device in devices
-        ]
+        self.keys = [key_of(device, installed, depths) for device in devices]
         self._left: Mapping[str, Sequence[int]] = {}
         self._verify = 0.0
+        self._needed = -(-(record.reserve or 0) // _MIB)
         self._look = folder.locks()
-        try:
-            self._claims = Claims(self._look)
-        except BaseException:  # Ctrl-C
-            os.close(self._look)
-            raise
 
     def attempt(self, choose: Choose) -> Leased | None:
         """Take what `choose` picks of the free devices, now; None when it picks nothing."""
+        self._claims = Claims(self._look)
         leased = self._try(choose)
         until = monotonic() + _SETTLE_S
         while leased is None and monotonic() < until and self._settles():
@@ -83,18 +80,18 @@ class Acquisition:
             leased = self._try(choose)
         return leased
 
-    def wait(self, choose: Choose, deadline: float | None, needed: int) -> Leased | None:
+    def wait(self, choose: Choose, deadline: float, needed: int) -> Leased | None:
         """Queue, then take what `choose` picks; None when the deadline passed.
 
-        `deadline` is of `time.monotonic`; None waits for ever. Who needs several devices claims
-        at the head of the queue what is free already.
+        `deadline` is of `time.monotonic`. Who needs several devices claims at the head of the queue
+        what is free already.
         """
         self._claims = Claims(self._look)  # what was claimed in an earlier wait is not any more
         # One queue of all requests that the same devices would do for.
-        place = Place(self._look, "\n".join(["the queue", *sorted(k.own for _, k in self.keys)]))
+        place = Place(self._look, "\n".join(["the queue", *sorted(key.own for key in self.keys)]))
 
         def can_take() -> bool:
-            return choose([device for device, _ in self._free()]) is not None
+            return choose([key.device for key in self._free()]) is not None
 
         try:
             while True:
@@ -104,9 +101,8 @@ class Acquisition:
                     return leased
                 if is_due and needed > 1:
                     place.beat.renew()
-                    self._claims.make([key.own for _, key in self._free()])
-                remaining = _PAUSE_S if deadline is None else deadline - monotonic()
-                if remaining <= 0:
+                    self._claims.make([key.own for key in self._free()])
+                if (remaining := deadline - monotonic()) <= 0:
                     return None
                 sleep(min(_POLL_S if is_due else _PAUSE_S, remaining))
         finally:
@@ -115,54 +111,41 @@ class Acquisition:
     def _try(self, choose: Choose) -> Leased | None:
         """Take what `choose` picks of what is free and claimed by nobody else."""
         free = self._free()
-        while (chosen := choose([device for device, _ in free])) is not None:
-            keys = {device["id"]: key for device, key in free}
-            result = self._take([(device, keys[device["id"]]) for device in chosen])
+        while (chosen := choose([key.device for key in free])) is not None:
+            keys = {key.device["id"]: key for key in free}
+            result = self._take([keys[device["id"]] for device in chosen])
             if isinstance(result, Leased):
                 return result
-            free = [(device, key) for device, key in free if key is not result]
+            free.remove(result)
         return None
 
-    def _take(self, chosen: Sequence[tuple[DeviceDoc, Key]]) -> Leased | Key:
+    def _take(self, chosen: Sequence[Key]) -> Leased | Key:
         """Lock all of these devices and sign for them; return the one that was not free, if any."""
-        handle = self.folder.locks()
+        leased = Leased([key.device for key in chosen], self.record, self.folder)
         try:
             # Partitions before wholes: the read lock on their GPU would weaken its own lock. In one
             # order for all, so that of two requests that meet one gets what both want.
-            for device, key in sorted(chosen, key=lambda pair: (not pair[1].whole, pair[1].own)):
-                if not self._lock(handle, device, key):
-                    os.close(handle)
+            for key in sorted(chosen, key=lambda key: (not key.whole, key.own)):
+                if not self._lock(leased.files[0], key):
+                    leased.put_back()
                     return key
-            return self._signed(handle, chosen)
+            self.record.since = round(time(), 3)
+            self.record.devices = [key.own for key in chosen]
+            self.record.wholes = sorted({key.whole for key in chosen if key.whole})
+            leased.files[1] = sign(self.folder, self.record)
+            return leased
         except BaseException:  # Ctrl-C in a notebook: the process goes on, and holds nothing
-            os.close(handle)
+            leased.put_back()
             raise
 
-    def _signed(self, handle: int, chosen: Sequence[tuple[DeviceDoc, Key]]) -> Leased:
-        record = self.record
-        record.since = round(time(), 3)
-        record.devices = [key.own for _, key in chosen]
-        record.wholes = sorted({key.whole for _, key in chosen if key.whole})
-        signature = sign(self.folder, record)
-        try:
-            return Leased([device for device, _ in chosen], handle, signature, record, self.folder)
-        except BaseException:
-            if signature >= 0:
-                unsign(f"{self.folder.records_path}/{record.name}", signature)
-                os.close(signature)
-            raise
-
-    def _lock(self, handle: int, device: DeviceDoc, key: Key) -> bool:
+    def _lock(self, handle: int, key: Key) -> bool:
         if key.whole is not None and not try_lock(handle, slot(key.whole), UNITS, share=True):
             return False
         if self.record.reserve is None:
             return try_lock(handle, slot(key.own), UNITS, share=self.record.share)
-        return self._reserve(handle, device, key)
-
-    def _reserve(self, handle: int, device: DeviceDoc, key: Key) -> bool:
-        """Lock a byte for each MiB, wherever nobody else has one: the kernel keeps the sum."""
+        # A byte for each MiB, wherever nobody else has one: the kernel keeps the sum.
         needed = self._needed
-        for begin, end in self._rooms(device, key):
+        for begin, end in self._rooms(key):
             length = min(end - begin, needed)
             if try_lock(handle, begin, length):
                 needed -= length
@@ -170,49 +153,36 @@ class Acquisition:
                 return True
         return False
 
-    @property
-    def _needed(self) -> int:
-        return -(-(self.record.reserve or 0) // _MIB)
-
-    def _rooms(self, device: DeviceDoc, key: Key) -> Sequence[tuple[int, int]]:
+    def _rooms(self, key: Key) -> Sequence[tuple[int, int]]:
         """Return the runs of bytes of a device's memory that nobody has reserved.
 
         Of one that nobody reserved from, what is in use is no reserver's, and stays.
         """
-        from probe_core.selection.candidates import free_memory
-        from probe_core.selection.request import capacity
-
         start = slot(key.own)
-        amount = capacity(device)
+        amount = capacity(key.device)
         if obstacle(self._look, start, UNITS) is None:
-            amount = free_memory(device) or 0
+            amount = free_memory(key.device) or 0
         return list(gaps(self._look, start, min(amount // _MIB, UNITS)))
 
-    def _free(self) -> list[tuple[DeviceDoc, Key]]:
+    def _free(self) -> list[Key]:
         """Return what is free: locked and claimed by nobody else, and of no lease that lives on."""
-        unlocked = [(device, key) for device, key in self.keys if self._is_unlocked(device, key)]
+        unlocked = [key for key in self.keys if self._is_unlocked(key)]
         kept = self._kept(read_records(self.folder)) if unlocked else []
         devices = {name for record in kept for name in record.devices}
         wholes = {name for record in kept for name in record.wholes}
-        return [
-            (device, key)
-            for device, key in unlocked
-            if devices.isdisjoint((key.own, key.whole)) and key.own not in wholes
-        ]
+        return [key for key in unlocked if devices.isdisjoint(key.names) and key.own not in wholes]
 
-    def _is_unlocked(self, device: DeviceDoc, key: Key) -> bool:
+    def _is_unlocked(self, key: Key) -> bool:
         if self._is_claimed(key):
             return False
         if key.whole is not None and obstacle(self._look, slot(key.whole), UNITS, share=True):
             return False
         if self.record.reserve is not None:
-            rooms = self._rooms(device, key)
-            return sum(end - begin for begin, end in rooms) >= self._needed
+            return sum(end - begin for begin, end in self._rooms(key)) >= self._needed
         return obstacle(self._look, slot(key.own), UNITS, share=self.record.share) is None
 
     def _is_claimed(self, key: Key) -> bool:
-        claims = self._claims
-        return claims.hold(key.own) or (key.whole is not None and claims.hold(key.whole))
+        return any(map(self._claims.hold, key.names))
 
     def _kept(self, records: Sequence[Record]) -> list[Record]:
         """Return the records of what is not free though nobody else has locked its bytes.
@@ -231,9 +201,7 @@ class Acquisition:
 
     def shared(self) -> set[str]:
         """Return the ids of the devices that somebody leases, or a part of."""
-        return {
-            device["id"] for device, key in self.keys if obstacle(self._look, slot(key.own), UNITS)
-        }
+        return {k.device["id"] for k in self.keys if obstacle(self._look, slot(k.own), UNITS)}
 
     def _settles(self) -> bool:
         """Return whether a device that is not free may be so in a moment.
@@ -242,21 +210,18 @@ class Acquisition:
         or no more.
         """
         living = [record for record in read_records(self.folder) if record.living]
-        return any(self._is_claimed(key) or self._changes(key, living) for _, key in self.keys)
+        return any(self._is_claimed(key) or self._changes(key, living) for key in self.keys)
 
     def _changes(self, key: Key, living: Sequence[Record]) -> bool:
-        names = {name for name in (key.own, key.whole) if name is not None}
-        of_it = [r for r in living if names.intersection((*r.devices, *r.wholes))]
+        of_it = [r for r in living if key.names.intersection((*r.devices, *r.wholes))]
         if of_it:
             return any(record.alive() is False for record in of_it)
-        return any(obstacle(self._look, slot(name), UNITS) for name in names)
+        return any(obstacle(self._look, slot(name), UNITS) for name in key.names)
 
     def close(self) -> None:
-        """End the request. Can be called twice."""
-        if self._look >= 0:
-            unlock(self._look)  # also for a child that was forked meanwhile
-            os.close(self._look)
-            self._look = -1
+        """End the request."""
+        unlock(self._look)  # also for a child that was forked meanwhile
+        os.close(self._look)
 
 
 _HIGH_DESCRIPTORS = (900, 200, 60)
@@ -268,26 +233,19 @@ allows (1,024 by default on Linux, 256 on macOS). Scripts redirect descriptors u
 class Leased:
     """Leased devices: `devices` in the order chosen, and the open `files` that hold the locks.
 
-    The first of them locks the devices, the second the record; the third, after `keep_on_exec`, is
-    the folder, whose lock keeps systemd-tmpfiles away.
+    The first of them locks the devices, the second the record (-1 without one); the third, after
+    `keep_on_exec`, is the folder, whose lock keeps systemd-tmpfiles away.
     """
 
     __slots__ = ("_path", "_pid", "devices", "files", "folder", "record")
 
-    def __init__(
-        self,
-        devices: Sequence[DeviceDoc],
-        handle: int,
-        signature: int,
-        record: Record,
-        folder: Folder,
-    ) -> None:
+    def __init__(self, devices: Sequence[DeviceDoc], record: Record, folder: Folder) -> None:
         self.devices = list(devices)
-        self.files = [handle, signature]
         self.record = record
         self.folder = folder
         self._path = f"{folder.records_path}/{record.name}"
         self._pid = os.getpid()
+        self.files = [folder.locks(), -1]  # last: an interrupt before it leaves nothing open
 
     def put_back(self) -> None:
         """Give the devices back, also where a child inherited the files; the folder stays open.

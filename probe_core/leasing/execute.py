@@ -24,7 +24,7 @@ NOT_EXECUTABLE, NOT_FOUND = 126, 127
 
 _SHELL = "/bin/sh"
 # CPython ignores these from its start on; `subprocess` restores the same (`restore_signals`).
-_IGNORED_BY_PYTHON = ("SIGPIPE", "SIGXFSZ", "SIGXFZ")
+_IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
 class CannotRun(Exception):
@@ -62,16 +62,19 @@ def replace(path: str, arguments: Sequence[str], environ: Mapping[str, str]) -> 
     Signals that Python ignores are restored, since ignored ones are inherited; a locale variable
     that Python itself added (PEP 538) is taken out again.
     """
-    for name in _IGNORED_BY_PYTHON:
-        number = getattr(signal, name, None)
-        if number is not None:
-            signal.signal(number, signal.SIG_DFL)
+    for number in _IGNORED_BY_PYTHON:
+        signal.signal(number, signal.SIG_DFL)
     quiet()
     own = _without_coercion(environ)
     try:
         os.execve(path, list(arguments), own)
     except OSError as error:
-        problem = _run_by_shell(path, arguments, own) if error.errno == errno.ENOEXEC else error
+        problem = error
+        if error.errno == errno.ENOEXEC:  # a script without `#!`: as execvp(3) and shells run it
+            try:
+                os.execve(_SHELL, [_SHELL, path, *arguments[1:]], own)
+            except OSError as second:
+                problem = second
         # Of a file that is there, it is the interpreter of its first line that is not.
         status = NOT_FOUND if error.errno == errno.ENOENT else NOT_EXECUTABLE
         raise CannotRun(f"{arguments[0]}: {problem.strerror}", status) from None
@@ -98,10 +101,11 @@ def spawn(
     """
     addressed = _addressed(environ)
     if not ignores_children and not addressed:  # which a spawned process cannot be made to, or know
-        defaults = [getattr(signal, name) for name in _IGNORED_BY_PYTHON if hasattr(signal, name)]
         own = _without_coercion(environ)
         try:
-            return os.posix_spawn(path, list(arguments), own, setsigmask=mask, setsigdef=defaults)
+            return os.posix_spawn(
+                path, list(arguments), own, setsigmask=mask, setsigdef=_IGNORED_BY_PYTHON
+            )
         except OSError:  # a copy of this process says why, or has a shell run it
             pass
     pid = os.fork()
@@ -157,14 +161,6 @@ def end_as(status: int) -> NoReturn:
         os.kill(os.getpid(), -code)
     finally:
         os._exit(128 - code)  # as a shell does, for a signal that did not end this process
-
-
-def _run_by_shell(path: str, arguments: Sequence[str], environ: Mapping[str, str]) -> OSError:
-    """Run a script without ``#!`` as execvp(3) and shells do; return why that failed."""
-    try:
-        os.execve(_SHELL, [_SHELL, path, *arguments[1:]], environ)
-    except OSError as error:
-        return error
 
 
 def _without_coercion(environ: Mapping[str, str]) -> dict[str, str]:

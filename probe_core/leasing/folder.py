@@ -17,7 +17,7 @@ import fcntl
 import os
 from stat import S_IMODE, S_ISREG
 
-from probe_core.leasing import VARIABLE, LeaseError, require_locks
+from probe_core.leasing import VARIABLE, LeaseError
 from probe_core.machine.mounts import may_hang
 from probe_core.proc import held_locks
 
@@ -83,24 +83,30 @@ class Folder:
         Raises `LeaseError`. It is made only where it is missing, since the kernel refuses O_CREAT
         on another user's file in a sticky folder (fs.protected_regular).
         """
-        for name in _NAMES:
-            try:
-                handle = self._present(name)
-                return handle if handle >= 0 else self._made(name)
-            except LeaseError:
-                raise
-            except OSError as error:
-                self._pass_over_or_raise(name, error)
-        raise _unusable(self.path, "nothing in it can be locked")
+        for _ in range(_MOST_TRIES):
+            handle, name = self._usable()
+            if name is None:
+                raise _unusable(self.path, "nothing in it can be locked")
+            if handle < 0:
+                handle = self._made(name)
+            if handle >= 0:
+                return handle
+        raise _unusable(f"{self.path}/{name}", "somebody deletes it again and again")
 
     def present_locks(self) -> int:
         """Open the file of locks for a look; -1 where there is none."""
+        return self._usable()[0]
+
+    def _usable(self) -> tuple[int, str | None]:
+        """Return the file of locks, -1 where it has to be made, and its name if it can have one."""
         for name in _NAMES:
             try:
-                return self._present(name)
+                return self._present(name), name
             except OSError as error:
-                self._pass_over_or_raise(name, error)
-        return -1
+                if error.errno not in _IN_THE_WAY:
+                    raise _unusable(f"{self.path}/{name}", error.strerror) from None
+                self._pass_over(name, error)
+        return -1, None
 
     def identity_of_locks(self) -> tuple[int, int] | None:
         """Return device and inode of the file of locks; None where there is none."""
@@ -123,18 +129,19 @@ class Folder:
         raise OSError(errno.ENXIO, "it is not a plain file")
 
     def _made(self, name: str) -> int:
-        for _ in range(_MOST_TRIES):
-            try:
-                return self._linked(name)
-            except FileExistsError:
-                handle = self._present(name)
-                if handle >= 0:
-                    return handle
-            except FileNotFoundError:  # the folder itself was deleted
-                self._make_again()
-            except OSError as error:
-                raise _unusable(f"{self.path}/{name}", error.strerror) from None
-        raise _unusable(f"{self.path}/{name}", "somebody deletes it again and again")
+        """Make the file of locks; -1 where another process was faster, or deleted the folder."""
+        try:
+            return self._linked(name)
+        except FileExistsError:
+            return -1
+        except FileNotFoundError:
+            _make(self.path, S_IMODE(os.fstat(self.fd).st_mode))
+            fresh = Folder(self.path)
+            os.close(self.fd)
+            self.fd = fresh.fd
+            return -1
+        except OSError as error:
+            raise _unusable(f"{self.path}/{name}", error.strerror) from None
 
     def _linked(self, name: str) -> int:
         """Make a file that everybody can open from the moment at which it has its name.
@@ -187,12 +194,6 @@ class Folder:
         is_open = folder.st_mode & _WRITABLE_BY_OTHERS
         return S_ISREG(status.st_mode) and bool(is_open or status.st_uid in makers)
 
-    def _make_again(self) -> None:
-        _make(self.path, S_IMODE(os.fstat(self.fd).st_mode))
-        fresh = Folder(self.path)
-        os.close(self.fd)
-        self.fd = fresh.fd
-
     def records(self, *, create: bool = True) -> int:
         """Open the folder of records, made if it is missing and may be; -1 where there is none."""
         flags = _PLAIN | os.O_RDONLY | os.O_DIRECTORY
@@ -226,11 +227,6 @@ class Folder:
         """Where the records lie."""
         return f"{os.path.realpath(self.path)}/{_RECORDS}"
 
-    def _pass_over_or_raise(self, name: str, error: OSError) -> None:
-        if error.errno not in _IN_THE_WAY:
-            raise _unusable(f"{self.path}/{name}", error.strerror) from None
-        self._pass_over(name, error)
-
     def _pass_over(self, name: str, error: OSError) -> None:
         remedy = "; remove it" if error.errno in _IN_THE_WAY else ""
         note = f"{self.path}/{name} cannot be used and is passed over: {error.strerror}{remedy}"
@@ -240,7 +236,6 @@ class Folder:
 
 def lease_folder(environ: Mapping[str, str]) -> Folder:
     """Open the folder for leases, made if it is missing; raises `LeaseError`."""
-    require_locks()
     named = _named_folder(environ)
     if named is None:
         return system_folder() or _own_folder()
@@ -250,7 +245,6 @@ def lease_folder(environ: Mapping[str, str]) -> Folder:
 
 def present_folder(environ: Mapping[str, str]) -> Folder | None:
     """Open the folder for leases for a look, which makes nothing; None where there is none yet."""
-    require_locks()
     named = _named_folder(environ)
     for path in (named,) if named else (_SYSTEM, _OWN.format(uid=os.geteuid())):
         if os.path.isdir(path):
@@ -268,27 +262,27 @@ def _named_folder(environ: Mapping[str, str]) -> str | None:
         return None
     if not os.path.isabs(named):
         raise LeaseError(f"{VARIABLE}={named!a} is no absolute path", path=named)
-    _check_answers(named)
+    if may_hang(named):
+        from probe_core.isolation.look import LOOK_S, answers
+
+        if not answers(named):
+            raise _unusable(named, f"its server did not answer within {LOOK_S:g} s")
     return named
 
 
 def system_folder() -> Folder | None:
     """Open root's folder, which root makes; None where this user cannot lock anything in it."""
-    if os.geteuid() == 0:
-        try:
+    folder = None
+    try:
+        if os.geteuid() == 0:
             _make(_SYSTEM, _SYSTEM_FOLDER)
-        except LeaseError:  # /run is read-only
-            return None
-    try:
         folder = Folder(_SYSTEM)
-    except LeaseError:
-        return None
-    try:
         os.close(folder.locks())
-        handle = folder.records()
-    except LeaseError:
-        folder.close()
+    except LeaseError:  # or /run is read-only
+        if folder is not None:
+            folder.close()
         return None
+    handle = folder.records()
     if handle >= 0:
         os.close(handle)
     return folder
@@ -299,23 +293,14 @@ def _own_folder() -> Folder:
     _make(path, _OWN_FOLDER)
     folder = Folder(path)
     status = os.fstat(folder.fd)
-    if status.st_uid == os.geteuid() and not status.st_mode & _WRITABLE_BY_OTHERS:
+    if status.st_uid != os.geteuid():
+        reason = f"it is of user {status.st_uid}"
+    elif status.st_mode & _WRITABLE_BY_OTHERS:
+        reason = f"others can write it (mode {status.st_mode & 0o7777:o})"
+    else:
         return folder
     folder.close()
-    reason = f"it is of user {status.st_uid}"
-    if status.st_uid == os.geteuid():
-        reason = f"others can write it (mode {status.st_mode & 0o7777:o})"
     raise _unusable(path, reason)
-
-
-def _check_answers(path: str) -> None:
-    """Refuse a folder on a dead server, where opening it would not return."""
-    if not may_hang(path):
-        return
-    from probe_core.isolation.look import LOOK_S, answers
-
-    if not answers(path):
-        raise _unusable(path, f"its server did not answer within {LOOK_S:g} s")
 
 
 def _make(path: str, mode: int) -> None:

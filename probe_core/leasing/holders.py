@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from probe_core.leasing.folder import Folder
     from probe_core.leasing.records import Record
 
-    Users = dict[int, int | None]
-
 
 class Proof:
     """What is proven of one lease.
@@ -39,7 +37,9 @@ class Proof:
 
     __slots__ = ("below", "foreign", "members")
 
-    def __init__(self, below: Iterable[int], spared: Iterable[int], foreign: Users) -> None:
+    def __init__(
+        self, below: Iterable[int], spared: Iterable[int], foreign: dict[int, int | None]
+    ) -> None:
         self.below = frozenset(below)
         users = {pid: proc.user(pid) for pid in self.below.difference(spared)}
         self.members = {pid: uid for pid, uid in users.items() if uid is not None}
@@ -52,8 +52,7 @@ class Holders:
     def __init__(self, folder: Folder) -> None:
         self._files: dict[tuple[int, int] | None, set[int]] = {}
         self._ranges: list[tuple[int, int, int]] = []
-        self._users: Users = {}
-        self._family: Mapping[int, int] | None = None
+        self._family = proc.parents()
         locks = folder.identity_of_locks()
         for lock in proc.held_locks(f"{os.path.realpath(folder.path)}/"):
             # By its path it may be another file: of a container, or of a user's own mounts.
@@ -69,30 +68,22 @@ class Holders:
             return Proof({p for p in left if proc.user(p) == os.geteuid()}, {os.getpid()}, {})
         roots = set() if record.file is None else self._files.get(record.file, set())
         spared = {os.getpid()}
-        if record.keeper in roots and record.keeper_alive():  # with it the front
+        if record.keeper in roots and record.keeper in record.running():  # with it the front
             spared.update(pid for pid in (record.keeper, record.pid) if pid is not None)
         return self._proof(roots, record.uid, spared)
 
     def prove_unnamed(self, start: int) -> Proof:
         """Return what is proven of whoever has locked the slot that begins there, unrecorded."""
         roots = {pid for pid, begin, end in self._ranges if begin < start + UNITS and end > start}
-        users = {self._user(pid) for pid in roots}
+        users = {proc.user(pid) for pid in roots}
         author = users.pop() if len(users) == 1 else os.geteuid()
         return self._proof(roots, author, {os.getpid()})
 
     def _proof(self, roots: Collection[int], author: int | None, spared: set[int]) -> Proof:
-        below = {pid for pid in roots if self._user(pid) == author}
-        if below:
-            if self._family is None:
-                self._family = proc.parents()
-            below |= proc.descendants(below, self._family)
-        foreign = {pid: self._user(pid) for pid in roots if pid not in below}
+        below = {pid for pid in roots if proc.user(pid) == author}
+        below |= proc.descendants(below, self._family)
+        foreign = {pid: proc.user(pid) for pid in roots if pid not in below}
         return Proof(below, spared, foreign)
-
-    def _user(self, pid: int) -> int | None:
-        if pid not in self._users:
-            self._users[pid] = proc.user(pid)
-        return self._users[pid]
 
 
 def remains(records: Sequence[Record]) -> dict[str, list[int]]:
@@ -129,11 +120,11 @@ def proven(environ: Mapping[str, str], folder: Folder) -> dict[str, int]:
         return {}
     try:
         living = [record for record in read_records(folder) if record.living]
-        inherited, above = set(_open_for_writing()), set(proc.ancestors())
+        inherited, above = set(_open_for_writing()), list(proc.ancestors())
         given = {
             name
             for record in living
-            if record.file in inherited or record.runs_in(above)
+            if record.file in inherited or not record.running().isdisjoint(above)
             for name in record.devices
         }
         return {

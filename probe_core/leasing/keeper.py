@@ -30,7 +30,7 @@ from probe_core.proc import open_files, pending
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from typing import NoReturn
 
     from probe_core.leasing.acquire import Leased
@@ -51,7 +51,9 @@ _SIZE = 8
 """Bytes of a report: two numbers of four bytes. The module struct takes 0.2 ms to import."""
 
 _SI_KERNEL = 0x80  # asm-generic/siginfo.h
-_OF_TERMINAL = ("SIGINT", "SIGQUIT", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGHUP", "SIGWINCH")
+_OF_TERMINAL = {
+    getattr(signal, f"SIG{name}") for name in "INT QUIT TSTP TTIN TTOU HUP WINCH".split()
+}
 """Signals that the kernel sends to the terminal's foreground group: the command is in it too."""
 
 _SPREAD_S = 0.002
@@ -120,11 +122,11 @@ class Keeper:
         signals = signal.valid_signals()
         while self._reap():
             if os.getppid() != self.front:
-                self._send(signal.SIGKILL)
+                send(self.pids, signal.SIGKILL)
             info = signal.sigwaitinfo(signals)
             # What the front passes on it sends here as it is. From others nothing is taken.
             if info.si_signo != signal.SIGCHLD and info.si_pid == self.front:
-                self._send(info.si_signo)
+                send(self.pids, info.si_signo)
         os._exit(0)
 
     def _leave(self) -> None:
@@ -137,21 +139,16 @@ class Keeper:
 
     def _reap(self) -> bool:
         """Reap what has ended; return whether anything is left to wait for."""
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
-            except ChildProcessError:  # the front is told of the end after the devices are free
-                self.leased.put_back()
-                self._report_ends()
-                return False
-            if pid == 0:
-                break
-            if os.WIFSTOPPED(status):
-                if pid in self.pids:
+        try:
+            for status in reaped(self.pids):
+                if os.WIFSTOPPED(status):
                     self._report(_STOPPED, os.WSTOPSIG(status))
-            elif pid in self.pids:
-                self.pids.remove(pid)
-                self._ends.append(status)
+                else:
+                    self._ends.append(status)
+        except ChildProcessError:  # the front is told of the end after the devices are free
+            self.leased.put_back()
+            self._report_ends()
+            return False
         if not self.pids:
             self._report_ends()
         return True
@@ -169,13 +166,6 @@ class Keeper:
         except OSError:  # it has just been killed
             return
 
-    def _send(self, number: int) -> None:
-        for pid in self.pids:  # not reaped, so that no number can be another process's
-            try:
-                os.kill(pid, number)
-            except OSError:  # it became another user's, as `su` does
-                continue
-
 
 class Front:
     """The calling side of a lease: `count` commands run, `status` is that of the first failure.
@@ -192,7 +182,6 @@ class Front:
         self.pids: set[int] = set()
         self._unseen = 0
         self._witness = Witness()
-        self._terminal = {getattr(signal, name) for name in _OF_TERMINAL}
 
     def run(self) -> NoReturn:
         """Stand for the commands until they have ended, then end as they did."""
@@ -201,7 +190,7 @@ class Front:
         while not self._take_stock():
             info = signal.sigwaitinfo(signals)
             if info.si_signo != signal.SIGCHLD and self._concerns(info):
-                self._pass_on(info.si_signo)
+                send((self.keeper,) if self.keeper else self.pids, info.si_signo)
         self._witness.end()
         end_as(self.status)
 
@@ -210,15 +199,8 @@ class Front:
         if info.si_signo == signal.SIGCONT:
             return True  # harmless when it comes twice, and `fg` may mean this group alone
         if info.si_code == _SI_KERNEL:
-            return info.si_signo not in self._terminal
+            return info.si_signo not in _OF_TERMINAL
         return not self._witness.has(info.si_signo)
-
-    def _pass_on(self, number: int) -> None:
-        for pid in (self.keeper,) if self.keeper else tuple(self.pids):
-            try:
-                os.kill(pid, number)
-            except OSError:  # it has just ended, or became another user's
-                continue
 
     def _take_stock(self) -> bool:
         """Take in what the keeper reports; return whether there is nothing more to wait for."""
@@ -237,8 +219,8 @@ class Front:
         return self._reap()
 
     def _take_in(self) -> None:
-        while report := self._received():
-            kind, value = report
+        while data := self._received():
+            kind, value = data[0], int.from_bytes(data[4:], "little")
             if kind == _STARTED:
                 self.pids.add(value)
             elif kind == _STOPPED:
@@ -246,13 +228,12 @@ class Front:
             else:
                 self._ended(value)
 
-    def _received(self) -> tuple[int, int] | None:
-        """Return kind and value of the next report, written whole (PIPE_BUF, pipe(7)), if any."""
+    def _received(self) -> bytes:
+        """Return the next report, which is written whole (PIPE_BUF, pipe(7)); empty without one."""
         try:
-            data = os.read(self.wire, _SIZE)
+            return os.read(self.wire, _SIZE)
         except BlockingIOError:
-            return None
-        return (data[0], int.from_bytes(data[4:], "little")) if data else None
+            return b""
 
     def _ended(self, status: int) -> None:
         self.count -= 1
@@ -260,22 +241,42 @@ class Front:
 
     def _reap(self) -> bool:
         """Do the keeper's work in its place; return whether nothing runs any more."""
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
-            except ChildProcessError:
-                if self.count:  # ends that nobody saw: they count as the keeper's
-                    self._ended(self._unseen)
-                self.leased.put_back()
-                return True
-            if pid == 0:
-                return False
-            if os.WIFSTOPPED(status):
-                if pid in self.pids:
+        try:
+            for status in reaped(self.pids):
+                if os.WIFSTOPPED(status):
                     os.kill(os.getpid(), signal.SIGSTOP)
-            elif pid in self.pids:
-                self.pids.remove(pid)
-                self._ended(status)
+                else:
+                    self._ended(status)
+        except ChildProcessError:
+            if self.count:  # ends that nobody saw: they count as the keeper's
+                self._ended(self._unseen)
+            self.leased.put_back()
+            return True
+        return False
+
+
+def reaped(pids: set[int]) -> Iterator[int]:
+    """Reap all children that have ended; yield the statuses of those among `pids`, also of stops.
+
+    Who has ended is taken out of `pids`. Raises `ChildProcessError` once no child is left.
+    """
+    while True:
+        pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
+        if pid == 0:
+            return
+        if pid in pids:
+            if not os.WIFSTOPPED(status):
+                pids.remove(pid)
+            yield status
+
+
+def send(pids: Collection[int], number: int) -> None:
+    """Send a signal to children, none of them reaped: no number can be another process's."""
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except OSError:  # it has just ended, or became another user's, as `su` does
+            continue
 
 
 class Witness:

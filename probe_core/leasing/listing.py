@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
+from time import monotonic
 
 from probe_core.leasing.holders import Holders, Proof, remains
-from probe_core.leasing.ranges import QUEUES, SLOT, UNITS, bounded, obstacle, slot
+from probe_core.leasing.ranges import QUEUES, SLOT, UNITS, is_over, obstacle, slot
 from probe_core.leasing.records import COMMAND, Record, command_text, read_records
 from probe_core.proc import arguments, pid_namespace, started, user
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from probe_core.leasing.folder import Folder
     from probe_core.leasing.ranges import Key
@@ -28,13 +29,17 @@ UNKNOWN = "?"
 
 
 class Holding:
-    """A lease on one device: what is told of it, and what the kernel proves of its processes."""
+    """A lease on one device: what is told of it, and what the kernel proves of its processes.
 
-    __slots__ = ("doc", "proof")
+    `wholes` are what the devices of the same lease are parts of.
+    """
 
-    def __init__(self, doc: LeaseDoc, proof: Proof) -> None:
-        self.doc = doc
+    __slots__ = ("doc", "proof", "wholes")
+
+    def __init__(self, name: str, record: Record, proof: Proof) -> None:
+        self.doc = _entry(name, record, proof)
         self.proof = proof
+        self.wholes = record.wholes
 
     @property
     def identity(self) -> tuple[str, int | None, int | None, float | None]:
@@ -58,50 +63,39 @@ def leases(folder: Folder, names: Collection[str] = ()) -> list[LeaseDoc]:
     return [holding.doc for holding in holdings(folder, names)]
 
 
-def holdings(folder: Folder, names: Collection[str] = ()) -> list[Holding]:
-    """Return the same with what is proven of each, all from one look."""
-    return _holdings(folder, lambda record: True, lambda at: _all(at, names))
-
-
 def obstacles(folder: Folder, keys: Sequence[Key]) -> list[LeaseDoc]:
     """Return the entries of the leases that hold any of these, a part of it, or what it is of."""
     own = {key.own for key in keys}
-    names = own | {key.whole for key in keys if key.whole is not None}
+    names = frozenset().union(*(key.names for key in keys))
+    return [
+        holding.doc
+        for holding in holdings(folder, names)
+        if holding.doc["device"] in names or not own.isdisjoint(holding.wholes)
+    ]
 
-    def is_in_the_way(record: Record) -> bool:
-        return not names.isdisjoint(record.devices) or not own.isdisjoint(record.wholes)
 
-    found = _holdings(folder, is_in_the_way, lambda look: _held(look, names))
-    return [holding.doc for holding in found]
-
-
-def _holdings(
-    folder: Folder,
-    counts: Callable[[Record], bool],
-    find: Callable[[int], Iterable[tuple[int, str]]],
-) -> list[Holding]:
-    """Return the leases whose records count, and what is locked without one, as it is found."""
+def holdings(folder: Folder, names: Collection[str] = ()) -> list[Holding]:
+    """Return the leases with what is proven of each, all from one look; see `leases`."""
     records = read_records(folder)
-    counted = [record for record in records if counts(record)]
-    left = remains(counted)
-    counted = [record for record in counted if record.living or left.get(record.name)]
+    left = remains(records)
+    counted = [record for record in records if record.living or left.get(record.name)]
     living = [record for record in records if record.living]
     recorded = {slot(name) for record in living for name in (*record.devices, *record.wholes)}
     look = folder.present_locks()
     unrecorded = []
     if look >= 0:
         try:
-            unrecorded = [(at, name) for at, name in find(look) if at not in recorded]
+            unrecorded = [(at, name) for at, name in _locked(look, names) if at not in recorded]
         finally:
             os.close(look)
     if not counted and not unrecorded:
         return []
     holders = Holders(folder)
-    proven = [(name, r, holders.prove(r)) for r in counted for name in r.devices]
+    found = [(name, record, holders.prove(record)) for record in counted for name in record.devices]
     for at, name in unrecorded:
         proof = holders.prove_unnamed(at)
-        proven.append((name, _unrecorded(proof), proof))
-    return [Holding(_entry(*parts), parts[2]) for parts in proven]
+        found.append((name, _unrecorded(proof), proof))
+    return [Holding(*parts) for parts in found]
 
 
 def _unrecorded(proof: Proof) -> Record:
@@ -114,31 +108,27 @@ def _unrecorded(proof: Proof) -> Record:
     return record
 
 
-def _held(look: int, names: Collection[str]) -> Iterator[tuple[int, str]]:
-    for name in names:
-        if obstacle(look, slot(name), UNITS):
-            yield slot(name), name
-
-
-def _all(look: int, names: Collection[str]) -> Iterator[tuple[int, str]]:
+def _locked(look: int, names: Collection[str]) -> Iterator[tuple[int, str]]:
     """Yield all slots of which bytes are locked, with their names as far as they are known."""
-    places = sorted(_held_slots(look))
+    # Those asked for first: of who has locked more than is looked through the rest is not seen.
+    known = {slot(name): name for name in names}
+    places = {place for place in known if obstacle(look, place, UNITS)}
+    places.update(_held_slots(look))
     if not places:
         return
     try:
-        addresses = [f"pci:{name}" for name in os.listdir(_PCI)]
+        known |= {slot(f"pci:{name}"): f"pci:{name}" for name in os.listdir(_PCI)}
     except OSError:  # not Linux
-        addresses = []
-    known = {slot(name): name for name in (*addresses, *names)}
-    for place in places:
+        pass
+    for place in sorted(places):
         yield place, known.get(place, UNKNOWN)
 
 
 def _held_slots(look: int) -> Iterator[int]:
     """Yield each slot of which bytes are locked once, however many locks lie in it."""
-    remaining = [(0, QUEUES)]
-    for _ in bounded(_MOST_LOOKS, _MOST_LOOKS_S):
-        if not remaining:
+    remaining, until = [(0, QUEUES)], monotonic() + _MOST_LOOKS_S
+    for number in range(_MOST_LOOKS):
+        if not remaining or is_over(number, until):
             return
         begin, end = remaining.pop()
         found = obstacle(look, begin, end - begin)
@@ -146,9 +136,9 @@ def _held_slots(look: int) -> Iterator[int]:
             continue
         first = max(begin, found[0]) // SLOT
         last = (min(end, found[1]) - 1) // SLOT
-        for number in range(first, min(last, first + _MOST_SLOTS) + 1):
-            if obstacle(look, number * SLOT, UNITS):  # more than a claim
-                yield number * SLOT
+        for place in range(first, min(last, first + _MOST_SLOTS) + 1):
+            if obstacle(look, place * SLOT, UNITS):  # more than a claim
+                yield place * SLOT
         rest = (begin, first * SLOT), ((last + 1) * SLOT, end)
         remaining += [(start, stop) for start, stop in rest if start < stop]
 

@@ -13,6 +13,7 @@ from time import monotonic
 from probe_core.leasing import Lease
 from probe_core.leasing.acquire import Acquisition
 from probe_core.leasing.folder import lease_folder
+from probe_core.leasing.holders import proven
 from probe_core.leasing.ranges import OUTER_LEASE, outer_lease_value, stable_name
 from probe_core.leasing.records import MARK, marks, own_record
 from probe_core.selection.candidates import candidates, free_memory, report_document
@@ -20,13 +21,13 @@ from probe_core.selection.environment import confine
 from probe_core.selection.occupied import is_used, occupancy
 from probe_core.selection.refusals import Refusals
 from probe_core.selection.request import chooser, plan, reserved_bytes
+from probe_core.wording import parse_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence, Set
 
     from probe_core.leasing.acquire import Leased
-    from probe_core.leasing.folder import Folder
     from probe_core.model.document import DeviceDoc, LeaseDoc, ReportDoc
     from probe_core.selection import SelectionError
     from probe_core.selection.request import Choose, Request
@@ -43,13 +44,13 @@ def hand_out(
     request: Request,
     environ: Mapping[str, str],
     *,
-    wait: float | None = 0,
+    wait: float = 0,
     command: Sequence[str] = (),
     measure: Measure | None = None,
     versions: Mapping[str, str] | None = None,
     style: str,
 ) -> Lease:
-    """Lease what `request` asks for: at once (`wait` 0), within `wait` seconds, or whenever (None).
+    """Lease what `request` asks for: at once (`wait` 0), within `wait` seconds, or whenever (inf).
 
     See `lease`. `document` is a complete report, not checked. `measure` gives a fresh one: after a
     wait it tells whether the memory asked for is free, which a previous owner, or a process without
@@ -58,7 +59,7 @@ def hand_out(
     ``occupied`` when processes outside any lease use it, ``memory`` when they left too little;
     `LeaseError` when there is no folder for leases. The devices come in the runtime's order.
     """
-    deadline = None if wait is None else monotonic() + wait
+    deadline = monotonic() + wait
     ranked, count = plan(document, request, waiting=wait != 0)
     mark = os.urandom(8).hex()
     reserve = reserved_bytes(request)
@@ -68,17 +69,18 @@ def hand_out(
     acquisition = leased = None
     try:
         folder.guard()
-        depths = _depths(environ, folder)
+        depths = proven(environ, folder)
         acquisition = Acquisition(folder, ranked, document["devices"], record, depths)
         exempt = acquisition.shared() if reserve is not None else ()
-        room = Room(request.memory, ranked, avoids=request.avoids, exempt={*depths, *exempt})
+        room = Room(request, ranked, exempt={*depths, *exempt})
         choose = chooser(document, request, count, ranked)
+        choose_idle = _without(room.occupied, choose)
         if wait == 0:
-            leased = acquisition.attempt(room.only(choose))
+            leased = acquisition.attempt(choose_idle)
         elif measure is not None and room.limited:
             leased = _wait_for_room(acquisition, choose, deadline, room, measure, count)
         else:
-            leased = acquisition.wait(room.only(choose), deadline, count)
+            leased = acquisition.wait(choose_idle, deadline, count)
         if leased is None:
             raise _not_free(document, request, acquisition, room, wait)
         shown = candidates(document, request.runtime)
@@ -105,14 +107,6 @@ def hand_out(
             acquisition.close()
 
 
-def _depths(environ: Mapping[str, str], folder: Folder) -> Mapping[str, int]:
-    if OUTER_LEASE not in environ:
-        return {}
-    from probe_core.leasing.holders import proven
-
-    return proven(environ, folder)
-
-
 class Room:
     """The demands of a request on each device, and which of its devices fail them now.
 
@@ -121,35 +115,21 @@ class Room:
     whether a device that is free may still not do.
     """
 
-    def __init__(
-        self,
-        memory: str | int | None,
-        devices: Sequence[DeviceDoc],
-        *,
-        avoids: bool,
-        exempt: Collection[str],
-    ) -> None:
-        from probe_core.wording import parse_size
-
-        self._least = None if memory is None else parse_size(memory)
+    def __init__(self, request: Request, devices: Sequence[DeviceDoc], exempt: Set[str]) -> None:
+        self._least = None if request.memory is None else parse_size(request.memory)
+        self._avoids = request.avoids
         self._exempt = exempt
-        self._avoids = avoids
         self.occupied = self._occupied(devices)
         self.limited = self._least is not None or bool(self.occupied)
 
     def _occupied(self, devices: Sequence[DeviceDoc]) -> dict[str, str]:
-        if not self._avoids:
-            return {}
-        names = self._exempt
         return occupancy(
             device
             for device in devices
-            if is_used(device) and device["id"] not in names and stable_name(device) not in names
+            if self._avoids
+            and is_used(device)
+            and self._exempt.isdisjoint((device["id"], stable_name(device)))
         )
-
-    def only(self, choose: Choose) -> Choose:
-        """Return `choose` without the devices that are occupied."""
-        return _without(self.occupied, choose)
 
     def lacking(self, devices: Sequence[DeviceDoc], report: object) -> set[str]:
         """Return the ids of the devices that a fresh report shows to fail.
@@ -172,7 +152,7 @@ def _without(names: Collection[str], choose: Choose) -> Choose:
 def _wait_for_room(
     acquisition: Acquisition,
     choose: Choose,
-    deadline: float | None,
+    deadline: float,
     room: Room,
     measure: Measure,
     needed: int,
@@ -184,10 +164,7 @@ def _wait_for_room(
     lacking: set[str] = set()
     pick = _without(lacking, choose)
     while True:
-        until = deadline
-        if lacking:
-            soon = monotonic() + LOOK_AGAIN_S
-            until = soon if deadline is None else min(soon, deadline)
+        until = min(deadline, monotonic() + LOOK_AGAIN_S) if lacking else deadline
         leased = acquisition.wait(pick, until, needed)
         if leased is not None:
             short = room.lacking(leased.devices, measure())
@@ -195,7 +172,7 @@ def _wait_for_room(
                 return leased
             leased.put_back()
             lacking |= short
-        elif deadline is not None and monotonic() >= deadline:
+        elif monotonic() >= deadline:
             return None
         else:
             lacking.clear()
@@ -209,12 +186,12 @@ def _not_free(
     request: Request,
     acquisition: Acquisition,
     room: Room,
-    wait: float | None,
+    wait: float,
 ) -> SelectionError:
     """Return the error of a request that was not met, with everything that was in its way."""
     from probe_core.leasing.listing import obstacles
 
-    leases = obstacles(acquisition.folder, [key for _, key in acquisition.keys])
+    leases = obstacles(acquisition.folder, acquisition.keys)
     refusals = Refusals(str(request), candidates(document, request.runtime))
     waited = f" after {wait:g} s" if wait else ""
     if room.occupied and not leases:
@@ -227,8 +204,7 @@ def _not_free(
         )
     if not leases and request.memory is not None and wait != 0:
         return refusals.error(
-            f"no lease holds them, but after {wait or 0:g} s less than {request.memory} "
-            "was still free",
+            f"no lease holds them, but after {wait:g} s less than {request.memory} was still free",
             "memory",
             "ask for less, or end the processes that use the devices without a lease",
         )

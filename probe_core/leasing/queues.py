@@ -42,13 +42,14 @@ _CLAIM = "the claim"
 class Beat:
     """A byte that its owner locks and unlocks in turn, as long as it is not stopped."""
 
-    __slots__ = ("_byte", "_due", "_handle", "_is_locked")
+    __slots__ = ("_byte", "_due", "_handle", "_is_locked", "_seen")
 
     def __init__(self, handle: int, byte: int) -> None:
         self._handle = handle
         self._byte = byte
         self._is_locked = False
         self._due = 0.0
+        self._seen = False
 
     def renew(self) -> None:
         """Show that the owner lives, if it is time to."""
@@ -61,6 +62,12 @@ class Beat:
             try_lock(self._handle, self._byte, 1)
         self._is_locked = not self._is_locked
 
+    def has_changed(self) -> bool:
+        """Return whether somebody else has locked or unlocked it since the last look."""
+        before = self._seen
+        self._seen = obstacle(self._handle, self._byte, 1) is not None
+        return self._seen != before
+
 
 class Place:
     """A place in a queue: behind those who came before and still wait.
@@ -69,16 +76,15 @@ class Place:
     several devices at the head of it renews that, and is not passed meanwhile.
     """
 
-    __slots__ = ("_byte", "_due", "_handle", "_length", "_seen", "_since", "_start", "beat")
+    __slots__ = ("_due", "_handle", "_length", "_since", "_start", "beat")
 
     def __init__(self, handle: int, queue: str) -> None:
         self._handle = handle
         self._start = QUEUES + slot(queue)
         self._due = 0.0
         self._since: float | None = None
-        end = self._byte = self._start + SLOT - 1
-        self.beat = Beat(handle, self._byte)
-        self._seen = False
+        end = self._start + SLOT - 1
+        self.beat = Beat(handle, end)
         free = [(end, end), *gaps(handle, self._start, end - self._start)][-1]
         # Where somebody has locked the slot to its end nobody has a place, and all go on.
         byte = free[0] if free[1] == end else end
@@ -90,9 +96,9 @@ class Place:
         """Return whether nobody is ahead, or those ahead leave what this one `can_take`."""
         if not self._length or obstacle(self._handle, self._start, self._length) is None:
             return True
-        now, seen = monotonic(), obstacle(self._handle, self._byte, 1) is not None
-        if seen != self._seen:
-            self._seen, self._since = seen, None
+        now = monotonic()
+        if self.beat.has_changed():
+            self._since = None
         elif now >= self._due:
             self._due = now + _LOOK_S
             if not can_take():
@@ -109,23 +115,22 @@ class Claims:
     looks, from its own first look on: a time that somebody else writes could be any.
     """
 
-    __slots__ = ("_beat", "_claimed", "_handle", "_looked", "_seen", "_since", "_start")
+    __slots__ = ("_beat", "_claimed", "_handle", "_looked", "_since", "_start")
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
         self._start = QUEUES + slot(_CLAIM)
         self._claimed: frozenset[str] | None = None
         self._looked = self._since = 0.0
-        self._seen = False
         self._beat = Beat(handle, self._start + 1)
 
     def hold(self, name: str) -> bool:
         """Return whether another one, that is not stopped, claims the device of a name."""
         if obstacle(self._handle, slot(name) + CLAIMED, 1) is None:
             return False
-        now, seen = monotonic(), obstacle(self._handle, self._start + 1, 1) is not None
-        if seen != self._seen or now - self._looked > CLAIM_STALE_S:
-            self._seen, self._since = seen, now
+        now = monotonic()
+        if self._beat.has_changed() or now - self._looked > CLAIM_STALE_S:
+            self._since = now
         self._looked = now
         return now - self._since <= CLAIM_STALE_S
 

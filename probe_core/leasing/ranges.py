@@ -100,19 +100,16 @@ def obstacle(
         answer = fcntl.fcntl(handle, _GET, _packed(kind, start, length))
     except OSError as error:
         raise _renamed(handle, error) from None
-    found, begin, count = _unpacked(answer)
+    fields = _FLOCK.unpack(answer)
+    begin, count, _, found, _ = fields if _DARWIN else (*fields[2:], *fields[:2])
     if found == fcntl.F_UNLCK:
         return None
     return begin, begin + count if count else start + length
 
 
-def bounded(most: int, seconds: float) -> Iterator[None]:
-    """Yield `most` times, and after the first hundred no longer than `seconds` have passed."""
-    until = monotonic() + seconds
-    for number in range(most):
-        if number >= _LEAST_LOOKS and monotonic() > until:
-            return
-        yield
+def is_over(looks: int, until: float) -> bool:
+    """Return whether the time for a number of looks is over; for the first hundred it never is."""
+    return looks >= _LEAST_LOOKS and monotonic() > until
 
 
 def gaps(handle: int, start: int, length: int) -> Iterator[tuple[int, int]]:
@@ -121,9 +118,9 @@ def gaps(handle: int, start: int, length: int) -> Iterator[tuple[int, int]]:
     After 10,000 looks, or 0.1 s, the rest counts as locked: somebody has made that many locks on
     purpose.
     """
-    remaining = [(start, start + length)]
-    for _ in bounded(_MOST_LOOKS, _MOST_LOOKS_S):
-        if not remaining:
+    remaining, until = [(start, start + length)], monotonic() + _MOST_LOOKS_S
+    for number in range(_MOST_LOOKS):
+        if not remaining or is_over(number, until):
             return
         begin, end = remaining.pop()
         found = obstacle(handle, begin, end - begin)
@@ -137,18 +134,8 @@ def gaps(handle: int, start: int, length: int) -> Iterator[tuple[int, int]]:
 
 
 def _packed(kind: int, start: int, length: int) -> bytes:
-    if _DARWIN:
-        return _FLOCK.pack(start, length, 0, kind, os.SEEK_SET)
-    return _FLOCK.pack(kind, os.SEEK_SET, start, length, 0)
-
-
-def _unpacked(answer: bytes) -> tuple[int, int, int]:
-    """Return type, start and length."""
-    if _DARWIN:
-        start, length, _, kind, _ = _FLOCK.unpack(answer)
-    else:
-        kind, _, start, length, _ = _FLOCK.unpack(answer)
-    return kind, start, length
+    place, type_ = (start, length, 0), (kind, os.SEEK_SET)
+    return _FLOCK.pack(*place, *type_) if _DARWIN else _FLOCK.pack(*type_, *place)
 
 
 def _renamed(handle: int, error: OSError) -> OSError:
@@ -175,13 +162,15 @@ _DEEPEST = 100
 
 
 class Key:
-    """The names of one device: `whole` is locked in share, `own` as asked."""
+    """The names of one device: `whole` is locked in share, `own` as asked; `names` are both."""
 
-    __slots__ = ("own", "whole")
+    __slots__ = ("device", "names", "own", "whole")
 
-    def __init__(self, own: str, whole: str | None) -> None:
+    def __init__(self, device: DeviceDoc, own: str, whole: str | None) -> None:
+        self.device = device
         self.own = own
         self.whole = whole
+        self.names = frozenset((own,) if whole is None else (own, whole))
 
 
 def stable_name(device: DeviceDoc) -> str:
@@ -203,12 +192,12 @@ def key_of(device: DeviceDoc, installed: Sequence[DeviceDoc], outer: Mapping[str
     parent = device["parent"]
     if not parent:
         name = stable_name(device)
-        return Key(level_name(name, outer.get(name)), None)
+        return Key(device, level_name(name, outer.get(name)), None)
     gpus = [gpu for gpu in installed if parent == gpu["id"] or parent in gpu["ids"]]
     whole = stable_name(gpus[0]) if gpus else parent
     # A partition's own PCI address is its GPU's: only its own id tells it apart.
     own = level_name(device["id"], outer.get(device["id"]))
-    return Key(own, None if whole in outer else whole)
+    return Key(device, own, None if whole in outer else whole)
 
 
 def level_name(name: str, depth: int | None) -> str:

@@ -9,15 +9,15 @@ it tells by which mark to find what may still use the devices.
 from __future__ import annotations
 
 import os
-import sys
 from stat import S_ISREG
+from time import monotonic
 
-from probe_core.leasing.ranges import bounded, obstacle, try_lock, unlock
+from probe_core.leasing.ranges import is_over, obstacle, try_lock, unlock
 from probe_core.proc import pid_namespace, started
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from probe_core.leasing.folder import Folder
 
@@ -76,22 +76,19 @@ class Record:
         if self.since is not None:
             lines.append(f"since {self.since}")
         lines += [f"share {int(self.share)}", f"mark {self.mark}", f"command {self.command}"]
-        lines += [f"device {_one_line(name)}" for name in self.devices]
-        lines += [f"whole {_one_line(name)}" for name in self.wholes]
+        # Ids are of ASCII letters, see `model.ids`.
+        lines += [f"device {ascii(name)[1:-1]}" for name in self.devices]
+        lines += [f"whole {ascii(name)[1:-1]}" for name in self.wholes]
         return "\n".join(lines) + "\n"
 
     def alive(self) -> bool | None:
         """Return whether its process runs; None when it cannot be told from here."""
         return self._runs(self.pid, self.started)
 
-    def keeper_alive(self) -> bool:
-        """Return whether its keeper surely runs."""
-        return self._runs(self.keeper, self.keeper_started) or False
-
-    def runs_in(self, processes: Collection[int]) -> bool:
-        """Return whether its process or its keeper surely runs, and is one of these."""
+    def running(self) -> set[int | None]:
+        """Return its process and its keeper, each if it surely runs."""
         owners = ((self.pid, self.started), (self.keeper, self.keeper_started))
-        return any(pid in processes and self._runs(pid, began) for pid, began in owners)
+        return {pid for pid, began in owners if self._runs(pid, began)}
 
     def _runs(self, pid: int | None, began: int | None) -> bool | None:
         if pid is None or self.pidns is None or self.pidns != pid_namespace():
@@ -174,10 +171,7 @@ def rewrite(handle: int, record: Record) -> None:
 
 def unsign(path: str, handle: int) -> None:
     """Remove the record of a lease that ends, and unlock its file, which children may have open."""
-    try:
-        os.unlink(path)
-    except OSError:  # somebody tidied the folder
-        pass
+    _remove(path)
     unlock(handle)
 
 
@@ -186,36 +180,35 @@ def read_records(folder: Folder) -> list[Record]:
     inside = folder.records(create=False)
     if inside < 0:
         return []
+    budgets: dict[int, _Budget] = {}
     try:
-        return list(_records(inside))
+        found = [_read(name, inside, budgets) for name in _names(inside)]
     finally:
         os.close(inside)
+    return [record for record in found if record is not None]
 
 
-def _records(inside: int) -> Iterator[Record]:
-    budgets: dict[int, _Budget] = {}
-    for name in _names(inside):
-        try:
-            handle = os.open(name, _OPEN | os.O_RDONLY, dir_fd=inside)
-        except OSError:  # just ended, a link, or not to be read
-            continue
-        try:
-            status = os.fstat(handle)
-            # A second name may be a link that somebody made to a file of another user's.
-            if S_ISREG(status.st_mode) and status.st_nlink == 1:
-                budget = budgets.setdefault(status.st_uid, _Budget())
-                record = budget.read(handle)
-                if record is None:
-                    continue
-                record.name, record.uid = name, status.st_uid
-                record.file = status.st_dev, status.st_ino
-                # A write lock, which its owner alone can have: others may open it for reading.
-                record.living = obstacle(handle, 0, 1, share=True) is not None
-                yield record
-        except OSError:
-            continue
-        finally:
-            os.close(handle)
+def _read(name: str, inside: int, budgets: dict[int, _Budget]) -> Record | None:
+    try:
+        handle = os.open(name, _OPEN | os.O_RDONLY, dir_fd=inside)
+    except OSError:  # just ended, a link, or not to be read
+        return None
+    try:
+        status = os.fstat(handle)
+        # A second name may be a link that somebody made to a file of another user's.
+        if not S_ISREG(status.st_mode) or status.st_nlink != 1:
+            return None
+        record = budgets.setdefault(status.st_uid, _Budget()).read(handle)
+        if record is not None:
+            record.name, record.uid = name, status.st_uid
+            record.file = status.st_dev, status.st_ino
+            # A write lock, which its owner alone can have: others may open it for reading.
+            record.living = obstacle(handle, 0, 1, share=True) is not None
+        return record
+    except OSError:
+        return None
+    finally:
+        os.close(handle)
 
 
 class _Budget:
@@ -241,10 +234,13 @@ class _Budget:
 
 def _names(inside: int) -> list[str]:
     """Return the names of records, so many of each user's that none hides another one's."""
+    until = monotonic() + _MOST_S
     names: list[str] = []
     counts: dict[int, int] = {}
     with os.scandir(inside) as entries:
-        for entry, _ in zip(entries, bounded(sys.maxsize, _MOST_S), strict=False):
+        for number, entry in enumerate(entries):
+            if is_over(number, until):
+                break
             name = entry.name
             if name.isalnum() and len(name) <= _MARK_CHARACTERS and name.isascii():
                 user = _owner(entry)
@@ -270,10 +266,10 @@ def tidy(folder: Folder, names: Collection[str]) -> None:
         os.close(inside)
 
 
-def _remove(name: str, inside: int) -> None:
+def _remove(name: str, inside: int | None = None) -> None:
     try:
         os.unlink(name, dir_fd=inside)
-    except OSError:  # another process was faster
+    except OSError:  # another process was faster, or somebody tidied the folder
         pass
 
 
@@ -284,10 +280,8 @@ def _parse(text: str) -> Record:
         if name == "command":
             # Another user may have written it: no control characters reach a terminal.
             record.command = _printable(value[:COMMAND])
-        elif name == "device":
-            record.devices.append(_printable(value))
-        elif name == "whole":
-            record.wholes.append(_printable(value))
+        elif name in ("device", "whole"):
+            getattr(record, f"{name}s").append(_printable(value))
         elif name == "mark":
             record.mark = value if value.isalnum() and len(value) <= _MARK_CHARACTERS else ""
         elif name == "share":
@@ -298,11 +292,6 @@ def _parse(text: str) -> Record:
             number = _number(value)
             setattr(record, name, None if number is None else int(number))
     return record
-
-
-def _one_line(name: str) -> str:
-    """Return a device's name as one line of ASCII; ids are of such letters, see `model.ids`."""
-    return ascii(name)[1:-1]
 
 
 def _printable(text: str) -> str:

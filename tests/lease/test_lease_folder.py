@@ -356,7 +356,7 @@ def test_a_lock_without_a_record_is_told_with_its_holder(tmp_path: Path) -> None
     handle = held(box, "dt:/soc/npu")
     (entry,) = leases(box)
     assert (entry["device"], entry["state"], entry["pid"]) == ("?", "running", os.getpid())
-    (named,) = obstacles(box, [Key("dt:/soc/npu", None)])
+    (named,) = obstacles(box, [Key(gpu(1), "dt:/soc/npu", None)])
     assert (named["device"], named["uid"], named["proven"]) == ("dt:/soc/npu", os.getuid(), True)
     os.close(handle)
     assert leases(box) == []

@@ -12,7 +12,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from lease_node import ROOT, Node
+from lease_node import ROOT, Node, gpu
 from test_lease_keeper import first_line, keeper_of, lives, soon
 
 from probe_core.leasing import ending, listing
@@ -201,7 +201,7 @@ def test_a_lock_without_a_record_is_ended_by_the_devices_name(
     refused = node.run("exec", "--device", "0", "--", "true")
     assert (refused.returncode, f"{FIRST} by process {holder.pid}" in refused.stderr) == (3, True)
     with closing(Folder(str(node.leases))) as folder:
-        (entry,) = listing.obstacles(folder, [Key(FIRST, None)])
+        (entry,) = listing.obstacles(folder, [Key(gpu(1), FIRST, None)])
         found = listing.holdings(folder, [FIRST])
         assert [holding.doc for holding in found] == [entry]
         assert ending.end(folder, found) == []
