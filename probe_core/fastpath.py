@@ -25,6 +25,7 @@ __all__ = [
     "json_scanner",
     "native_id",
     "new_lock",
+    "new_reentrant_lock",
     "plain_finders",
     "run_exit_handlers",
     "signal",
@@ -102,20 +103,21 @@ def _signals() -> Any:
     return signal
 
 
-def _threads() -> tuple[Any, Any, Any, Any]:
-    """Return what starts a thread, makes a lock, and names this thread to the kernel and to us."""
+def _threads() -> tuple[Any, Any, Any, Any, Any]:
+    """Return what starts a thread, makes locks, and names this thread to the kernel and to us."""
     try:
         import _thread
 
-        with _thread.allocate_lock():
+        with _thread.allocate_lock(), _thread.RLock():
             if _thread.get_native_id() > 0 and _thread.get_ident():
-                name, own = _thread.get_native_id, _thread.get_ident
-                return _thread.start_new_thread, _thread.allocate_lock, name, own
+                locks, own = (_thread.allocate_lock, _thread.RLock), _thread.get_ident
+                return _thread.start_new_thread, *locks, _thread.get_native_id, own
     except Exception:
         pass
     import threading
 
-    return _start_by_threading, threading.Lock, threading.get_native_id, threading.get_ident
+    locks, own = (threading.Lock, threading.RLock), threading.get_ident
+    return _start_by_threading, *locks, threading.get_native_id, own
 
 
 def _start_by_threading(function: Callable[..., object], arguments: tuple[object, ...]) -> None:
@@ -126,7 +128,7 @@ def _start_by_threading(function: Callable[..., object], arguments: tuple[object
 
 # Chosen here and not at each call: there a handler of the host's signals may raise, which must not
 # look as if the function had failed.
-_start_new_thread, new_lock, native_id, thread_id = _threads()
+_start_new_thread, new_lock, new_reentrant_lock, native_id, thread_id = _threads()
 if not TYPE_CHECKING:
     signal = _signals()
 

@@ -16,7 +16,7 @@ import sys
 from time import monotonic
 
 from probe_core.background import TICK_S, OwnThread
-from probe_core.fastpath import native_id, new_lock
+from probe_core.fastpath import native_id, new_reentrant_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -255,7 +255,8 @@ class _Forks:
 
     def __init__(self) -> None:
         self.is_damaged = False
-        self.lock = new_lock()
+        # A handler of a signal may fork just before or behind another fork of its thread.
+        self.lock = new_reentrant_lock()
         self.working: _Step | None = None
         self._watched: dict[str, object] = {}
         self._locked: list[bool] = []
@@ -281,7 +282,7 @@ class _Forks:
 
     def _copied(self) -> None:
         self.is_damaged = self.is_damaged or self.working is not None
-        self.lock, self.working = new_lock(), None
+        self.lock, self.working = new_reentrant_lock(), None
         self._locked.clear()
         for names, step in list(_steps.items()):
             if not step.over:

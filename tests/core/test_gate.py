@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -330,6 +331,19 @@ def test_a_fork_that_waited_in_vain_makes_a_copy_that_is_told(
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
     slow[1].set()
     thread.join(10)
+
+
+def test_a_fork_in_a_handler_that_met_a_fork_waits_for_nobody() -> None:
+    """It waited five seconds for the lock of its own thread, and its copy counted as damaged."""
+    forks = gate._Forks()
+    forks._before()
+    begin = time.monotonic()
+    forks._before()
+    assert time.monotonic() - begin < gate.PATIENCE_S / 2
+    forks._after()
+    forks._after()
+    with ThreadPoolExecutor(1) as pool:  # of another thread's it is free
+        assert pool.submit(forks.lock.acquire, False).result()
 
 
 def test_what_cannot_be_imported_is_raised_each_time() -> None:

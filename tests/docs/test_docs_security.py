@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,45 @@ def test_every_promise_has_tests_that_are_there(page: str, least: int) -> None:
         for path in tests:
             text = (ROOT / path).read_text("utf-8")
             assert "\ndef test_" in text, f"{promise}: {path} has no test"
+
+
+def sentences(text: str) -> Iterator[str]:
+    """Yield the sentences of a page, each row of a table as one, without headings and code."""
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    for block in re.split(r"\n\s*\n|\n(?=#)|\n(?=\s*(?:- |\d+\. ))", text):
+        if block.lstrip().startswith("|"):
+            yield from (row.strip("| ") for row in block.strip().splitlines()[2:])
+        elif block.strip() and not block.lstrip().startswith("#"):
+            words = " ".join(re.sub(r"^\s*(- |\d+\. )", "", block).split())
+            yield from re.split(r"(?<=[.!?])(?:\*\*)? (?=[\"`*\[A-Z(])", words)
+
+
+def test_what_counts_as_a_sentence() -> None:
+    page = (
+        "# T\n\nA b. C `d`\ne! **F.** G:\n- h\n2. I.\n\n| x |\n|--|\n| j | k |\n\n```\nX. Y.\n```\n"
+    )
+    assert list(sentences(page)) == ["A b.", "C `d` e!", "**F.", "G:", "h", "I.", "j | k"]
+
+
+NO_PROMISE = ("advice", "limit", "reason")
+
+
+@pytest.mark.parametrize("page", [SECURITY, ISOLATION])
+def test_every_sentence_has_its_test_or_the_reason_why_it_has_none(page: str) -> None:
+    promises = tomllib.loads((ROOT / "tests/docs/promises.toml").read_text("utf-8"))[page]
+    text = (ROOT / page).read_text("utf-8").partition(f"## {HEAD}")[0]
+    seen = set()
+    for sentence in dict.fromkeys(sentences(text)):
+        named = [words for words in promises if sentence.startswith(words)]
+        assert named, f"{page}: a sentence without its test: {sentence}"
+        seen.add(max(named, key=len))
+    assert promises.keys() == seen, "words that begin no sentence"
+    for words, tests in promises.items():
+        assert tests in NO_PROMISE or (tests and isinstance(tests, list)), words
+        for test in tests if isinstance(tests, list) else ():
+            path, _, name = test.partition("::")
+            source = (ROOT / f"tests/{path}.py").read_text("utf-8")
+            assert re.search(rf"^(async )?def test_{name}\(", source, re.MULTILINE), test
 
 
 def test_every_section_about_isolation_has_a_promise() -> None:

@@ -268,6 +268,15 @@ def test_no_manifest_is_read_where_others_may_write_on_the_way(tmp_path: Path, w
 
 
 @root
+@pytest.mark.parametrize(("group", "cause"), [(0, "when"), (50, "trust")])
+def test_roots_group_counts_as_root(tmp_path: Path, group: int, cause: str) -> None:
+    manifest = packaged(tmp_path, when=ABSENT) / "prober.json"
+    os.chown(manifest, 0, group)
+    manifest.chmod(0o664)
+    assert decided(tmp_path)[0] == cause
+
+
+@root
 def test_a_package_whose_hardware_is_absent_is_not_walked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
