@@ -69,16 +69,16 @@ class _Completion:
     def complete(self, table: object, fields: Mapping[str, Field], noun: str) -> bool:
         """Complete a table, and return whether it was whole."""
         part = _table(table, noun)
-        parts = _look_through(part, fields, noun)
+        found = _look_through(part, fields, noun)
         is_whole = True
-        for name, field in fields.items():
-            value = part.get(name)
-            if value is None:
-                if field.always or name in part:
-                    is_whole = _fill(part, field) and is_whole
-            elif _is_table_of(field, value) and None in value.values():
-                part[name], is_whole = _without_nulls(value), False
-        for field, nested in parts:
+        for field in _kind_of(fields).always:
+            if part.get(field.name) is None:
+                is_whole = _fill(part, field) and is_whole
+        for field in found.nulls:
+            is_whole = _leave_out(part, field) and is_whole
+        for field in found.ragged:
+            part[field.name], is_whole = _without_nulls(part[field.name]), False
+        for field, nested in found.parts:
             is_whole = self._complete_parts(nested, field) and is_whole
         return is_whole
 
@@ -118,7 +118,7 @@ def check(
     each with that of its field.
     """
     done = set() if done is None else done
-    for field, nested in _look_through(_table(table, noun), fields, noun, done):
+    for field, nested in _look_through(_table(table, noun), fields, noun, done).parts:
         if _is_new(nested, field.fields, done):
             for item in _parts(nested, field):
                 if item is nested or _is_new(item, field.fields, done):
@@ -140,21 +140,40 @@ def _table(table: object, noun: str) -> dict[str, Any]:
     return table
 
 
+class _Found:
+    """What one table holds that needs more than a look.
+
+    `parts` are values that hold tables with sentences of their own, each with its field; `nulls`
+    the fields that are there as null and need not be; `ragged` those of tables with nulls in them.
+    """
+
+    __slots__ = ("nulls", "parts", "ragged")
+
+    def __init__(self) -> None:
+        self.parts: list[tuple[Field, Any]] = []
+        self.nulls: list[Field] = []
+        self.ragged: list[Field] = []
+
+
 def _look_through(
     table: dict[str, Any],
     fields: Mapping[str, Field],
     noun: str,
     done: set[tuple[int, int]] | None = None,
-) -> list[tuple[Field, Any]]:
-    """Return the values of a table that hold parts, each with its field, for their own sentences.
+) -> _Found:
+    """Look at each value of a table once, and return what of it needs more.
 
     Raises `ValueError` unless all that is there has the right type, and all that must be is.
     `done` is that of `check`.
     """
-    parts = []
+    found = _Found()
     for name, value in table.items():
         field = fields.get(name)
-        if field is None or value is None:
+        if field is None:
+            continue
+        if value is None:
+            if not field.always:
+                found.nulls.append(field)
             continue
         if type(value) in _SCALARS:
             if not field.value.holds(value):
@@ -163,29 +182,40 @@ def _look_through(
         if (done is None or _is_new(value, field, done)) and not _has_type(value, field):
             raise ValueError(f"{noun} has a {name!r} of the wrong type")
         if field.fields is not None and field.shape in _NOUNS:
-            parts.append((field, value))
-    for field in _required(fields):
+            found.parts.append((field, value))
+        if field.value.keyed and None in value.values():
+            found.ragged.append(field)
+    for field in _kind_of(fields).required:
         if table.get(field.name) is None:
             kind = "a number" if isinstance(field.value, Number) else "text"
             raise ValueError(f"{noun} has no {field.name!r} that is {kind}")
-    return parts
+    return found
 
 
-_REQUIRED: dict[int, tuple[Mapping[str, Field], tuple[Field, ...]]] = {}
-"""Number of a table of fields to that table, which keeps the number its own, and its required."""
+class _Kind:
+    """What all tables with the same fields have in common.
+
+    `always` are the fields that every report has, `required` those that nothing can stand for.
+    """
+
+    __slots__ = ("_fields", "always", "required")
+
+    def __init__(self, fields: Mapping[str, Field]) -> None:
+        self._fields = fields  # kept, so that its number stays its own
+        self.always = tuple(field for field in fields.values() if field.always)
+        self.required = tuple(field for field in fields.values() if field.required)
 
 
-def _required(fields: Mapping[str, Field]) -> tuple[Field, ...]:
-    """Return the fields that a document must have; kept, because every table asks for them."""
-    found = _REQUIRED.get(id(fields))
-    if found is None:
-        required = tuple(field for field in fields.values() if field.required)
-        found = _REQUIRED[id(fields)] = fields, required
-    return found[1]
+_KINDS: dict[int, _Kind] = {}
+"""By the number (`id`) of the table of fields."""
 
 
-def _is_table_of(field: Field, value: object) -> bool:
-    return isinstance(value, dict) and isinstance(field.value, TableOf)
+def _kind_of(fields: Mapping[str, Field]) -> _Kind:
+    """Return what a table of fields says of its tables; kept, because each of them asks for it."""
+    kind = _KINDS.get(id(fields))
+    if kind is None:
+        kind = _KINDS[id(fields)] = _Kind(fields)
+    return kind
 
 
 def _without_nulls(table: dict[str, Any]) -> dict[str, Any]:
@@ -214,14 +244,17 @@ def _has_types(value: object, field: Field) -> bool:
 
 
 def _fill(part: dict[str, Any], field: Field) -> bool:
-    """Give a null or missing field its stand-in, and return whether it had it."""
-    if field.always:
-        value = field.absent()
-        had = value is None and field.name in part
-        part[field.name] = value
-        return had
-    if field.name in part and isinstance(field.empty, list):
-        del part[field.name]  # readers go through lists
+    """Give a field that every report has its stand-in, and return whether it had it."""
+    value = field.absent()
+    had = value is None and field.name in part
+    part[field.name] = value
+    return had
+
+
+def _leave_out(part: dict[str, Any], field: Field) -> bool:
+    """Take a null out that readers would go through, and return whether it could stay."""
+    if isinstance(field.empty, list):
+        del part[field.name]
         return False
     return True
 

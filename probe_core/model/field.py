@@ -533,7 +533,8 @@ class _Lazy:
         from probe_core.model import views
 
         value: object = getattr(views, self.make)(owner)
-        setattr(owner, self.name, value)
+        if owner is not View:  # whose facts all classes would have
+            setattr(owner, self.name, value)
         return value
 
 
@@ -556,8 +557,14 @@ class _Declared(type):
                 (private if key in types else body)[key] = value
         if any(field.before for field in fields.values()):
             fields = _in_order(fields)
-        body |= {"__slots__": tuple(types), "__annotations__": types, "__types__": types}
-        body |= {"__fields__": fields, "__private__": private}
+        body |= {"__slots__": tuple(types), "__annotations__": types}
+        body |= {"__types__": types, "__fields__": fields, "__private__": private}
+        if bases[-1] is not View:  # a host's class, which has the attributes of both
+            for kind in ("__types__", "__fields__", "__private__"):
+                # attrs makes a class with slots once more, of what the first one holds.
+                once = declared.get(kind, {})
+                body[kind] = {**getattr(bases[-1], kind, {}), **once, **body[kind]}
+            body |= {name: _Lazy(one.make) for name, one in _made_lazily.items()}
         return super().__new__(cls, name, bases, body)
 
 
@@ -614,6 +621,8 @@ class View(metaclass=_Declared):
         for name, value in state.items():
             object.__setattr__(self, name, value)
 
+
+_made_lazily = {name: one for name, one in vars(View).items() if isinstance(one, _Lazy)}
 
 # The declaration: what stands in the body of a class.
 

@@ -18,6 +18,7 @@ from trees import Tree
 
 import probe_core
 from probe_core import Report, model
+from probe_core.model.field import View
 from probe_core.model.schema import schema
 from probe_core.pipeline.static import parse_document
 
@@ -297,6 +298,8 @@ def test_a_class_of_a_host_can_extend_a_view() -> None:
     assert Named(total=1) == Named(total=1) != model.Memory(total=1)
     assert [one.name for one in attrs.fields(Labelled)][-1] == "label"
     assert Labelled(total=1, label="y").total == 1
+    assert View.__match_args__ == ()  # which no class below it has from then on
+    assert model.ChipRef(id="a/b").id == "a/b"
 
 
 def test_the_views_are_the_documents_own_tables(document: dict[str, Any]) -> None:
