@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     Scan = Callable[[str, int], tuple[Any, int]]
 
-__all__ = ["parse", "write", "write_lines"]
+__all__ = ["parse", "parse_strict", "write", "write_lines"]
 
 # Not each exception: one that a handler of the host's signals raises just then is the host's.
 # Up to 3.12 the scanner sets none while json.decoder is not imported, which is a SystemError.
@@ -33,15 +33,28 @@ _REFUSED = (
 _BLANKS = " \t\r\n"
 """What may stand around a JSON text."""
 
-_scanners: list[Scan | None] = []
-"""The scanner, once it is made: each device that a prober reports is read by it."""
+_scanners: dict[object, Scan | None] = {}
+"""Each scanner once it is made, by what it makes of constants: a prober's devices share one."""
 
 
 def parse(text: str | bytes) -> Any:
     """Return what `json.loads` returns; raises `ValueError` or `RecursionError` as it does."""
-    if not _scanners:
-        _scanners.append(json_scanner())
-    scan = _scanners[0]
+    return _parsed(text, float)
+
+
+def parse_strict(text: str | bytes) -> Any:
+    """Return the same of a text that is JSON: NaN and Infinity are a `ValueError`, too."""
+    return _parsed(text, _no_number)
+
+
+def _no_number(text: str) -> None:
+    raise ValueError(f"{text} is no number of JSON")
+
+
+def _parsed(text: str | bytes, parse_constant: Callable[[str], object]) -> Any:
+    if parse_constant not in _scanners:
+        _scanners[parse_constant] = json_scanner(parse_constant)
+    scan = _scanners[parse_constant]
     if scan is not None:
         try:
             plain = text if isinstance(text, str) else text.decode()
@@ -55,7 +68,7 @@ def parse(text: str | bytes) -> Any:
             pass
     import json
 
-    return json.loads(text)
+    return json.loads(text, parse_constant=parse_constant)
 
 
 def write(data: object) -> str:

@@ -40,10 +40,6 @@ _NOUNS = {
 _SMALL = ("step", "sight")
 """Shapes of parts that are small, and often equal within one device."""
 
-_SCALARS = frozenset((str, int, float, bool))
-"""Types of JSON that hold no others: asked for first, because most values are such."""
-
-
 def complete(
     table: object, fields: Mapping[str, Field], alike: Mapping[int, int] | None = None
 ) -> None:
@@ -175,9 +171,7 @@ def _look_through(
             if not field.always:
                 found.nulls.append(field)
             continue
-        if type(value) in _SCALARS:
-            if not field.value.holds(value):
-                raise ValueError(f"{noun} has a {name!r} of the wrong type")
+        if type(value) in field.value.scalars:
             continue
         if (done is None or _is_new(value, field, done)) and not _has_type(value, field):
             raise ValueError(f"{noun} has a {name!r} of the wrong type")
@@ -224,8 +218,6 @@ def _without_nulls(table: dict[str, Any]) -> dict[str, Any]:
 
 def _has_type(value: object, field: Field) -> bool:
     kind = field.value
-    if type(value) in _SCALARS:
-        return kind.holds(value)
     if field.shape in _NOUNS and isinstance(kind, Items):
         # Looked at part by part, for a sentence that names the part.
         return isinstance(value, (list, tuple))

@@ -61,6 +61,9 @@ class Value:
     """Whether a field of this kind is one table, whose names may be declared."""
     keyed = False
     """Whether it is a table whose names anybody may choose, each value of one kind."""
+    scalars: ClassVar[frozenset[type]] = frozenset()
+    """JSON types, tables and lists left out, of which each value `holds`: no other look is needed.
+    """
 
     def check(self, value: object) -> Json:
         """Return the value as it is kept; raises `Rejected` with the reason."""
@@ -79,6 +82,7 @@ class Text(Value):
 
     __slots__ = ("least", "pattern")
     noun = "text"
+    scalars = frozenset((str,))
 
     def __init__(self, least: int = 0, pattern: str | None = None) -> None:
         self.least = least
@@ -130,6 +134,7 @@ class Flag(Value):
 
     __slots__ = ()
     noun = "true or false"
+    scalars = frozenset((bool,))
 
     def check(self, value: object) -> bool:
         """Return the flag; 0 and 1 are numbers."""
@@ -146,6 +151,7 @@ class Number(Value):
     """A finite number from `low` to `high`, both included; `whole` numbers are kept as integers."""
 
     __slots__ = ("high", "low", "whole")
+    scalars = frozenset((int, float))
 
     def __init__(self, low: float = 0, high: float = UNBOUNDED, *, whole: bool = False) -> None:
         self.low = low
@@ -229,6 +235,7 @@ class Free(Value):
 
     __slots__ = ()
     noun = "small free JSON"
+    scalars = frozenset((str, int, float, bool))
 
     def check(self, value: object) -> Json:
         """Return the data with safe text."""
@@ -245,6 +252,7 @@ class FreeTable(Free):
     __slots__ = ()
     noun = "a table of small free JSON"
     single = True
+    scalars = frozenset()
 
     def check(self, value: object) -> dict[str, Json]:
         """Return the table with safe text."""

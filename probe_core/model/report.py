@@ -5,7 +5,6 @@ Each field is declared here, and nowhere else, as those of a device are in `devi
 
 from __future__ import annotations
 
-from probe_core.model.complete import check
 from probe_core.model.device import Device
 from probe_core.model.field import (
     Choice,
@@ -25,7 +24,6 @@ from probe_core.model.field import Field as F
 from probe_core.model.ids import ACCELERATORS
 from probe_core.model.parts import SEVERITIES
 from probe_core.model.readiness import canonical, in_runtime_order
-from probe_core.model.verdict import blocking_step_of
 from probe_core.model.views import EMPTY, FrozenTable, freeze, thaw, view
 
 TYPE_CHECKING = False
@@ -437,6 +435,8 @@ class Report(View):
         document of another schema, without devices, or with a field of the wrong type, which the
         message names.
         """
+        from probe_core.model.complete import check  # here: what a probe made needs no check
+
         if document.get("schema") != 1:
             raise ValueError(f"a report of schema {document.get('schema')!r}; this core reads 1")
         frozen: FrozenTable = freeze(document if isinstance(document, dict) else dict(document))
@@ -485,6 +485,8 @@ class Report(View):
 
 
 def _is_blocked(device: Device) -> bool:
+    from probe_core.model.verdict import blocking_step_of  # here: most hosts never ask
+
     readiness = device.readiness
     return blocking_step_of(readiness.state, readiness.broken, readiness.steps) is not None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from probe_core.jsontext import parse_strict
 from probe_core.machine.files import read_head
 from probe_core.model.complete import complete
 from probe_core.model.ids import KINDS
@@ -65,12 +66,12 @@ def read_text(path: str, limit: int = FILE_LIMIT) -> bytes:
 
 def parse_document(raw: bytes) -> ReportDoc:
     """Return the document in a report's text; raises `ValueError` with the reason."""
-    import json
-
     _bounded(raw)
     try:
-        document = json.loads(raw, parse_constant=_no_number)
-    except (json.JSONDecodeError, UnicodeDecodeError):
+        document = parse_strict(raw)
+    except ValueError as error:
+        if type(error) is ValueError:  # about a number, which it names
+            raise
         raise ValueError("not a report (it is no JSON document)") from None
     cleaner = _Cleaner()
     cleaner.clean([document], -1)
@@ -86,10 +87,6 @@ def _bounded(raw: bytes, limit: int = FILE_LIMIT) -> bytes:
     if len(raw) > limit:
         raise ValueError(f"longer than {limit >> 20} MiB")
     return raw
-
-
-def _no_number(text: str) -> None:
-    raise ValueError(f"{text} is no number of JSON")
 
 
 class _Cleaner:
@@ -119,9 +116,10 @@ class _Cleaner:
         for name, item in part.items() if isinstance(part, dict) else enumerate(part):
             kind = type(item)  # JSON has these types and no others
             if kind is str:
-                text = clean_text(item, TEXT_LIMIT)
-                if text is not item:
-                    part[name], was_clean = text, False
+                # What `clean_text` leaves as it is, nearly all texts, is worth no call.
+                if len(item) > TEXT_LIMIT or not (item.isascii() and item.isprintable()):
+                    part[name] = clean_text(item, TEXT_LIMIT)
+                    was_clean = was_clean and part[name] == item
             elif kind is dict or kind is list:
                 was_clean = self.clean(item, depth + 1) and was_clean
             elif (kind is int or kind is float) and not abs(item) < 1 << 63:

@@ -2,13 +2,15 @@
 
 /sys shows the card through a preloaded library, to both sides. Intel's card is told from files
 alone, so there is no driver library to fake. The script is the one of the other benchmarks, which
-finds no NVML, and reads three files of the card.
+finds no NVML, and reads three files of the card. Measured are a card that is ready, and one whose
+device node a container lacks, of which the report says why and what to do.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -35,20 +37,24 @@ def run(place: Place) -> Iterator[Figure]:
     compiler = possible(place)
     if compiler is None or not place.has("probe_intel"):
         return
-    shown = node(place.folder / "b580")
-    shown["LD_PRELOAD"] = str(fake_root(place, compiler))
+    library = fake_root(place, compiler)
     sides = {"probe": [*place.probe, "--json"], "plain": [place.python, "-c", PLAIN]}
-    commands = {side: under(shown, command) for side, command in sides.items()}
-    check(commands, place.environ)
-    taken = costs(commands, place.rounds(21), place.environ)
-    wall, cpu = taken["probe"].against(taken["plain"])
-    note = f"{taken['probe'].wall * 1000:.1f} ms against {taken['plain'].wall * 1000:.1f} ms"
-    name = "Arc B580 / pynvml + psutil + files"
-    yield Figure(name, wall, "x", 1.0, f"{note}; CPU {cpu:.2f} x", goal=0.87)
+    for what, limit, is_ready in (("", 0.87, True), (" without its device node", 1.0, False)):
+        shown = node(place.folder / f"b580{what.replace(' ', '-')}", library, is_ready=is_ready)
+        commands = {side: under(shown, command) for side, command in sides.items()}
+        check(commands, place.environ, is_ready=is_ready)
+        taken = costs(commands, place.rounds(21), place.environ)
+        wall, cpu = taken["probe"].against(taken["plain"])
+        note = f"{taken['probe'].wall * 1000:.1f} ms against {taken['plain'].wall * 1000:.1f} ms"
+        name = f"Arc B580{what} / pynvml + psutil + files"
+        yield Figure(name, wall, "x", limit, f"{note}; CPU {cpu:.2f} x", goal=limit - 0.1)
 
 
-def node(root: Path) -> dict[str, str]:
-    """Make the files of the card; return the variable under which a process sees them."""
+def node(root: Path, library: Path, *, is_ready: bool = True) -> dict[str, str]:
+    """Make the files of the card; return the variables under which a process sees them.
+
+    `library` shows them. Without `is_ready` there is neither a device node nor a runtime.
+    """
     from probe_core.testing import Tree  # here: the command of the benchmarks starts without it
 
     tree = Tree(root)
@@ -63,10 +69,20 @@ def node(root: Path) -> dict[str, str]:
     if not render.exists():
         tree.link("/sys/class/drm/renderD128", f"{folder}/drm/renderD128")
     tree.link(f"{folder}/drm/renderD128/device", folder)
-    return {"FAKE_ROOT": str(root)}
+    shown = {"FAKE_ROOT": str(root), "LD_PRELOAD": str(library)}
+    if not is_ready:
+        return shown
+    tree.file("/dev/dri/renderD128", "")
+    tree.link("/sys/dev/char/226:128", f"{folder}/drm/renderD128")
+    runtime = root / "lib" / "libze_intel_gpu.so.1"
+    runtime.parent.mkdir(exist_ok=True)
+    shutil.copy(library, runtime)  # Level Zero's, which nobody loads here
+    return {**shown, "LD_LIBRARY_PATH": str(runtime.parent)}
 
 
-def check(commands: Mapping[str, list[str]], environ: Mapping[str, str]) -> None:
+def check(
+    commands: Mapping[str, list[str]], environ: Mapping[str, str], *, is_ready: bool = True
+) -> None:
     """Measure nothing that does not work: both must see the card and its memory."""
     texts = {
         side: subprocess.run(
@@ -76,5 +92,8 @@ def check(commands: Mapping[str, list[str]], environ: Mapping[str, str]) -> None
     }
     gpus = [one for one in json.loads(texts["probe"])["devices"] if one["kind"] == "gpu"]
     totals = [one["memory"]["total"] for one in gpus]
+    states = [one["readiness"]["state"] for one in gpus]
+    if states != ["ready" if is_ready else "blocked"]:
+        raise RuntimeError(f"a card that is {states}: {gpus[0]['readiness']}")
     if totals != [VRAM] or not {"0xe20b", str(VRAM)} <= set(texts["plain"].split()):
         raise RuntimeError(f"expected a B580: {totals}, {texts['plain']}")

@@ -75,7 +75,7 @@ ended = []
 fastpath.start_thread(ended.append, 1)
 while not ended:
     pass
-scan = fastpath.json_scanner()
+scan = fastpath.json_scanner(float)
 with fastpath.new_lock():
     print(json.dumps([
         fastpath.__file__, fastpath.json_quoter()("a\\n\\u00e9"), fastpath.signal.SIGTERM,
@@ -97,8 +97,8 @@ def test_each_has_a_twin_that_does_the_same(surprised: Path) -> None:
 
 def test_the_twins_are_in_use(surprised: Path) -> None:
     code = (
-        "import sys; from probe_core.fastpath import json_scanner, signal; json_scanner();"
-        "print(json_scanner(), signal.__name__, 'threading' in sys.modules)"
+        "import sys; from probe_core.fastpath import json_scanner, signal; json_scanner(float);"
+        "print(json_scanner(float), signal.__name__, 'threading' in sys.modules)"
     )
     assert run(surprised, "-c", code).split() == ["None", "signal", "True"]
 

@@ -96,6 +96,8 @@ def verdict(device: Mapping[str, Json]) -> Answer:
 
 def _view(view: Mapping[str, Json]) -> Mapping[str, Json]:
     visible = view.get("visible")
+    if visible is True:  # no reason is asked for
+        return {"visible": True}
     texts = {name: plain(view.get(name)) for name in ("step", "code", "reason")}
     return {"visible": visible if isinstance(visible, bool) else None, **texts}
 
