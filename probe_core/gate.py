@@ -51,9 +51,9 @@ _PARTS: dict[str, tuple[str, ...]] = {
         "probe_chipdb.cpu",
         "probe_chipdb.database",
         "probe_chipdb.peaks",
-        "probe_chipdb.spelling",
         "probe_chipdb.table",
     ),
+    "brands": ("probe_chipdb.spelling",),
     "tree": ("probe_core.sysfs.devicetree",),
     "buses": (
         "probe_core.machine.links",

@@ -40,6 +40,7 @@ _NOUNS = {
 _SMALL = ("step", "sight")
 """Shapes of parts that are small, and often equal within one device."""
 
+
 def complete(
     table: object, fields: Mapping[str, Field], alike: Mapping[int, int] | None = None
 ) -> None:

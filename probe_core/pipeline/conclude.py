@@ -109,10 +109,10 @@ def merge_devices(
 
 
 def resolve_devices(
-    devices: Sequence[DeviceDoc], chips: Chips, host: Host | None
+    devices: Sequence[DeviceDoc], chips: Chips, host: Host | None, load: Load
 ) -> list[FindingDoc]:
     """Add each device's chip and figures, in place; return what is to be said of them."""
-    return resolve(devices, chips.open(), host.resolve_chip if host else None)
+    return resolve(devices, chips.open(), host.resolve_chip if host else None, load)
 
 
 def add_measured(

@@ -115,7 +115,7 @@ def run_pipeline(
     node = conclude.describe_node(machine, config)
     devices, conflicts = conclude.merge_devices(collected, node, machine)
     watch.lap("merge")
-    unresolved = conclude.resolve_devices(devices, chips, host)
+    unresolved = conclude.resolve_devices(devices, chips, host, have)
     measured = conclude.add_measured(devices, node, machine, have)
     collected.findings += conclude.unresponsive(collected, devices)
     watch.lap("resolve")

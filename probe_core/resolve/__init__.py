@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     CountField = Literal["units", "cores"]
     Shorthand = Literal["fp32", "fp16", "int8"]
     ResolveHook = Callable[[DeviceDoc], str | None]
+    Load = Callable[[str], object]
+    """Imports a part of what a probe needs, see `gate`."""
 
 __all__ = ["Accept", "load_chips", "open_chipdb", "resolve"]
 
@@ -137,17 +139,19 @@ def resolve(
     devices: Sequence[DeviceDoc],
     database: Database | None,
     hook: ResolveHook | None = None,
+    load: Load = bool,
 ) -> list[FindingDoc]:
     """Add `chip`, `arch`, `peaks`, `bandwidth` and the shorthands to each device, in place.
 
     `hook` is the host's own: it returns a chip's id, or None to leave the question to chipdb.
+    `load` is called with the part of `gate` that reads the brand of an unknown processor.
     """
     memo: PeaksMemo = {}  # equal devices have equal peaks
     findings: list[FindingDoc] = []
     # Parts of a device come after all whole ones, because they take their share of its peaks.
     for device in sorted(devices, key=lambda device: device.get("parent") is not None):
         try:
-            findings += _resolve_device(device, devices, database, hook, memo)
+            findings += _resolve_device(device, devices, database, hook, memo, load)
         except Exception as error:  # a broken chip table must not cost the node its start
             findings.append(_failure(device, error))
         add_shorthands(device)
@@ -180,6 +184,7 @@ def _resolve_device(
     database: Database | None,
     hook: ResolveHook | None,
     memo: PeaksMemo,
+    load: Load,
 ) -> list[FindingDoc]:
     device.setdefault("peaks", [])
     device.setdefault("bandwidth", None)
@@ -197,7 +202,7 @@ def _resolve_device(
     if device["kind"] == "cpu":
         from probe_core.resolve import processors
 
-        processors.resolve(device, database)
+        processors.resolve(device, database, load)
         return []
     from probe_core.resolve import accelerators
 

@@ -10,7 +10,7 @@ from probe_core.resolve import SHORTHANDS, fill_text, shorthand
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Literal
 
     from probe_chipdb import CpuMatch, Database
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     Facts = Mapping[str, Json]
     """What the kernel reports of a processor, or of one kind of its cores."""
+    Load = Callable[[str], object]
+    """Imports a part of what a probe needs, see `gate`."""
 
 
 # How the smaller cores of a hybrid are named: by Linux on Intel, by macOS on Apple and by us.
@@ -25,15 +27,16 @@ _SMALL = ("cpu_atom", "cpu_lowpower", "efficiency")
 _NUMBERS = ("family", "model", "stepping", "implementer", "part", "variant", "architecture")
 
 
-def resolve(device: DeviceDoc, database: Database) -> None:
+def resolve(device: DeviceDoc, database: Database, load: Load = bool) -> None:
     """Set `arch`, `peaks` and `bandwidth` of a CPU in place, or say why they are unknown.
 
-    Counts and peaks are then those of the cores that this process may use.
+    Counts and peaks are then those of the cores that this process may use. `load` is called before
+    a brand string is read: most cores have a number that chipdb knows.
     """
     device["unknown"].setdefault("bandwidth", "the memory channels in use cannot be read")
-    groups = [_group(device, cluster, database) for cluster in _clusters(device)]
+    groups = [_group(device, cluster, database, load) for cluster in _clusters(device)]
     if any(group.cluster.get("guessed") for group in groups):
-        groups = checked(device, groups) or [_group(device, _whole(device), database)]
+        groups = checked(device, groups) or [_group(device, _whole(device), database, load)]
     _resolve_whole(device, groups)
     if device.get("allowed"):
         count_allowed(device, groups)
@@ -108,23 +111,29 @@ def _whole(device: DeviceDoc) -> Facts:
     return {"cores": device.get("units")}
 
 
-def _group(device: DeviceDoc, cluster: Facts, database: Database) -> Group:
-    group = Group(cluster, _match(device, cluster, database))
+def _group(device: DeviceDoc, cluster: Facts, database: Database, load: Load) -> Group:
+    group = Group(cluster, _match(device, cluster, database, load))
     _name(group)
     group.missing = _add_peaks(group, device)
     return group
 
 
-def _match(device: DeviceDoc, cluster: Facts, database: Database) -> CpuMatch:
+def _match(device: DeviceDoc, cluster: Facts, database: Database, load: Load) -> CpuMatch:
     facts: Facts = {**(device.get("cpu") or {}), **cluster}
-    # An older chipdb does not ask for stepping and variant.
+    # An older chipdb does not ask for stepping and variant, and reads names unannounced.
     asked = database.cpu.__kwdefaults__ or {}
     numbers = {key: _number(facts.get(key)) for key in _NUMBERS if key in asked}
+    announced: dict[str, Callable[[], object]] = {}
+    if "before_name" in asked:
+        announced["before_name"] = lambda: load("brands")
+    else:
+        load("brands")
     return database.cpu(
         vendor=_text(facts.get("vendor_id")),
         name=device.get("name"),
         flags=_texts(facts.get("flags")),
         **numbers,
+        **announced,
     )
 
 

@@ -6,7 +6,7 @@ from probe_chipdb.table import parts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from probe_chipdb.database import Database
 
@@ -139,10 +139,12 @@ class CpuFacts:
 
     vendor, family, model, stepping: cpuid's. implementer, part, variant: MIDR's (Arm).
     architecture: Arm's, 6 to 9. name: the brand string. flags: empty where they are not known.
+    before_name: what to call before that string is read, see `Database.cpu`.
     """
 
     __slots__ = (
         "architecture",
+        "before_name",
         "family",
         "flags",
         "implementer",
@@ -167,6 +169,7 @@ class CpuFacts:
         architecture: Number,
         name: str | None,
         flags: "Iterable[str]",
+        before_name: "Callable[[], object]" = bool,
     ) -> None:
         self.vendor = vendor
         self.family = _whole(family)
@@ -178,6 +181,7 @@ class CpuFacts:
         self.architecture = _whole(architecture)
         self.name = name
         self.flags = frozenset(flags)
+        self.before_name = before_name
 
     @property
     def isa(self) -> str:
@@ -250,6 +254,8 @@ def find_cpu(db: "Database", facts: CpuFacts) -> CpuMatch:
 
 
 def _by_name_or_flags(db: "Database", facts: CpuFacts) -> tuple[CpuMatch, str] | None:
+    if facts.name:
+        facts.before_name()
     if facts.name and (named := by_brand(db, facts.name)):
         arch, uarch, efficient, reason = named
         return Rule(arch, uarch, efficient).match("brand", reason)

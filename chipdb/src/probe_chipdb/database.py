@@ -315,12 +315,15 @@ class Database:
         architecture: int | str | None = None,
         name: str | None = None,
         flags: "Iterable[str]" = (),
+        before_name: "Callable[[], object]" = bool,
     ) -> "CpuMatch":
         """The microarchitecture of a CPU core and the rates that its flags allow.
 
         vendor, family, model, stepping: cpuid's. implementer, part, variant: MIDR's (Arm).
         architecture: the version of Arm's architecture, 6 to 9. name: the brand string.
         flags: as /proc/cpuinfo prints them; without any, only what needs none is counted.
+        before_name: called before the brand string alone is read, which imports
+        `probe_chipdb.spelling`: for programs that import where nobody waits.
         """
         from probe_chipdb.cpu import CpuFacts, find_cpu
 
@@ -335,6 +338,7 @@ class Database:
             architecture=architecture,
             name=name,
             flags=flags,
+            before_name=before_name,
         )
         return find_cpu(self, facts)
 

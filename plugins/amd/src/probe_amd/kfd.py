@@ -155,7 +155,8 @@ def parse(text: str) -> dict[str, int]:
     """Return the "name number" lines of a properties file, 64 bits each; others are left out."""
     properties = {}
     for line in text.splitlines():
-        name, _, value = (part.strip() for part in line.partition(" "))
+        name, _, value = line.partition(" ")
+        name, value = name.strip(), value.strip()
         if name and len(value) <= 20 and value.isdecimal():
             properties[name] = int(value)
     return properties
