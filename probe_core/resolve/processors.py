@@ -11,7 +11,7 @@ from probe_core.resolve import SHORTHANDS, fill_text, shorthand
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from typing import Literal
+    from typing import Any, Literal
 
     from probe_chipdb import CpuMatch, Database
     from probe_core.model.document import DeviceDoc, Json, PeakDoc
@@ -122,18 +122,16 @@ def _match(device: DeviceDoc, cluster: Facts, database: Database, load: Load) ->
     facts: Facts = {**(device.get("cpu") or {}), **cluster}
     # An older chipdb does not ask for stepping and variant, and reads names unannounced.
     asked = database.cpu.__kwdefaults__ or {}
-    numbers = {key: _number(facts.get(key)) for key in _NUMBERS if key in asked}
-    announced: dict[str, Callable[[], object]] = {}
+    more: dict[str, Any] = {key: _number(facts.get(key)) for key in _NUMBERS if key in asked}
     if "before_name" in asked:
-        announced["before_name"] = lambda: load("brands")
+        more["before_name"] = lambda: load("brands")
     else:
         load("brands")
     return database.cpu(
         vendor=_text(facts.get("vendor_id")),
         name=device.get("name"),
         flags=_texts(facts.get("flags")),
-        **numbers,
-        **announced,
+        **more,
     )
 
 
