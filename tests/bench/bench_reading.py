@@ -21,7 +21,7 @@ from place import Place
 
 NODES = 10_000
 START_S = 0.2
-"""Allowed for the start of `probe cluster`, which imports asyncio: its files alone take the rest."""
+"""Allowed for the start of `probe cluster`, which imports asyncio."""
 DISTINCT = 200
 """Files that are read again and again: 10,000 would be a gigabyte of disk."""
 
