@@ -33,6 +33,16 @@ def test_known(real: Database, facts: dict[str, object], arch: str, fp32: float)
     assert (match.arch.id, match.rates[FP32]) == (arch, fp32)
 
 
+def test_a_program_learns_when_a_brand_must_be_read(real: Database) -> None:
+    """Reading one imports more, for which a core has a place of its own."""
+    known = {"vendor": "AuthenticAMD", "family": 25, "model": 0x61, "name": "AMD Ryzen 9 7950X"}
+    calls: list[str] = []
+    for facts in (known, {**known, "model": 0xFF}, {"flags": AVX2}):
+        real.cpu(**facts, before_name=lambda: calls.append("called"))  # type: ignore[arg-type]
+        calls.append("answered")
+    assert calls == ["answered", "called", "answered", "answered"]
+
+
 def test_a_hypervisor_that_hides_avx512_lowers_the_figure(real: Database) -> None:
     facts = {"vendor": "GenuineIntel", "family": 6, "model": 0x6A}
     full = real.cpu(**facts, flags=AVX2 | {"avx512f", "avx512_vnni"})  # type: ignore[arg-type]

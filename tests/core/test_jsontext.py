@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probe_core.jsontext import parse, write
+from probe_core.jsontext import parse, parse_strict, write
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -26,6 +26,16 @@ def outcome(function: Any, value: object) -> object:
         return repr(function(value))
     except (ValueError, TypeError, RecursionError) as error:
         return type(error), str(error)
+
+
+@pytest.mark.parametrize("name", ["NaN", "Infinity", "-Infinity"])
+def test_a_constant_is_no_json_where_that_is_asked(name: str) -> None:
+    for text in (name, f'{{"a": [1, {name}]}}'.encode()):
+        assert repr(parse(text)) == repr(json.loads(text))
+        with pytest.raises(ValueError, match=f"^{name} is no number of JSON$"):
+            parse_strict(text)
+    assert parse_strict(f' {{"{name}": "{name}"}}') == {name: name}
+    assert outcome(parse_strict, "[1,") == outcome(json.loads, "[1,")
 
 
 @pytest.mark.heavy

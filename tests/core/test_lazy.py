@@ -129,6 +129,18 @@ def test_live_report_loads_no_dear_module_either() -> None:
     assert not any(one.startswith("probe_core.recording") for one in loaded)
 
 
+def test_a_first_report_brings_nothing_that_only_some_reports_need(bare: str) -> None:
+    """Of a foreign report, a broken device, and a processor whose number chipdb does not know."""
+    code = f"from probe_core import Machine, probe\nprobe(machine=Machine({bare!r}))"
+    rare = {
+        "probe_core.model.complete",
+        "probe_core.model.verdict",
+        "probe_chipdb.decoration",
+        "probe_chipdb.spelling",
+    }
+    assert loaded_by(code) & rare == set()
+
+
 def test_chipdb_is_read_without_parsers(bare: str) -> None:
     loaded = loaded_by(COMMAND, "--machine", bare, "--json")
     assert "probe_chipdb.database" in loaded
