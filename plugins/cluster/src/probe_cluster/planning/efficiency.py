@@ -30,6 +30,22 @@ class EfficiencyTable(TypedDict):
     kind: dict[str, float | dict[str, float]]
     hop: dict[str, float]
     arithmetic: dict[str, dict[str, float]]
+    serving: dict[str, dict[str, float]]
+
+
+class ServingCosts(NamedTuple):
+    """What many requests cost an engine."""
+
+    cache: float
+    """Share of the bandwidth of weights at which the caches of requests are read."""
+    apart: float
+    """How many of the experts that tokens would choose were each to choose anew they use."""
+    step: float
+    """Seconds of a step beyond its layers: what the scheduler does."""
+    request: float
+    """Seconds of a step for each running request: sampling, text, the network."""
+    chunk: int
+    """Tokens of prompts in one step."""
 
 
 class Efficiency(NamedTuple):
@@ -61,11 +77,29 @@ def table() -> EfficiencyTable:
         return cast("EfficiencyTable", tomllib.load(file))
 
 
-def arithmetic_share(computes: str, class_: str | None, kind: str) -> float | None:
-    """Return the share of its peak that a class of device reaches; None where it is not known."""
-    figures = table()["arithmetic"]
-    share = figures.get(computes, {}).get(class_ or "")
-    return None if share is None else share * figures["kind"].get(kind, 1.0)
+def arithmetic_share(
+    computes: str, class_: str | None, arch: str, figures: EfficiencyTable
+) -> float | None:
+    """Return the share of its dense peak that a device reaches; None where it is not known."""
+    shares = figures["arithmetic"]
+    share = shares.get(computes, {}).get(class_ or "")
+    if share is None or computes != "vllm":
+        return share
+    newer = (factor for name, factor in shares["arch"].items() if arch.startswith(name))
+    return share * next(newer, 1.0)
+
+
+def serving_costs(computes: str, figures: EfficiencyTable) -> ServingCosts:
+    """Return what many requests cost an engine, by what it computes with."""
+    general = figures["serving"]["all"]
+    own = general | figures["serving"].get(computes, {})
+    return ServingCosts(
+        cache=own["cache"],
+        apart=own["apart"],
+        step=own["step"] * 1e-6,
+        request=own["request"] * 1e-6,
+        chunk=int(own["chunk"]),
+    )
 
 
 class Range(NamedTuple):

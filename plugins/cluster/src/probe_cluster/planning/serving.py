@@ -1,9 +1,11 @@
 """Many requests at once: replicas, layers that are split, pipelines, and experts that are spread.
 
 A layout gives every replica `tensor` devices that split each layer, times `stages` that follow each
-other. A request has a prompt and an answer; a replica computes prompts one after another, and all
-its requests decode together. Times are those of `predict`, with the weights read once for all
-requests, their caches each, and arithmetic that grows with them.
+other. A request has a prompt and an answer. The requests of a replica decode together, a token each
+a step, and parts of prompts that arrive meanwhile are computed in the same steps (continuous
+batching with chunked prefill). A step reads the weights once for all of them, or takes as long as
+its arithmetic where that is more; it reads the cache of each request; and it costs what its layers,
+its scheduler and its requests cost besides.
 """
 
 from __future__ import annotations
@@ -12,7 +14,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from probe_cluster.planning.efficiency import Efficiency, arithmetic_share
+from probe_cluster.planning.efficiency import (
+    Efficiency,
+    EfficiencyTable,
+    ServingCosts,
+    arithmetic_share,
+    serving_costs,
+    table,
+)
 from probe_cluster.planning.engines import ENGINES
 from probe_cluster.planning.links import KINDS, Link, Links
 from probe_cluster.planning.members import Member
@@ -59,7 +68,11 @@ class Device:
     """What decoding reaches of it."""
     arithmetic: float | None
     """What prompts reach of the peak of the precision that computes; None is not known."""
+    attention: float | None
+    """What their attention reaches of the peak of 16 bits; None is not known."""
     efficiency: Efficiency
+    costs: ServingCosts
+    """What many requests cost the engine."""
     inner: Link
     """To the others in its node."""
     outer: Link
@@ -137,7 +150,7 @@ def serve(
     best: tuple[float, list[Layout], list[Member]] | None = None
     problems: list[str] = []
     for group in _equal(members):
-        device = _device(group, model, links or Links(), reserve)
+        device = device_of(group, model, links or Links(), reserve)
         if device is None:
             ids = names([member.id for member in group])
             problems.append(f"how fast {engine} is on {ids} was never measured")
@@ -185,7 +198,7 @@ def layouts(
 ) -> list[Layout]:
     """Return every layout of nodes whose devices are alike. Raises `ClusterError` as `serve`."""
     _check(load, model)
-    device = _device(members, model, links or Links(), reserve)
+    device = device_of(members, model, links or Links(), reserve)
     each = replace(model, context=load.prompt + load.answer)
     return [] if device is None else list(_layouts(device, len(members), each, load, engine))
 
@@ -221,42 +234,68 @@ def _equal(members: Sequence[Member]) -> list[list[Member]]:
     return list(groups.values())
 
 
-def _device(group: Sequence[Member], model: Model, links: Links, reserve: float) -> Device | None:
-    first = group[0]
-    if first.bandwidth is None or first.efficiency is None:
+def device_of(
+    group: Sequence[Member],
+    model: Model,
+    links: Links,
+    reserve: float,
+    figures: EfficiencyTable | None = None,
+) -> Device | None:
+    """Return what each of the equal devices of `group` reaches, by figures of efficiency.toml.
+
+    None where its like was never measured.
+    """
+    first, efficiency = group[0], group[0].efficiency
+    if first.bandwidth is None or efficiency is None:
         return None
     pools = [pool for member in group for pool in member.usable("available")]
     ids = [member.id for member in group]
     slowest = [links.between(a, b) for a in ids[:8] for b in ids[:8] if a != b]
     outer = max(slowest, key=lambda link: link.seconds(model.hop_bytes), default=links.default)
-    efficiency = first.efficiency
+    arithmetic, attention = _arithmetic(first, efficiency, model, figures or table())
     return Device(
         memory=int(min(pools) * (1 - reserve)),
         bandwidth=first.bandwidth * efficiency.share,
-        arithmetic=_arithmetic(first, model),
+        arithmetic=arithmetic,
+        attention=attention,
         efficiency=efficiency,
+        costs=serving_costs(efficiency.computes, figures or table()),
         inner=KINDS[first.inner],
         outer=outer,
         per_node=max(1, first.equal),
     )
 
 
-def _arithmetic(member: Member, model: Model) -> float | None:
-    """Return operations per second of one device, by the precision that computes."""
-    efficiency = member.efficiency
-    if efficiency is None:
-        return None
-    share = arithmetic_share(efficiency.computes, member.class_, model.kind)
-    peak = member.half
-    arch = member.offer.arch if member.offer else None
-    if efficiency.computes == "vllm" and model.quant in ("fp8", "int8", "fp8_fp4"):
-        # FP8 and INT8 have the same peak where there is FP8.
-        peak = member.int8 if (arch or "").startswith(("ada", "hopper", "blackwell")) else peak
-    if model.quant in ("nvfp4", "mxfp4") and (arch or "").startswith("blackwell"):
-        peak = None if member.int8 is None else _FP4 * member.int8
-    if share is None or peak is None:
-        return None
-    return peak * _TERA * share / max(1, member.equal)
+# Architectures whose tensor cores compute in FP8: the first that do are Ada and Hopper. INT8 is older.
+_FP8 = ("ada", "hopper", "blackwell", "cdna3", "cdna4")
+_INT8 = (*_FP8, "ampere")
+
+
+def _arithmetic(
+    member: Member, efficiency: Efficiency, model: Model, figures: EfficiencyTable
+) -> tuple[float | None, float | None]:
+    """Return operations per second of one device: on weights, and of attention in 16 bits.
+
+    Weights compute in the precision that the engine and the chip have for how they are stored.
+    """
+    half = member.half
+    arch = (member.offer.arch if member.offer else None) or ""
+    share = arithmetic_share(efficiency.computes, member.class_, arch, figures)
+    if share is None or half is None:
+        return None, None
+    kinds = figures["arithmetic"]["kind"]
+    peak, eight, server = half, member.int8, efficiency.computes == "vllm"
+    # FP8 and INT8 have the same peak where there is FP8.
+    if server and eight is not None:
+        floating = model.quant in ("fp8", "fp8_fp4") and arch.startswith(_FP8)
+        if floating or (model.quant == "int8" and arch.startswith(_INT8)):
+            peak = eight * figures["arithmetic"]["bits"]["8"]
+    if model.quant in ("nvfp4", "mxfp4") and arch.startswith("blackwell"):
+        if eight is None:
+            return None, None
+        peak = _FP4 * eight * figures["arithmetic"]["bits"]["8"]
+    each = _TERA * share / max(1, member.equal)
+    return peak * each * kinds.get(model.kind, 1.0), half * each
 
 
 def _layouts(device: Device, nodes: int, model: Model, load: Load, engine: str) -> Iterator[Layout]:
@@ -269,7 +308,7 @@ def _layouts(device: Device, nodes: int, model: Model, load: Load, engine: str) 
                 if stages > 1 and (expert or (able.alone and tensor * stages > device.per_node)):
                     break
                 for replicas in _copies(min(groups // stages, load.requests)):
-                    layout = _layout(device, model, load, engine, replicas, tensor, stages, expert)
+                    layout = layout_of(device, model, load, engine, replicas, tensor, stages, expert)
                     if layout is not None:
                         yield layout
 
@@ -319,7 +358,7 @@ def _spreads(model: Model, engine: str, tensor: int) -> bool:
     return tensor > 1 and model.experts is not None and ENGINES[engine].computes == "vllm"
 
 
-def _layout(
+def layout_of(
     device: Device,
     model: Model,
     load: Load,
@@ -329,8 +368,11 @@ def _layout(
     stages: int,
     expert: bool,
 ) -> Layout | None:
-    """Return a layout and what it gives; None where it holds not even one request."""
-    parts = tensor * stages
+    """Return a layout and what it gives; None where it holds not even one request.
+
+    `model` has the context of `load`, prompt and answer.
+    """
+    split = Split(tensor, stages, expert)
     weights = _weights(model, tensor, expert) / stages
     cache = model.kv_bytes / stages / _cache_parts(model, tensor, expert)
     room = device.memory - weights
@@ -339,27 +381,38 @@ def _layout(
     most = int(room // cache) if cache else load.requests
     wanted = -(-load.requests // replicas)
     running = min(wanted, most)
-    step = _step(device, model, load, engine, tensor, stages, expert, running)
-    prompt = _prompt(device, model, load, tensor)
-    # A pipeline that is kept busy works on as many prompts as it has stages.
-    at_once = min(stages, running) if ENGINES[engine].cards else 1
-    cycle = running * (prompt or 0.0) / at_once + load.answer * step
+    # vLLM keeps all stages of a pipeline busy with parts of the requests; llama.cpp and MLX send
+    # all requests through one stage after another.
+    together = max(1.0, running / stages) if ENGINES[engine].cards else float(running)
+    step = _step(device, model, load, split, together)
+    pause = _pause(device, model, load, split, together)
+    prompt = _prompt(device, model, load, split)
+    cycle = load.answer * step + together * pause
     busy = min(load.requests, replicas * running)
+    before = (wanted - running) / running * cycle
     return Layout(
         replicas=replicas,
         tensor=tensor,
         stages=stages,
         expert=expert,
-        devices=replicas * parts,
+        devices=replicas * tensor * stages,
         running=busy,
         waiting=load.requests - busy,
         total=busy * load.answer / cycle,
-        each=1 / step,
-        first_token=None if prompt is None else prompt + step,
-        last_first_token=None if prompt is None else wanted * prompt + step,
+        each=load.answer / (cycle - pause),
+        first_token=prompt,
+        last_first_token=None if prompt is None else before + running * prompt,
         memory=int(weights + running * cache),
         room=device.memory,
     )
+
+
+class Split(NamedTuple):
+    """How the devices of a replica share it: as in `Layout`."""
+
+    tensor: int
+    stages: int
+    expert: bool
 
 
 def _cache_parts(model: Model, tensor: int, expert: bool) -> int:
@@ -389,70 +442,96 @@ def _experts(model: Model) -> float:
     return (model.weight_bytes - model.read_at_once(1)) / (1 - share) if share < 1 else 0.0
 
 
-def _step(
-    device: Device,
-    model: Model,
-    load: Load,
-    engine: str,
-    tensor: int,
-    stages: int,
-    expert: bool,
-    running: int,
-) -> float:
-    """Return the seconds of one token of all running requests of a replica.
-
-    vLLM keeps all stages of a pipeline busy with parts of the requests; llama.cpp and MLX send all
-    requests through one stage after another.
-    """
-    together = max(1.0, running / stages) if ENGINES[engine].cards else float(running)
+def _step(device: Device, model: Model, load: Load, split: Split, together: float) -> float:
+    """Return the seconds in which `together` requests get a token each, with no prompt meanwhile."""
     middle = replace(model, context=load.prompt + load.answer // 2)
-    # With experts spread each device has the attention of its own requests.
-    own = together / tensor if expert else together
-    cache = (
-        own * middle.kv_bytes * (1.0 if expert else 1.0 / (1 if model.kind == "mla" else tensor))
-    )
-    reading = (_read(model, together, tensor, expert) + cache) / device.bandwidth
+    parts = _cache_parts(model, split.tensor, split.expert)
+    cache = together * middle.kv_bytes / parts / (device.bandwidth * device.costs.cache)
+    besides = device.costs.step + together * device.costs.request
+    return _pass(device, model, split, together) + cache + besides
+
+
+def _pause(device: Device, model: Model, load: Load, split: Split, together: float) -> float:
+    """Return the seconds by which one prompt delays the steps that compute parts of it.
+
+    What a step reads for the tokens of answers serves the prompt, too, so only arithmetic beyond
+    that, and the attention of the prompt to itself, take longer.
+    """
+    if not device.arithmetic:
+        return 0.0
+    # Prompts that come together share a step.
+    part = min(float(device.costs.chunk), together * load.prompt)
+    longer = _pass(device, model, split, together + part) - _pass(device, model, split, together)
+    return load.prompt / part * longer + _attention(device, model, load, split)
+
+
+def _pass(device: Device, model: Model, split: Split, tokens: float) -> float:
+    """Return the seconds of so many tokens through all layers, without reading any cache."""
+    reading = _read(model, tokens, split, device.costs.apart) / device.bandwidth
     computing = 0.0
     if device.arithmetic:
-        computing = together * 2 * (model.active_params or model.params) / tensor
-        computing /= device.arithmetic
-    beyond = model.layers * device.efficiency.layer_seconds(model.kind)
-    seconds = max(reading, computing) + beyond
-    if tensor > 1:
-        seconds += model.layers * 2 * _reduce(device, model, tensor, together)
-    if stages > 1:
-        link = device.inner if stages * tensor <= device.per_node else device.outer
-        seconds += stages * link.seconds(int(model.hop_bytes * together))
+        operations = tokens * 2 * (model.active_params or model.params)
+        computing = operations / split.tensor / device.arithmetic
+    seconds = max(reading, computing)
+    seconds += model.layers * device.efficiency.layer_seconds(model.kind)
+    if split.tensor > 1:
+        seconds += model.layers * 2 * _reduce(device, model, split.tensor, tokens)
+    if split.stages > 1:
+        link = device.inner if split.stages * split.tensor <= device.per_node else device.outer
+        seconds += split.stages * link.seconds(int(model.hop_bytes * tokens))
     return seconds
 
 
-def _read(model: Model, together: float, tensor: int, expert: bool) -> float:
-    """Return the bytes of weights that each device reads for a token of all requests."""
-    if not expert:
-        return model.read_at_once(together) / tensor
+def _attention(device: Device, model: Model, load: Load, split: Split) -> float:
+    """Return the seconds of a prompt's attention, which grow with the square of its tokens.
+
+    A token attends to those before it, in a layer with a window to so many of them.
+    """
+    if not (device.attention and model.heads and model.head_dim):
+        return 0.0
+    pairs = 0.0
+    for layers, window in _windows(model):
+        seen = load.prompt if window is None else min(load.prompt, 2 * window)
+        pairs += layers * load.prompt * seen / 2
+    # A multiplication and an addition per value, of keys and of values.
+    operations = 4.0 * pairs * model.heads * model.head_dim
+    return operations / (device.attention * split.tensor)
+
+
+def _windows(model: Model) -> list[tuple[int, int | None]]:
+    """Return how many layers attend to how many tokens; None to all."""
+    groups = [(group.layers, group.window) for group in model.cache if group.values]
+    return groups or [(model.layers, None)]
+
+
+def _read(model: Model, tokens: float, split: Split, apart: float) -> float:
+    """Return the bytes of weights that each device reads for so many tokens at once.
+
+    Tokens use fewer different experts together than were each to choose anew: `apart` of them.
+    """
+    chosen = 1 + (tokens - 1) * apart if tokens > 1 else tokens
+    if not split.expert:
+        return model.read_at_once(chosen) / split.tensor
     active = _experts(model) * (model.experts or (1, 1))[1] / (model.experts or (1, 1))[0]
     common = model.read_at_once(1) - active
-    return common + (model.read_at_once(together) - common) / tensor
+    return common + (model.read_at_once(chosen) - common) / split.tensor
 
 
-def _reduce(device: Device, model: Model, tensor: int, together: float) -> float:
-    """Return the seconds of one all-reduce of the activations of all requests."""
+def _reduce(device: Device, model: Model, tensor: int, tokens: float) -> float:
+    """Return the seconds of one all-reduce of the activations of so many tokens."""
     link = device.inner if tensor <= device.per_node else device.outer
-    size = 2 * (tensor - 1) / tensor * model.hop_bytes * together
+    size = 2 * (tensor - 1) / tensor * model.hop_bytes * tokens
     return (link.reduce or link.latency) + size / link.bandwidth
 
 
-def _prompt(device: Device, model: Model, load: Load, tensor: int) -> float | None:
-    """Return the seconds of one prompt; attention grows with the square of its tokens."""
+def _prompt(device: Device, model: Model, load: Load, split: Split) -> float | None:
+    """Return the seconds of a prompt that comes alone, which end with its first token."""
     if not device.arithmetic:
         return None
-    operations = 2.0 * (model.active_params or model.params) * load.prompt
-    if model.heads and model.head_dim:
-        operations += 2.0 * model.layers * model.heads * model.head_dim * load.prompt**2
-    seconds = operations / (device.arithmetic * tensor)
-    if tensor > 1:
-        seconds += model.layers * 2 * _reduce(device, model, tensor, load.prompt)
-    return seconds
+    part = min(device.costs.chunk, load.prompt)
+    passes = load.prompt / part
+    seconds = passes * (_pass(device, model, split, part) + device.costs.step)
+    return seconds + _attention(device, model, load, split)
 
 
 def _worth(found_layouts: Sequence[Layout]) -> tuple[tuple[str, Layout], ...]:

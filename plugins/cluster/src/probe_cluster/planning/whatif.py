@@ -303,6 +303,10 @@ def _card(part: _Part) -> Chip:
     chip = database.chip(usual.get(_words(part.name), part.name.lower()))
     if chip is not None:
         return _with_memory(chip, part)
+    # GH200 480GB is a name: the gigabytes are those of the processor beside it.
+    whole = database.match(name=f"{part.name} {part.memory}GB") if part.memory else None
+    if whole is not None and whole.chip is not None and f"{part.memory}GB" in whole.chip.name:
+        return whole.chip
     match = database.match(name=part.name)
     if match.chip is not None:
         return _with_memory(match.chip, part)

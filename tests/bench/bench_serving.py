@@ -1,0 +1,209 @@
+"""How far off are predicted speeds of many requests, as fitted and with each source left out?"""
+
+from __future__ import annotations
+
+import math
+import sys
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from bench_predictions import FACTORS, Figures, quantile
+from measure import Figure
+from place import Place
+
+if TYPE_CHECKING:
+    from probe_cluster import Member, Model
+    from probe_cluster.planning.serving import Layout, Load
+
+FITTED = Path(__file__).parent / "serving.toml"
+BLIND = Path(__file__).parent / "serving_blind.toml"
+ROUNDS = 5
+# A figure that is twice its start costs as much as one row that is off by a factor of 1.3.
+PULL = 0.3
+# vLLM's own gpu_memory_utilization of these releases; SGLang and TensorRT-LLM take as much.
+RESERVE = 0.1
+WITHIN = 1.5
+
+
+@dataclass(frozen=True)
+class Row:
+    """One published speed of many requests."""
+
+    model: Model
+    members: tuple[Member, ...]
+    engine: str
+    replicas: int
+    tensor: int
+    stages: int
+    load: Load
+    measured: float
+    first_token: float
+    """Seconds; 0 where it was not published."""
+    source: str
+    label: str
+
+
+def rows(path: Path = FITTED, name: str = "measured") -> list[Row]:
+    """Return the published speeds of a file: of servers, or what was ``tuned``."""
+    with path.open("rb") as file:
+        data = tomllib.load(file)
+    assert {row[-1] for own in data["rows"].values() for row in own} == set(data["sources"])
+    return [_row(*fields) for fields in data["rows"][name]]
+
+
+def _row(
+    name: str, bits: str, machines: str, engine: str, layout: str, requests: int, prompt: int,
+    answer: int, kv: str, measured: float, first_token: float, source: str,
+) -> Row:  # fmt: skip
+    from probe_cluster.planning.serving import Load
+    from probe_cluster.planning.engines import file_form
+    from probe_cluster.planning.model_spec import parse_model
+
+    options = {"model": name, "bits": bits, "kv_bits": kv, "form": file_form(engine)}
+    model = replace(parse_model(options), context=prompt + answer)
+    count, way = int(layout.rstrip("RTP")), layout[-1]
+    widths = [count if way == own else 1 for own in "RTP"]
+    label = f"{name} {bits} on {machines} {engine} {layout}, {requests} x {prompt}+{answer}"
+    load = Load(requests, prompt, answer)
+    members = _members(machines, engine)
+    return Row(model, members, engine, *widths, load, measured, first_token, source, label)
+
+
+@cache
+def _members(machines: str, engine: str) -> tuple[Member, ...]:
+    from probe_cluster.planning.members import with_engine
+    from probe_cluster.planning.reading import read_members
+
+    return tuple(with_engine(member, engine) for member in read_members([], have=[machines]))
+
+
+def predicted(row: Row, figures: Mapping[str, Any] | None = None) -> Layout:
+    """Return the layout of a row, by the package's formula and the figures of efficiency.toml."""
+    from probe_cluster.planning.efficiency import table
+    from probe_cluster.planning.links import KINDS, Links
+    from probe_cluster.planning.predict import RESERVE as OWN
+    from probe_cluster.planning.serving import device_of, layout_of
+
+    server = row.engine in ("vllm", "sglang", "tensorrt-llm")
+    # Several nodes of the rows are DGX Sparks, joined by their ConnectX-7.
+    links = Links(default=KINDS["roce"])
+    reserve = RESERVE if server else OWN
+    device = device_of(row.members, row.model, links, reserve, figures or table())
+    assert device is not None, row.label
+    shares = row.replicas, row.tensor, row.stages
+    layout = layout_of(device, row.model, row.load, row.engine, *shares, expert=False)
+    assert layout is not None, row.label
+    return layout
+
+
+def errors(published: Iterable[Row], figures: Mapping[str, Any]) -> list[tuple[float, Row]]:
+    """Return ln(predicted / measured) of each row."""
+    return [(math.log(predicted(row, figures).total / row.measured), row) for row in published]
+
+
+def loss(published: list[Row], figures: Mapping[str, Any]) -> float:
+    """Return what a fit lowers: absolute errors, where a publication counts as its root of rows."""
+    counts = Counter(row.source for row in published)
+    return sum(error**2 / math.sqrt(counts[row.source]) for error, row in errors(published, figures))
+
+
+def unfitted(table: dict[str, Any]) -> list[Figures]:
+    """Return the figures to fit, set to a start that no row has chosen."""
+    arithmetic, kind, serving = table["arithmetic"]["vllm"], table["arithmetic"]["kind"], table["serving"]
+    everywhere = [(serving["all"], "cache")]
+    return [
+        Figures(0.5, (arithmetic, "hbm")),
+        Figures(0.5, (arithmetic, "gddr-new"), (arithmetic, "gddr-old"), (arithmetic, "unified")),
+        Figures(0.7, (table["arithmetic"]["arch"], "hopper"), (table["arithmetic"]["arch"], "blackwell-gb100")),
+        Figures(0.8, (table["arithmetic"]["bits"], "8")),
+        Figures(0.5, (kind, "experts"), (kind, "hybrid"), (kind, "blocks")),
+        Figures(0.5, (kind, "mla")),
+        Figures(0.7, *everywhere),
+        Figures(0.5, (serving["all"], "apart")),
+        Figures(1000, (serving["vllm"], "step")),
+        Figures(20, (serving["vllm"], "request")),
+    ]
+
+
+def refitted(published: list[Row], table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the figures fitted on these rows alone, one figure after another."""
+    fit: dict[str, Any] = deepcopy(dict(table))
+    figures = unfitted(fit)
+
+    def judged(figure: Figures, value: float) -> float:
+        figure.put(value)
+        away = math.log(value / figure.start)
+        return loss(published, fit) + PULL * away * away
+
+    for _ in range(ROUNDS):
+        before = [figure.value for figure in figures]
+        for figure in figures:
+            trials = [figure.value * factor for factor in FACTORS]
+            figure.put(min(trials, key=lambda value, own=figure: judged(own, value)))
+        if before == [figure.value for figure in figures]:
+            break
+    return fit
+
+
+def held_out(published: list[Row]) -> list[tuple[float, Row]]:
+    """Return ln(predicted / measured) of each row, by figures without its publication."""
+    from probe_cluster.planning.efficiency import table
+
+    found: list[tuple[float, Row]] = []
+    for source in sorted({row.source for row in published}):
+        others = [row for row in published if row.source != source]
+        own = [row for row in published if row.source == source]
+        found += errors(own, refitted(others, table()))
+    return found
+
+
+def run(place: Place) -> Iterator[Figure]:
+    """Compare as fitted, with each source left out, and with those that no figure has seen."""
+    from probe_cluster.planning.efficiency import table
+
+    published = rows()
+    yield from _figures("as fitted", errors(published, table()))
+    if not place.quick:
+        yield from _figures("source left out", held_out(published))
+    blind = errors(rows(BLIND), table())
+    yield from _figures("sources set aside", blind)
+    for error, row in sorted(blind, key=lambda entry: -abs(entry[0]))[:5]:
+        yield Figure(row.label, error, "ln", None, f"measured {row.measured:g} ({row.source})")
+
+
+def _figures(name: str, found: list[tuple[float, Row]]) -> Iterator[Figure]:
+    sizes = [abs(error) for error, _ in found]
+    inside = sum(size <= math.log(WITHIN) for size in sizes) / len(sizes)
+    note = f"{len(sizes)} published speeds of {len({row.source for _, row in found})} publications"
+    yield Figure(f"serving, {name}: outside a factor of {WITHIN}", 1 - inside, "", 0.2, note)
+    yield Figure(f"serving, {name}: median |ln(predicted/measured)|", median(sizes), "", None, note)
+    yield Figure(f"serving, {name}: 90th percentile", quantile(sizes, 0.9), "", None, note)
+
+
+def main() -> int:
+    """Print the fitted figures, and each row's error by them and without its publication."""
+    from probe_cluster.planning.efficiency import table
+
+    published = rows()
+    fit = refitted(published, table())
+    print({name: fit[name] for name in ("serving",)}, fit["arithmetic"])
+    for error, row in errors(published, fit):
+        print(f"{error:+.2f} {row.source:15} {row.label}")
+    for name, found in (("fitted", errors(published, fit)), ("left out", held_out(published))):
+        for figure in _figures(name, found):
+            print(figure)
+        for source in sorted({row.source for row in published}):
+            own = [error for error, row in found if row.source == source]
+            print(source, len(own), f"{median(map(abs, own)):.2f}", sum(abs(e) < math.log(WITHIN) for e in own))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
