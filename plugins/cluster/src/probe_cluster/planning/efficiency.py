@@ -40,6 +40,8 @@ class ServingCosts(NamedTuple):
     """Share of the bandwidth of weights at which the caches of requests are read."""
     apart: float
     """How many of the experts that tokens would choose were each to choose anew they use."""
+    reduce: float
+    """Share of a link's bandwidth that all-reduces reach."""
     step: float
     """Seconds of a step beyond its layers: what the scheduler does."""
     request: float
@@ -96,6 +98,7 @@ def serving_costs(computes: str, figures: EfficiencyTable) -> ServingCosts:
     return ServingCosts(
         cache=own["cache"],
         apart=own["apart"],
+        reduce=own["reduce"],
         step=own["step"] * 1e-6,
         request=own["request"] * 1e-6,
         chunk=int(own["chunk"]),
