@@ -112,6 +112,8 @@ def _lines(model: Model, answers: Mapping[str, NodeFit], context: Context) -> li
             end = {"model": "as the model allows", "memory": "as its memory allows"}
             sentence = f"longest context: {answer.context} tokens, {end[answer.context_by or '']}"
             lines += folded(sentence, context.width)
+    if model.unknown_cache is not None and any(own.answer != "no" for own in answers.values()):
+        lines += folded(f"longest context: not known: {model.unknown_cache}", context.width)
     return lines
 
 

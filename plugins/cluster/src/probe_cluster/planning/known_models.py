@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from functools import cache
 from math import log
@@ -58,6 +59,7 @@ _SPELLINGS = (
 # What a tag of Ollama's library that names no quantisation mostly has: `ollama show llama3.1:8b`
 # (recalled); gpt-oss has its own MXFP4.
 _TAGGED = "q4_k_m"
+_GGUF = re.compile(r"[-.]gguf\b", re.IGNORECASE)
 _PREFIXES = ("meta-", "google-", "openai-", "qwen-", "deepseek-ai-")
 
 
@@ -94,8 +96,11 @@ def known_model(text: str) -> KnownModel | None:
         return None
     name, entry = found
     shape, native = shape_of(entry["config"], entry["name"]), entry.get("precision", "bf16")
-    if precision is None and ":" in text and "/" not in text and native != "mxfp4":
-        precision = _TAGGED
+    if precision is None and (_GGUF.search(text) or (":" in text and "/" not in text)):
+        # What ollama fetches by a tag, and what a repository of GGUF files has first.
+        precision = "mxfp4_moe" if native == "mxfp4" else _TAGGED
+    if precision == "mxfp4" and _GGUF.search(text):
+        precision = "mxfp4_moe"
     return KnownModel(
         name,
         shape,

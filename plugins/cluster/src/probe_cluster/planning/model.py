@@ -94,6 +94,8 @@ class Model:
     """Kind of file: ``gguf``, ``mlx`` or ``safetensors``; None where any engine has its own."""
     published: bool = False
     """Whether nobody chose `quant`: it is how the model was published."""
+    unknown_cache: str | None = None
+    """Why the KV cache is not known; None where it is, or nobody looked."""
 
     def __post_init__(self) -> None:
         for name, value, least in (
@@ -123,6 +125,10 @@ class Model:
                 f" {self.longest} at most: give --context {self.longest}"
             )
         if self.context and not (self.cache or (self.kv_heads and self.head_dim)):
+            if self.unknown_cache is not None:
+                raise ClusterError(
+                    f"the KV cache of {self.context} tokens is not known: {self.unknown_cache}"
+                )
             raise ClusterError(
                 f"the KV cache of {self.context} tokens needs kv_heads and head_dim"
                 " (num_key_value_heads and head_dim in the model's config.json)"

@@ -21,6 +21,7 @@ from probe_cluster.planning.precision import (
     PRECISIONS,
     Precision,
     as_run_by,
+    beside_mxfp4,
     bits_per_weight,
     nearest_precisions,
     precision_name,
@@ -40,7 +41,7 @@ _LEAST = 1_000_000
 """Parameters below which a plain number is one of billions, its unit forgotten. A judgement."""
 
 Fields = dict[str, Any]
-"""Arguments of `Model`; ``parameters`` and ``precision`` besides, which `_weighed` resolves."""
+"""Arguments of `Model`; ``parameters``, ``precision`` and ``native`` besides, which `_weighed` takes."""
 
 
 def parse_model(options: Mapping[str, Any]) -> Model:
@@ -96,6 +97,7 @@ def _described(text: str, options: Mapping[str, Any]) -> Fields:
             "quant": quant,
             "form": FORMATS.get(quant),
             "published": known.precision is None,
+            "native": known.native,
         }
     return _from_count(text, options)
 
@@ -191,7 +193,12 @@ def _from_gguf(path: str) -> Fields:
     head = read_gguf(path)
     shape = shape_of_gguf(head.values, path)
     weights = weights_of(head.tensors, shape.experts, shape.layers)
-    return _with_weights(shape, weights, path) | {"form": "gguf"}
+    fields = _with_weights(shape, weights, path) | {"form": "gguf"}
+    if not shape.cache:
+        arch = head.values.get("general.architecture", "general.architecture")
+        missing = "attention.head_count" if not shape.heads else "embedding_length"
+        fields["unknown_cache"] = f"{path} has no {arch}.{missing}"
+    return fields
 
 
 def _from_safetensors(config: str, paths: list[str]) -> Fields:
@@ -266,12 +273,15 @@ def _plain(shape: Shape) -> Fields:
 def _weighed(fields: Fields, bits: Any, form: Any) -> None:
     """Put `bits` and `read_bytes` in, from what was asked for or what the file says."""
     parameters, precision = fields.pop("parameters", None), fields.pop("precision", None)
+    native = fields.pop("native", None)
     name = precision_name(str(bits)) if bits is not None else None
     if name is not None:
         fields |= {"quant": name, "form": FORMATS.get(name), "published": False}
     refined = as_run_by(fields["quant"], form) if fields.get("quant") else None
     if refined is not None and (name or parameters is not None):
         precision = PRECISIONS[refined]
+        if native == "mxfp4" and FORMATS.get(refined) == "gguf":
+            precision = beside_mxfp4(precision)
     if bits is not None and name is None:
         value = _mean_bits(bits)
         fields |= {"bits": value, "quant": None, "form": None, "published": False}

@@ -135,6 +135,17 @@ def as_run_by(name: str, form: str | None) -> str:
     return {"gguf": "mxfp4_moe", "mlx": "mxfp4_q8"}.get(form, name)
 
 
+def beside_mxfp4(precision: Precision) -> Precision:
+    """Return what a GGUF file of a model has whose experts were published in MXFP4.
+
+    Their rows of 2880 values are no multiple of a K-quant's block, so they stay as they are, and
+    nothing beside them has fewer than the 4.5 bits of blocks of 32 (llama.cpp src/llama-quant.cpp;
+    unsloth/gpt-oss-20b-GGUF: Q2_K 11.5 GB, Q8_0 12.1 GB, F16 13.8 GB).
+    """
+    mxfp4 = PRECISIONS["mxfp4"].experts
+    return Precision(*(max(bits, 4.5) for bits in precision[:-1]), mxfp4)
+
+
 def precision_of(quantization: Mapping[str, Any]) -> Precision | None:
     """Return how a config.json says that its weights are stored; None for a way not known.
 

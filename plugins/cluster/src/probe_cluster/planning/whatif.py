@@ -1,9 +1,9 @@
 """Computers that nobody has probed: `2x Mac Studio M3 Ultra 512GB, thunderbolt5` as reports.
 
-    GROUP  = PART {"+" PART} ["," LINK]
+    GROUP  = PART {"+" PART} [("," | "with" | "over" | "via") LINK | LINK]
     PART   = [COUNT "x"] NAME [MEMORY] | COUNT NAME [MEMORY] | NAME [MEMORY] "x" COUNT
 
-NAME is a machine of machines.toml, a card of the chip database, or a host. COUNT machines are so
+COUNT is a number or a word up to twelve. NAME is a machine of machines.toml, a card of the chip database, or a host. COUNT machines are so
 many nodes; cards stand together in one node, with the host that follows them, whose MEMORY is its
 RAM. LINK joins the nodes of the group. Figures are the makers', and the report says so.
 """
@@ -37,6 +37,15 @@ _MEMORY = re.compile(r"\s+(\d{1,5})\s*(GB|GiB|TB)$", re.IGNORECASE)
 _PLUS = re.compile(r"(?<!max)\+", re.IGNORECASE)  # not that of Ryzen AI Max+ 395
 _AFTER = re.compile(r"(?:\s+|(?<=\d))[x×]\s*(\d{1,4})$", re.IGNORECASE)
 _BARE = re.compile(r"^(\d{1,2})\s+(?=[a-z])", re.IGNORECASE)
+_NUMBERS = (
+    "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
+    "twelve",
+)  # fmt: skip
+_WORD = re.compile(rf"^({'|'.join(_NUMBERS)}|a|an|dual|single)\s+(?:x\s+)?", re.IGNORECASE)
+_WORDS = {word: number for number, word in enumerate(_NUMBERS, 1)} | {
+    "a": 1, "an": 1, "single": 1, "dual": 2,
+}  # fmt: skip
+_LINKED = re.compile(r"\s+(?:with|over|via|by|on)\s+(?:an?\s+)?(?=\S+(?:\s\S+)?$)", re.IGNORECASE)
 _COUNT = re.compile(r"^(\d{1,18})\s*[x×*]\s*", re.IGNORECASE)
 
 
@@ -63,6 +72,7 @@ class _Table(TypedDict):
     machine: list[Machine]
     host: list[Machine]
     cards: dict[str, str]
+    sizes: dict[str, list[int]]
 
 
 class _Part(NamedTuple):
@@ -70,6 +80,15 @@ class _Part(NamedTuple):
     name: str
     memory: int | None
     """GB."""
+
+
+class _Cards(NamedTuple):
+    """Equal cards of a computer."""
+
+    many: int
+    chip: Chip
+    gib: float
+    """Of each."""
 
 
 Reports = dict[str, dict[str, Any]]
@@ -108,6 +127,9 @@ def what_if(groups: Iterable[str], links: Links | None = None) -> Reports:
 def _joined(text: str) -> tuple[list[tuple[str, dict[str, Any]]], Link | None]:
     """Return the nodes of a group, by what they are called, and the link that joins them."""
     body, comma, link = text.partition(",")
+    if not comma:
+        body, link = _split_link(text)
+        comma = "," if link else ""
     nodes = [("-".join(_words(name)), report) for name, report in _group(body)]
     if not (comma and link.strip()):
         return nodes, None
@@ -125,12 +147,42 @@ def _joined(text: str) -> tuple[list[tuple[str, dict[str, Any]]], Link | None]:
         raise error
 
 
+def _split_link(text: str) -> tuple[str, str]:
+    """Return a group and the link that is named behind it without a comma; "" where none is.
+
+    `2x RTX 3090 nvlink`, and `two Mac Studio M3 Ultra 256GB over thunderbolt 5`.
+    """
+    words = text.split()
+    for many in (2, 1):
+        link = " ".join(words[-many:])
+        match = _LINKED.search(text)
+        body = text[: match.start()] if match else " ".join(words[:-many])
+        link = text[match.end() :] if match else link
+        try:
+            parse_kind(link)
+        except ClusterError:
+            continue
+        return (body, link) if body.strip() else (text, "")
+    return text, ""
+
+
 def _bridge(report: dict[str, Any], link: Link) -> None:
-    """Join the cards of a computer by the link that is named for them: a bridge of NVLink."""
+    """Join the cards of a computer by the link that is named for them: a bridge of NVLink.
+
+    Raises `ClusterError` for cards of which the chip database knows that they have another.
+    """
     for name in ("nvlink", "xgmi"):
-        if link.kind.startswith(name):
-            for device in report["devices"]:
-                device["links"] = [{"kind": name}]
+        if not link.kind.startswith(name):
+            continue
+        for device in report["devices"]:
+            chip = _database().match(name=device["name"]).chip
+            own = None if chip is None else chip.interconnect
+            if own is not None and own[0].lower().startswith("pcie"):
+                raise ClusterError(
+                    f"{device['name']} has no connector for {link.kind}: such cards talk over"
+                    f" {own[0]}; leave the link out"
+                )
+            device["links"] = [{"kind": name}]
 
 
 def _known(text: str) -> bool:
@@ -157,7 +209,7 @@ def _lines(groups: Iterable[str]) -> Iterable[str]:
 def _group(text: str) -> list[tuple[str, dict[str, Any]]]:
     """Return (name, report) of each node of a group."""
     nodes: list[tuple[str, dict[str, Any]]] = []
-    cards: list[tuple[int, Chip]] = []
+    cards: list[_Cards] = []
     for part in map(_part, _PLUS.split(text)):
         machine = _machine(part)
         if machine is not None:
@@ -173,14 +225,17 @@ def _group(text: str) -> list[tuple[str, dict[str, Any]]]:
             nodes.append(_with_cards(cards, part))
             cards = []
             continue
-        cards.append((part.many, _card(part)))
+        cards.append(_cards(part))
     return [*nodes, *([_with_cards(cards, None)] if cards else [])]
 
 
 def _part(text: str) -> _Part:
     rest = text.strip()
     count, match = 1, _COUNT.match(rest) or _BARE.match(rest)
-    if match:
+    word = None if match else _WORD.match(rest)
+    if word:
+        count, rest = _WORDS[word[1].lower()], rest[word.end() :]
+    elif match:
         count, rest = int(match[1]), rest[match.end() :]
     elif match := _AFTER.search(rest):
         count, rest = int(match[1]), rest[: match.start()]
@@ -246,7 +301,7 @@ def _report(machine: Machine, part: _Part) -> dict[str, Any]:
             machine["name"],
             machine["os"],
             machine["host"] * _GIB,
-            _card_devices([(machine["count"], chip)], machine["inner"]),
+            _card_devices([_Cards(machine["count"], chip, chip.memory.gib or 0)], machine["inner"]),
             _source(machine),
         )
     size = _memory(machine, part)
@@ -296,12 +351,19 @@ def _database() -> Database:
     return probe_chipdb.load()
 
 
+def _cards(part: _Part) -> _Cards:
+    chip = _card(part)
+    return _Cards(part.many, chip, chip.memory.gib or part.memory or 0)
+
+
 def _card(part: _Part) -> Chip:
     """Return the chip of a card. Raises `ClusterError` with candidates, or the nearest names."""
     database = _database()
     usual = {_words(name): id_ for name, id_ in table()["cards"].items()}
-    chip = database.chip(usual.get(_words(part.name), part.name.lower()))
-    if chip is not None:
+    meant = usual.get(_words(part.name))
+    chip = database.chip(meant or part.name.lower())
+    # What people mean by a short name has another memory than they say: it is another card.
+    if chip is not None and not (meant and not _fits(chip, part.memory)):
         return _with_memory(chip, part)
     # GH200 480GB is a name: the gigabytes are those of the processor beside it.
     whole = database.match(name=f"{part.name} {part.memory}GB") if part.memory else None
@@ -328,7 +390,17 @@ def _fits(chip: Chip, gb: int | None) -> bool:
 
 def _with_memory(chip: Chip, part: _Part) -> Chip:
     if chip.memory.gib is None:
-        raise ClusterError(f"the memory of {chip.name} is not in the chip database")
+        sold = table()["sizes"].get(chip.id)
+        if sold is None:
+            raise ClusterError(f"the memory of {chip.name} is not in the chip database")
+        choices = " or ".join(map(str, sold))
+        if part.memory is None:
+            raise ClusterError(f"{chip.name} is sold with {choices} GB: say which")
+        if part.memory not in sold:
+            raise ClusterError(
+                f"{chip.name} is not sold with {part.memory} GB, but with {choices} GB"
+            )
+        return chip
     if not _fits(chip, part.memory):
         raise ClusterError(f"{chip.name} has {chip.memory.gib:g} GB, not {part.memory}")
     return chip
@@ -344,23 +416,23 @@ def _near(name: str) -> str:
     return f"; close: {', '.join(dict.fromkeys(close))}" if close else ""
 
 
-def _with_cards(cards: list[tuple[int, Chip]], host: _Part | None) -> tuple[str, dict[str, Any]]:
+def _with_cards(cards: list[_Cards], host: _Part | None) -> tuple[str, dict[str, Any]]:
     """Return the node of cards and what they stand in."""
-    names = [re.sub(r"^(?:NVIDIA|AMD|Intel)\W+", "", chip.name) for _, chip in cards]
-    each = zip((number for number, _ in cards), names, strict=True)
+    names = [re.sub(r"^(?:NVIDIA|AMD|Intel)\W+", "", own.chip.name) for own in cards]
+    each = zip((own.many for own in cards), names, strict=True)
     name = " ".join(f"{number}x {own}" if number > 1 else own for number, own in each)
     ram = host.memory * _GIB if host and host.memory else None
     # Boards for SXM sockets have NVLink, those for OAM xGMI; cards have PCIe.
-    first = cards[0][1].id
+    first = cards[0].chip.id
     inner = "nvlink" if "sxm" in first else "xgmi" if "instinct-mi3" in first else "pcie"
     return name, _document(name, "linux", ram, _card_devices(cards, inner), "the chip database")
 
 
-def _card_devices(cards: list[tuple[int, Chip]], inner: str) -> list[dict[str, Any]]:
+def _card_devices(cards: list[_Cards], inner: str) -> list[dict[str, Any]]:
     devices: list[dict[str, Any]] = []
-    for number, chip in cards:
+    for number, chip, gib in cards:
         for _ in range(number):
-            size = int((chip.memory.gib or 0) * _GIB)
+            size = int(gib * _GIB)
             memory = {"kind": "dedicated", "total": size, "free": size}
             links = [{"kind": inner}] if inner != "pcie" else []
             devices.append({**_device(chip, len(devices)), "memory": memory, "links": links})
