@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from probe_cluster import Model
 
 PUBLISHED = Path(__file__).parent / "published.toml"
+BLIND = Path(__file__).parent / "published_blind.toml"
 FACTORS = (0.7, 0.85, 0.95, 0.98, 1.0, 1.02, 1.05, 1.2, 1.4)
 # A figure that is twice its start costs as much as one row that is off by a factor of 1.6.
 ROUNDS, PULL = 10, 1.0
@@ -45,11 +46,11 @@ class Row:
     label: str
 
 
-def rows() -> list[Row]:
-    """Return the published speeds."""
+def rows(path: Path = PUBLISHED) -> list[Row]:
+    """Return the published speeds of a file."""
     from probe_cluster.planning.model_spec import parse_model
 
-    with PUBLISHED.open("rb") as file:
+    with path.open("rb") as file:
         data = tomllib.load(file)
     found = []
     for name, bits, chip, layout, engine, link, measured, source, context in data["rows"][
