@@ -1,5 +1,7 @@
 """Write how far predictions are off, by class, into the package's `ranges.toml`.
 
+Of one request from `bench_predictions`, of many at once from `bench_serving`.
+
 `python tests/bench/ranges.py` prints it, `--write` stores it. Each publication is left out once:
 the figures are fitted on the others (`bench_predictions.refitted`) and predict its rows.
 """
@@ -12,14 +14,16 @@ from collections import defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
+import bench_serving
 from bench_predictions import COMPUTES, Row, errors, quantile, refitted, rows
 
 RANGES = "plugins/cluster/src/probe_cluster/planning/ranges.toml"
 HEAD = """\
 # How far predictions of a class were off: in nine cases of ten at most by `factor`, either way.
-# Written by tests/bench/ranges.py, from the rows of tests/bench/published.toml: each publication is
-# left out once, the figures of efficiency.toml are fitted on the others, and predict its rows. Of
-# few cases the largest error counts, and no less than what is usual.
+# Written by tests/bench/ranges.py, from the rows of tests/bench/published.toml and, of many requests,
+# of tests/bench/serving.toml: each publication is left out once, the figures of efficiency.toml are
+# fitted on the others, and predict its rows. Of few cases the largest error counts, and no less than
+# what is usual.
 """
 
 # Nine cases of ten have a meaning from ten on; of fewer the largest error is taken.
@@ -52,15 +56,40 @@ def held_out(published: list[Row]) -> list[tuple[float, Row]]:
     return found
 
 
-def text(found: list[tuple[float, Row]]) -> str:
-    """Return the file."""
-    usual = quantile([abs(error) for error, _ in found], 0.75)
-    classes: dict[Key, list[tuple[float, Row]]] = defaultdict(list)
-    for error, row in found:
-        classes[key_of(row)].append((abs(error), row))
-    lines = [HEAD]
+class Error(NamedTuple):
+    """How far off a prediction was, by figures without its publication."""
+
+    key: Key
+    size: float
+    """|ln(predicted / measured)|."""
+    source: str
+
+
+def of_one() -> list[Error]:
+    """Return the errors of one request."""
+    return [Error(key_of(row), abs(error), row.source) for error, row in held_out(rows())]
+
+
+def of_many() -> list[Error]:
+    """Return the errors of many requests at once, however devices share a model."""
+    found = []
+    for error, row in bench_serving.held_out(bench_serving.rows()):
+        first = row.members[0]
+        assert first.efficiency is not None, row.label
+        key = Key(first.efficiency.computes, first.class_ or "", "serving")
+        found.append(Error(key, abs(error), row.source))
+    return found
+
+
+def text(found: list[Error]) -> str:
+    """Return the classes of these errors."""
+    usual = quantile([error.size for error in found], 0.75)
+    classes: dict[Key, list[Error]] = defaultdict(list)
+    for error in found:
+        classes[error.key].append(error)
+    lines = []
     for key, own in sorted(classes.items()):
-        sizes = [error for error, _ in own]
+        sizes = [error.size for error in own]
         worst = quantile(sizes, 0.9) if len(own) >= FEW else max(*sizes, usual)
         lines += [
             "[[class]]",
@@ -68,7 +97,7 @@ def text(found: list[tuple[float, Row]]) -> str:
             f'hardware = "{key.hardware}"',
             f'mode = "{key.mode}"',
             f"cases = {len(own)}",
-            f"publications = {len({row.source for _, row in own})}",
+            f"publications = {len({error.source for error in own})}",
             f"factor = {math.ceil(100 * math.exp(worst)) / 100:.2f}",
             "",
         ]
@@ -77,7 +106,7 @@ def text(found: list[tuple[float, Row]]) -> str:
 
 def main() -> int:
     """Print the file, or store it."""
-    made = text(held_out(rows()))
+    made = "\n".join((HEAD, text(of_one()), text(of_many())))
     if "--write" in sys.argv[1:]:
         (Path(__file__).parents[2] / RANGES).write_text(made)
     else:

@@ -202,8 +202,6 @@ def _launch(lines: Sequence[Line], context: Context) -> list[str]:
 
 def _serving(found: Answer, served: Serving, context: Context) -> list[str]:
     """Return the page of many requests."""
-    from probe_cluster.planning.serving import SERVING_FACTOR
-
     load, lines = served.load, _head(found, context)
     sentence = (
         f"{counted(load.requests, 'request')} of {load.prompt} tokens, {load.answer} tokens of"
@@ -217,7 +215,7 @@ def _serving(found: Answer, served: Serving, context: Context) -> list[str]:
                 best_at,
                 layout.name,
                 str(layout.devices),
-                f"{layout.total:,.0f}" if layout.total >= 10 else f"{layout.total:.2g}",
+                " to ".join(map(_throughput, served.total_range(layout) or (layout.total,))),
                 f"{layout.each:.3g}",
                 _time(layout.first_token),
                 _time(layout.last_first_token),
@@ -234,10 +232,30 @@ def _serving(found: Answer, served: Serving, context: Context) -> list[str]:
     rule = (
         "TOKENS/S of all answers, prompts included in the time; EACH while an answer is written;"
         " FIRST TOKEN of a request that comes alone, and the LAST'S of all that come at once;"
-        " MEMORY of each device."
-        f" Published throughputs were within a factor of {SERVING_FACTOR:g} in four of five cases."
+        f" MEMORY of each device. {_throughputs(served)}"
     )
     return [*lines, "", *folded(rule, context.width)]
+
+
+def _throughput(total: float) -> str:
+    return f"{total:,.0f}" if total >= 10 else f"{total:.2g}"
+
+
+def _throughputs(served: Serving) -> str:
+    """Return what the range of TOKENS/S rests on."""
+    from probe_cluster.planning.efficiency import FEW
+
+    like = served.like
+    if like is None:
+        return "No measured case is like this, so no range is given."
+    cases = counted(like.cases, "published throughput")
+    if like.cases < FEW:
+        few = f"of {cases} of such devices none was further off than a factor of {like.factor:g}"
+        return f"TOKENS/S is a range: {few}."
+    return (
+        f"TOKENS/S is a range: in nine cases of ten of {cases} of such devices the figure was within"
+        f" a factor of {like.factor:g}, predicted without the publication."
+    )
 
 
 def _strategies(name: str | None, names: Iterable[str]) -> tuple[str, ...]:

@@ -143,3 +143,59 @@ def test_every_machine_of_the_table_is_complete() -> None:
             assert report["node"]["memory"]["total"] == memory * GIB
     for id_ in table()["cards"].values():
         assert database.chip(id_) is not None
+
+
+@pytest.mark.parametrize(
+    ("group", "plain"),
+    [
+        ("two RTX 3090", "2x RTX 3090"),
+        ("dual RTX 3090", "2x RTX 3090"),
+        ("a Mac mini M4 Pro 64GB", "Mac mini M4 Pro 64GB"),
+        ("2x RTX 3090 nvlink", "2x RTX 3090, nvlink"),
+        ("two RTX 3090 with an nvlink", "2x RTX 3090, nvlink"),
+        ("RTX 3090 nvlink", "RTX 3090, nvlink"),
+        ("2x DGX Spark via 200gbe", "2x DGX Spark, 200gbe"),
+        ("2x Mac Studio M3 Ultra 256GB over thunderbolt 5", "2x Mac Studio M3 Ultra 256GB, tb5"),
+        ("7900XTX", "RX 7900 XTX"),
+        ("GH200 480GB", "nvidia/gh200-480gb"),
+    ],
+)
+def test_words_that_mean_the_same(group: str, plain: str) -> None:
+    links, plain_links = Links(), Links()
+    assert what_if([group], links) == what_if([plain], plain_links)
+    assert {k: v.kind for k, v in links.named().items()} == {
+        k: v.kind for k, v in plain_links.named().items()
+    }
+
+
+def test_memory_behind_a_name_selects_the_card_or_is_asked_for() -> None:
+    (own,) = members("MI50 32GB").values()
+    assert own.memory == 32 * GIB
+    (smaller,) = members("A100 SXM 40GB").values()
+    assert smaller.chip == "NVIDIA A100-SXM4-40GB"
+    with pytest.raises(ClusterError, match="MI50 is sold with 16 or 32 GB: say which"):
+        what_if(["MI50"])
+    with pytest.raises(ClusterError, match="MI50 is not sold with 24 GB, but with 16 or 32 GB"):
+        what_if(["MI50 24GB"])
+
+
+def test_a_host_is_no_machine_of_a_longer_name() -> None:
+    (own,) = members("RTX 5090 + Ryzen 64GB").values()
+    assert (own.chip, own.memory) == ("NVIDIA GeForce RTX 5090", 32 * GIB)
+
+
+@pytest.mark.parametrize("card", ["RTX 4090", "RTX 5090", "L40S", "RTX PRO 6000"])
+def test_cards_without_a_connector_have_no_nvlink(card: str) -> None:
+    chip = what_if([f"2x {card}"]).popitem()[1]["devices"][0]["name"]
+    found = probe_chipdb.load().match(name=chip).chip
+    assert found is not None
+    assert found.interconnect is not None
+    kind = found.interconnect[0]
+    with pytest.raises(ClusterError, match=f"has no connector for nvlink4.* over {kind};"):
+        what_if([f"2x {card}, nvlink"])
+
+
+def test_a_bridge_joins_cards_that_have_the_connector() -> None:
+    for card in ("RTX 3090", "RTX A6000", "H100 SXM"):
+        (own,) = members(f"2x {card} nvlink").values()
+        assert own.inner == "nvlink4", card

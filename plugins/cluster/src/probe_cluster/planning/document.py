@@ -60,13 +60,19 @@ def answer_document(found: Answer) -> dict[str, Any]:
 def serving_document(served: Serving) -> dict[str, Any]:
     """Return the layouts of many requests. Seconds, bytes, tokens per second; null is unknown."""
     layouts = [
-        {"best_at": best_at.split(", "), "name": layout.name} | asdict(layout)
+        {
+            "best_at": best_at.split(", "),
+            "name": layout.name,
+            "total_range": served.total_range(layout),
+        }
+        | asdict(layout)
         for best_at, layout in served.layouts
     ]
     return {
         "load": served.load._asdict(),
         "nodes": list(served.nodes),
         "layouts": layouts,
+        "like": None if served.like is None else served.like._asdict(),
         "notes": list(served.notes),
     }
 

@@ -135,7 +135,8 @@ def _ranges() -> dict[tuple[str, str, str], Range]:
 def range_of(computes: str, class_: str, mode: str) -> Range | None:
     """Return how far predictions of a class were off; None where no measured case is like it.
 
-    `mode` is ``one`` device, a ``pipeline`` of several, or ``tensor``, where they split layers.
+    `mode` is ``one`` device, a ``pipeline`` of several, or ``tensor``, where they split layers; and
+    ``serving`` for the throughput of many requests, however devices share the model.
     """
     return _ranges().get((computes, class_, mode))
 

@@ -17,8 +17,10 @@ from typing import NamedTuple
 from probe_cluster.planning.efficiency import (
     Efficiency,
     EfficiencyTable,
+    Range,
     ServingCosts,
     arithmetic_share,
+    range_of,
     serving_costs,
     table,
 )
@@ -32,10 +34,6 @@ from probe_core.wording import counted, gib
 
 ANSWER = 256
 """Tokens of an answer where nobody says: a judgement."""
-
-# Judgement: what is measured of one request is known better than what is measured of many.
-SERVING_FACTOR = 1.5
-"""How far off throughput may be, either way: 80 % of the published rows are within it."""
 
 # A judgement: at one token per second a short answer of 256 tokens takes over four minutes.
 USABLE = 1.0
@@ -129,6 +127,14 @@ class Serving:
     """(what it is best at, layout)."""
     nodes: tuple[str, ...]
     notes: tuple[str, ...]
+    like: Range | None = None
+    """How far throughputs of such devices were off; None where no measured case is like it."""
+
+    def total_range(self, layout: Layout) -> tuple[float, float] | None:
+        """Return the least and most of a layout's total in nine cases of ten."""
+        if self.like is None:
+            return None
+        return layout.total / self.like.factor, layout.total * self.like.factor
 
 
 def serve(
@@ -171,7 +177,11 @@ def serve(
     usable = [layout for layout in all_layouts if layout.each >= USABLE]
     notes += _too_slow(all_layouts, usable)
     chosen = _worth(usable or all_layouts)
-    return Serving(load, chosen, tuple(member.id for member in group), tuple(notes))
+    efficiency = group[0].efficiency
+    like = None
+    if efficiency is not None and not efficiency.measured:
+        like = range_of(efficiency.computes, group[0].class_ or "", "serving")
+    return Serving(load, chosen, tuple(member.id for member in group), tuple(notes), like)
 
 
 def _too_slow(all_layouts: Sequence[Layout], usable: Sequence[Layout]) -> list[str]:

@@ -46,6 +46,7 @@ _WORDS = {word: number for number, word in enumerate(_NUMBERS, 1)} | {
     "a": 1, "an": 1, "single": 1, "dual": 2,
 }  # fmt: skip
 _LINKED = re.compile(r"\s+(?:with|over|via|by|on)\s+(?:an?\s+)?(?=\S+(?:\s\S+)?$)", re.IGNORECASE)
+_MODEL = re.compile(r"^\d{3,5}x[a-z]+$", re.IGNORECASE)
 _COUNT = re.compile(r"^(\d{1,18})\s*[x×*]\s*", re.IGNORECASE)
 
 
@@ -211,11 +212,13 @@ def _group(text: str) -> list[tuple[str, dict[str, Any]]]:
     nodes: list[tuple[str, dict[str, Any]]] = []
     cards: list[_Cards] = []
     for part in map(_part, _PLUS.split(text)):
-        machine = _machine(part)
+        # What stands in front of a host is cards: Ryzen is no Ryzen AI Max+ there.
+        host = _named(table()["host"], part.name) if cards else {}
+        machine = None if host else _machine(part)
         if machine is not None:
             nodes += [(machine["name"], _report(machine, part))] * part.many
             continue
-        host = _named(table()["host"], part.name)
+        host = host or _named(table()["host"], part.name)
         if host:
             if not cards:
                 raise ClusterError(
@@ -231,7 +234,9 @@ def _group(text: str) -> list[tuple[str, dict[str, Any]]]:
 
 def _part(text: str) -> _Part:
     rest = text.strip()
-    count, match = 1, _COUNT.match(rest) or _BARE.match(rest)
+    # 7900XTX is no 7900 cards.
+    named = _MODEL.match(rest) is not None and _database().match(name=rest).chip is not None
+    count, match = 1, None if named else _COUNT.match(rest) or _BARE.match(rest)
     word = None if match else _WORD.match(rest)
     if word:
         count, rest = _WORDS[word[1].lower()], rest[word.end() :]
