@@ -43,6 +43,7 @@ _SCALARS = {
     12: "d",
 }
 _STRING, _ARRAY = 8, 9
+_ARCH = re.compile(r"[\w.+-]{0,64}")
 _SPLIT = re.compile(r"-00001-of-(\d{5})\.gguf$")
 
 
@@ -223,6 +224,8 @@ class _Keys:
     def __init__(self, values: dict[str, Value], path: str) -> None:
         arch = values.get("general.architecture")
         self.arch = arch if isinstance(arch, str) else ""
+        if not _ARCH.fullmatch(self.arch):
+            raise ClusterError(f"{path}: general.architecture is {self.arch[:40]!r}, which is no name")
         self.values = values
         self.path = path
 

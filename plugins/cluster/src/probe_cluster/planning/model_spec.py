@@ -195,7 +195,7 @@ def _from_gguf(path: str) -> Fields:
     weights = weights_of(head.tensors, shape.experts, shape.layers)
     fields = _with_weights(shape, weights, path) | {"form": "gguf"}
     if not shape.cache:
-        arch = head.values.get("general.architecture", "general.architecture")
+        arch = head.values.get("general.architecture") or "general"
         missing = "attention.head_count" if not shape.heads else "embedding_length"
         fields["unknown_cache"] = f"{path} has no {arch}.{missing}"
     return fields
