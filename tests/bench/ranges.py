@@ -20,10 +20,10 @@ from bench_predictions import COMPUTES, Row, errors, quantile, refitted, rows
 RANGES = "plugins/cluster/src/probe_cluster/planning/ranges.toml"
 HEAD = """\
 # How far predictions of a class were off: in nine cases of ten at most by `factor`, either way.
-# Written by tests/bench/ranges.py, from the rows of tests/bench/published.toml and, of many requests,
-# of tests/bench/serving.toml: each publication is left out once, the figures of efficiency.toml are
-# fitted on the others, and predict its rows. Of few cases the largest error counts, and no less than
-# what is usual.
+# Written by tests/bench/ranges.py, from the rows of tests/bench/published.toml and, of many
+# requests, of tests/bench/serving.toml: each publication is left out once, the figures of
+# efficiency.toml are fitted on the others, and predict its rows. Of few cases the largest error
+# counts, and no less than what is usual.
 """
 
 # Nine cases of ten have a meaning from ten on; of fewer the largest error is taken.

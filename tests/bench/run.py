@@ -46,6 +46,7 @@ import bench_report
 import bench_rivals
 import bench_samples
 import bench_sealed
+import bench_serving
 import bench_stages
 import bench_user
 import bench_watch
@@ -73,6 +74,7 @@ QUESTIONS: dict[str, Callable[[places.Place], Iterator[Figure]]] = {
     "export": bench_export.run,
     "partition": bench_partition.run,
     "predictions": bench_predictions.run,
+    "serving": bench_serving.run,
     "cluster": bench_cluster.run,
     "commands": bench_commands.run,
     "doctor": bench_doctor.run,

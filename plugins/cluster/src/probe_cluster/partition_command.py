@@ -253,8 +253,8 @@ def _throughputs(served: Serving) -> str:
         few = f"of {cases} of such devices none was further off than a factor of {like.factor:g}"
         return f"TOKENS/S is a range: {few}."
     return (
-        f"TOKENS/S is a range: in nine cases of ten of {cases} of such devices the figure was within"
-        f" a factor of {like.factor:g}, predicted without the publication."
+        f"TOKENS/S is a range: in nine of ten of {cases} of such devices the figure was within a"
+        f" factor of {like.factor:g}, predicted without the publication."
     )
 
 

@@ -225,7 +225,9 @@ class _Keys:
         arch = values.get("general.architecture")
         self.arch = arch if isinstance(arch, str) else ""
         if not _ARCH.fullmatch(self.arch):
-            raise ClusterError(f"{path}: general.architecture is {self.arch[:40]!r}, which is no name")
+            raise ClusterError(
+                f"{path}: general.architecture is {self.arch[:40]!r}, which is no name"
+            )
         self.values = values
         self.path = path
 

@@ -41,7 +41,7 @@ _LEAST = 1_000_000
 """Parameters below which a plain number is one of billions, its unit forgotten. A judgement."""
 
 Fields = dict[str, Any]
-"""Arguments of `Model`; ``parameters``, ``precision`` and ``native`` besides, which `_weighed` takes."""
+"""Arguments of `Model`; besides ``parameters``, ``precision`` and ``native``, for `_weighed`."""
 
 
 def parse_model(options: Mapping[str, Any]) -> Model:

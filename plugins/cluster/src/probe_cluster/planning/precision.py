@@ -142,8 +142,10 @@ def beside_mxfp4(precision: Precision) -> Precision:
     nothing beside them has fewer than the 4.5 bits of blocks of 32 (llama.cpp src/llama-quant.cpp;
     unsloth/gpt-oss-20b-GGUF: Q2_K 11.5 GB, Q8_0 12.1 GB, F16 13.8 GB).
     """
-    mxfp4 = PRECISIONS["mxfp4"].experts
-    return Precision(*(max(bits, 4.5) for bits in precision[:-1]), mxfp4)
+    least = 4.5
+    return Precision(
+        max(precision.edges, least), max(precision.common, least), PRECISIONS["mxfp4"].experts
+    )
 
 
 def precision_of(quantization: Mapping[str, Any]) -> Precision | None:

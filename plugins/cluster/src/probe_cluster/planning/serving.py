@@ -276,7 +276,7 @@ def device_of(
     )
 
 
-# Architectures whose tensor cores compute in FP8: the first that do are Ada and Hopper. INT8 is older.
+# Architectures whose tensor cores compute in FP8, of NVIDIA since Ada and Hopper. INT8 is older.
 _FP8 = ("ada", "hopper", "blackwell", "cdna3", "cdna4")
 _INT8 = (*_FP8, "ampere")
 
@@ -318,7 +318,9 @@ def _layouts(device: Device, nodes: int, model: Model, load: Load, engine: str) 
                 if stages > 1 and (expert or (able.alone and tensor * stages > device.per_node)):
                     break
                 for replicas in _copies(min(groups // stages, load.requests)):
-                    layout = layout_of(device, model, load, engine, replicas, tensor, stages, expert)
+                    layout = layout_of(
+                        device, model, load, engine, replicas, tensor, stages, expert
+                    )
                     if layout is not None:
                         yield layout
 
@@ -453,7 +455,7 @@ def _experts(model: Model) -> float:
 
 
 def _step(device: Device, model: Model, load: Load, split: Split, together: float) -> float:
-    """Return the seconds in which `together` requests get a token each, with no prompt meanwhile."""
+    """Return the seconds in which `together` requests get a token each, without any prompt."""
     middle = replace(model, context=load.prompt + load.answer // 2)
     parts = _cache_parts(model, split.tensor, split.expert)
     cache = together * middle.kv_bytes / parts / (device.bandwidth * device.costs.cache)
