@@ -104,9 +104,14 @@ def text(found: list[Error]) -> str:
     return "\n".join(lines)
 
 
+def document(one: list[Error], many: list[Error]) -> str:
+    """Return the file."""
+    return "\n".join((HEAD, text(one), text(many)))
+
+
 def main() -> int:
     """Print the file, or store it."""
-    made = "\n".join((HEAD, text(of_one()), text(of_many())))
+    made = document(of_one(), of_many())
     if "--write" in sys.argv[1:]:
         (Path(__file__).parents[2] / RANGES).write_text(made)
     else:

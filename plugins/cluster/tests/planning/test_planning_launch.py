@@ -125,8 +125,8 @@ def test_vllm_of_many_requests() -> None:
     found = asked(["8x H100 SXM"], "llama-3.3-70b", "fp8", "vllm")
     load = Load(64, 2048, 256)
     served = serve(found.choice.members, found.model, load, engine="vllm", links=found.links)
-    layouts = dict(served.layouts)
-    (line,) = launch(found, "vllm", layout=layouts["throughput"], load=load)
+    layout = next(each for best_at, each in served.layouts if "throughput" in best_at)
+    (line,) = launch(found, "vllm", layout=layout, load=load)
     assert "--data-parallel-size 2" in line.text
     assert "--max-model-len 2304 --max-num-seqs 32" in line.text
 

@@ -99,14 +99,11 @@ def test_ranges_are_what_the_script_computes(monkeypatch: pytest.MonkeyPatch) ->
     bench = str(PUBLISHED.parent)
     monkeypatch.syspath_prepend(bench)
     ranges = importlib.import_module("ranges")
-    found = ranges.held_out(ranges.rows())
+    one, many = ranges.of_one(), ranges.of_many()
     path = Path(efficiency.__file__).with_name("ranges.toml")
-    assert path.read_text() == ranges.text(found)
-    inside = [
-        abs(error) <= math.log(like.factor)
-        for error, row in found
-        if (like := range_of(*ranges.key_of(row)))
-    ]
+    assert path.read_text() == ranges.document(one, many)
+    found = [*one, *many]
+    inside = [each.size <= math.log(like.factor) for each in found if (like := range_of(*each.key))]
     # The rows that the ranges were made of: more than nine of ten, as few cases take the largest.
     assert sum(inside) / len(inside) >= 0.9
 
