@@ -615,6 +615,28 @@ class PressureDoc(TypedDict):
     io: float | None
 
 
+class CountersDoc(TypedDict):
+    """What is counted up: joules, errors, and seconds of a lowered clock."""
+
+    energy_j: float | None
+    ecc_corrected: int | None
+    ecc_uncorrected: int | None
+    pcie_replays: int | None
+    pcie_correctable: int | None
+    nvlink_crc: int | None
+    nvlink_replays: int | None
+    nvlink_recoveries: int | None
+    throttled_power_s: float | None
+    throttled_thermal_s: float | None
+
+
+class XidDoc(TypedDict):
+    """How often NVIDIA's driver reported an Xid error since the sampler began."""
+
+    code: int | None
+    count: int | None
+
+
 class LiveLinkDoc(TypedDict):
     """One link of a device; `received` and `sent` are bytes per second."""
 
@@ -655,6 +677,8 @@ class SampleDoc(TypedDict):
     throttled: list[str] | None
     links: list[LiveLinkDoc]
     processes: list[ProcessDoc] | None
+    counters: CountersDoc | None
+    xids: list[XidDoc] | None
     pressure: PressureDoc | None
     unknown: dict[str, str]
 
@@ -675,6 +699,8 @@ class RawSample(TypedDict, total=False):
     throttled: list[str]
     links: list[dict[str, str | int | float]]
     processes: list[dict[str, str | int]]
+    counters: dict[str, float]
+    xids: list[dict[str, int]]
     pressure: dict[str, float]
     unknown: dict[str, str]
 

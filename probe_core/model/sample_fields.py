@@ -70,6 +70,32 @@ _LINK = by_name(
         "sent": F(_RATE, "What went out since the last round", unit="bytes/s"),
     }
 )
+_COUNT = Number(0, (1 << 63) - 1, whole=True)
+"""No counter of errors fills 63 bits; 2^64-1 is how a driver marks what it does not count."""
+
+_SECONDS = Number(0, 1e10)
+"""Three centuries; what is more was not converted from nanoseconds."""
+
+_COUNTERS = by_name(
+    {
+        "energy_j": F(Number(0, 1e15), "Energy drawn", unit="J"),
+        "ecc_corrected": F(_COUNT, "Errors of the memory that were corrected"),
+        "ecc_uncorrected": F(_COUNT, "Errors of the memory that were not"),
+        "pcie_replays": F(_COUNT, "Packets that were sent over PCIe again"),
+        "pcie_correctable": F(_COUNT, "Errors of the PCIe link that it corrected (AER)"),
+        "nvlink_crc": F(_COUNT, "Checksums of NVLink that were wrong"),
+        "nvlink_replays": F(_COUNT, "Packets that were sent over NVLink again"),
+        "nvlink_recoveries": F(_COUNT, "Times that an NVLink was trained again"),
+        "throttled_power_s": F(_SECONDS, "Time with a lower clock for the power limit", unit="s"),
+        "throttled_thermal_s": F(_SECONDS, "Time with a lower clock for heat", unit="s"),
+    }
+)
+_XID = by_name(
+    {
+        "code": F(Number(1, 100_000, whole=True), "NVIDIA's number of the error"),
+        "count": F(_COUNT, "How often it was reported"),
+    }
+)
 _PROCESS = by_name(
     {
         "pid": F(_PID, "Process id, as this machine counts"),
@@ -106,6 +132,16 @@ SAMPLE_FIELDS = by_name(
             Items(FreeTable(), limit=1024),
             "Processes that use the device; empty when there is none",
             fields=_PROCESS,
+        ),
+        "counters": F(
+            FreeTable(),
+            "What the driver or the hardware counts up; each may begin at 0 again",
+            fields=_COUNTERS,
+        ),
+        "xids": F(
+            Items(FreeTable(), limit=256),
+            "Xid errors that NVIDIA's driver reported since this sampler began, by code",
+            fields=_XID,
         ),
         "pressure": F(FreeTable(), "What tasks wait for (Linux PSI)", fields=_PRESSURE),
     }

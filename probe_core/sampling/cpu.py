@@ -82,6 +82,7 @@ class CpuSampler:
             unknown["power_w"] = f"{places.energy}/energy_uj holds no number"
             return
         wrap = self._machine.read_int(f"{places.energy}/max_energy_range_uj")
+        sample["counters"] = {"energy_j": micro * 1e-6}
         watts = self._energy.per_second(sample["device"], micro * 1e-6, wrap=(wrap or 0) * 1e-6)
         if watts is None:
             unknown["power_w"] = self._energy.reason

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from probe_core.machine import Machine
     from probe_core.model.document import LinkDoc
 
-__all__ = ["GENERATIONS", "Hop", "bridges", "document", "hops", "links", "local_document", "route"]
+__all__ = ["GENERATIONS", "Hop", "bridges", "document", "errors", "hops", "links", "local_document", "route"]
 
 # Per lane and second: raw rate (GT/s) → generation, and what the line code leaves of the rate.
 # PCIe base specification: 8b/10b to generation 2, 128b/130b to 5, 242 of 256 flit bytes from 6 on.
@@ -224,3 +224,16 @@ def _gts(machine: Machine, folder: str, which: str) -> float | None:
 def _width(machine: Machine, folder: str, which: str) -> int | None:
     width = machine.read_int(f"{folder}/{which}_link_width")
     return width if width and 0 < width <= MAX_WIDTH else None
+
+
+def errors(machine: Machine, folder: str) -> dict[str, float | None]:
+    """Return the counters of a sample that every PCIe device with AER has; none without it.
+
+    `aer_dev_correctable` has a line for each kind and their sum, `TOTAL_ERR_COR N`, since Linux
+    4.19 (ABI/testing/sysfs-bus-pci-devices-aer_stats).
+    """
+    for line in (machine.read(f"{folder}/aer_dev_correctable", 4096) or "").splitlines():
+        name, _, number = line.partition(" ")
+        if name == "TOTAL_ERR_COR" and number.strip().isdecimal():
+            return {"pcie_correctable": int(number)}
+    return {}

@@ -18,6 +18,8 @@ NESTED = {
     "clocks_mhz": document.LiveClocksDoc,
     "links": document.LiveLinkDoc,
     "processes": document.ProcessDoc,
+    "counters": document.CountersDoc,
+    "xids": document.XidDoc,
     "pressure": document.PressureDoc,
 }
 
@@ -36,7 +38,7 @@ def test_the_page_has_every_field_with_its_unit() -> None:
     page = PAGE.read_text()
     for name, field in SAMPLE_FIELDS.items():
         assert f"| `{name}` | {field.unit} | {field.doc} |" in page
-        mark = "[]" if name in ("links", "processes") else ""
+        mark = "[]" if name in ("links", "processes", "xids") else ""
         for key, inner in (field.fields or {}).items():
             assert f"| `{name}{mark}.{key}` | {inner.unit} | {inner.doc} |" in page
     for status, meaning in STATUSES.items():

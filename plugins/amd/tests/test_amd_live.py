@@ -115,6 +115,47 @@ def test_firmwares_table(raw: bytes, busy: float | None, reasons: list[str] | No
     assert (metrics.busy(raw), metrics.throttled(raw)) == (busy, reasons)
 
 
+@pytest.mark.parametrize(
+    ("raw", "joules"),
+    [
+        (table(1, 4, 512, energy=(24, 8, 65_536 * 1000)), 1000),
+        (table(1, 5, 512, energy=(88, 8, 32_768)), 0.5),
+        (table(1, 6, 600, energy=(16, 8, 65_536)), 1),
+        (table(1, 6, 600, energy=(16, 8, (1 << 64) - 1)), None),
+        (table(1, 3, 120, energy=(24, 8, 1000)), None),  # its unit is the chip's own
+        (table(1, 6, 20), None),
+    ],
+    ids=range(6),
+)
+def test_energy_is_counted_in_a_known_unit(raw: bytes, joules: float | None) -> None:
+    assert metrics.energy(raw) == joules
+
+
+def test_errors_are_counted_over_all_blocks(tree: Any) -> None:
+    for block, errors in (("umc", (1, 20)), ("gfx", (2, 300))):
+        text = "ue: {}\nce: {}\n".format(*errors)
+        tree.file(f"{tree.folder}/ras/{block}_err_count", text)
+    tree.file(f"{tree.folder}/ras/features", "ue: 9\n")
+    tree.file(f"{tree.folder}/pcie_replay_count", 17)
+    tree.file(f"{tree.folder}/aer_dev_correctable", "RxErr 2\nTimeout 3\nTOTAL_ERR_COR 5\n")
+    place = tree.root / tree.folder.lstrip("/")
+    (place / "gpu_metrics").write_bytes(table(1, 6, 600, energy=(16, 8, 65_536 * 40)))
+    assert look(tree)["counters"] == {
+        "energy_j": 40,
+        "ecc_corrected": 320,
+        "ecc_uncorrected": 3,
+        "pcie_replays": 17,
+        "pcie_correctable": 5,
+    }
+
+
+def test_a_card_without_counters_has_none(tree: Any) -> None:
+    sample = look(tree)
+    assert sample["counters"] == {}
+    assert sample["unknown"]["counters.pcie_replays"].endswith(": No such file or directory")
+    assert "energy" in sample["unknown"]["counters.energy_j"]
+
+
 def test_firmware_answers_where_the_file_refuses(tree: Any) -> None:
     place = tree.root / tree.folder.lstrip("/")
     (place / "gpu_metrics").write_bytes(table(2, 2, 128, busy=(28, 2, 2500)))

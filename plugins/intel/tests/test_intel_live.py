@@ -73,7 +73,10 @@ def test_energy_becomes_power(tree: Any) -> None:
     def burn(_: int) -> None:
         tree.file(f"{card}/hwmon/hwmon2/energy1_input", 1_000)
 
+    tree.file(f"{card}/aer_dev_correctable", "BadTLP 4\nTOTAL_ERR_COR 4\n")
     first, second = looks(tree, pause=burn)
+    assert first["counters"] == {"energy_j": 0, "pcie_correctable": 4}
+    assert second["counters"]["energy_j"] == pytest.approx(0.001)
     assert first["unknown"]["power_w"] == "a rate needs two readings"
     assert 0 < second["power_w"] < 100
 

@@ -31,6 +31,9 @@ throttle 0x4
 traffic 1000000000 2500000000
 nvlink-traffic 1000000 3000000
 gpm 50.5 25.25 12.5
+tally 12345678{n} 7 2 {n}
+nvlink-errors 1 20 300 4
+violation 1500000000 250000000
 process {pid} 1000000000
 process {pid} 1000000000 graphics
 process 4194300 18446744073709551615
@@ -129,9 +132,40 @@ def test_values_are_those_of_the_driver(bench: Bench) -> None:
         assert pcie["received"] == pytest.approx(2.5e9, rel=1e-4)
         assert nvlink["sent"] == pytest.approx(1e6 * 1024, rel=1e-4)
         assert nvlink["received"] == pytest.approx(3e6 * 1024, rel=1e-4)
+        assert sample["counters"] == {
+            "energy_j": pytest.approx(123456.78 + number / 1000, abs=0.01),
+            "ecc_corrected": 7,
+            "ecc_uncorrected": 2,
+            "pcie_replays": number,
+            "nvlink_crc": 21,
+            "nvlink_replays": 300,
+            "nvlink_recoveries": 4,
+            "throttled_power_s": 1.5,
+            "throttled_thermal_s": 0.25,
+        }
+        assert sample["xids"] == []
         own, other = sample["processes"]
         assert (own["pid"], own["memory"]) == (os.getpid(), 10**9)
         assert other == {"pid": 4194300}  # all ones: not known, and not 17 billion GiB
+
+
+def test_xid_errors_are_counted_by_code(bench: Bench) -> None:
+    def pause(number: int) -> None:
+        bench.now(*(["0 xid 94", "0 xid 94", "7 xid 79"] if number == 2 else []))
+
+    last = bench.rounds(count=4, pause=pause)[-1]
+    assert last.samples[0]["xids"] == [{"code": 94, "count": 2}]
+    assert last.samples[7]["xids"] == [{"code": 79, "count": 1}]
+    assert last.samples[1]["xids"] == []
+    assert bench.calls().count("nvmlEventSetCreate") == 8  # and not again in each round
+
+
+def test_a_counter_that_a_device_has_not_has_a_reason(bench: Bench) -> None:
+    bench.profile(FIGURES.replace("tally", "# tally").replace("violation", "# violation"))
+    sample = bench.rounds(count=1)[-1].samples[0]
+    assert set(sample["counters"]) == {"nvlink_crc", "nvlink_replays", "nvlink_recoveries"}
+    for name in ("energy_j", "ecc_corrected", "pcie_replays", "throttled_power_s"):
+        assert "NOT_SUPPORTED" in sample["unknown"][f"counters.{name}"]
 
 
 def test_the_library_is_initialised_once_and_closed(bench: Bench) -> None:

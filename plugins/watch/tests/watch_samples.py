@@ -17,7 +17,7 @@ def sample(device: str = "pci:0000:01:00.0", **figures: Any) -> Any:
     """Return a sample with every key; what is not named is unknown."""
     names = (
         "prober busy activity memory temperature_c power_w power_cap_w clocks_mhz throttled"
-        " processes pressure"
+        " processes counters xids pressure"
     )
     plain: dict[str, Any] = {
         "device": device,

@@ -14,10 +14,11 @@ enum {
     NOT_FOUND = 6,
     INSUFFICIENT_SIZE = 7,
     DRIVER_NOT_LOADED = 9,
+    TIMEOUT = 10,
     NO_DATA = 21,
 };
 
-enum { MAX_RUNNING = 64, MAX_GPUS = 64, MAX_MIG = 8, MAX_LINKS = 36, MAX_RULES = 48, TEXT = 128 };
+enum { MAX_RUNNING = 64, MAX_GPUS = 64, MAX_MIG = 8, MAX_LINKS = 36, MAX_RULES = 48, MAX_XIDS = 16, TEXT = 128 };
 
 /* What a named call does instead of its work: fail with `code`, or one of the kinds below. */
 enum { ACT_CODE, ACT_HANG, ACT_CRASH, ACT_SLEEP };
@@ -68,6 +69,10 @@ struct gpu {
     int has_utilization, has_temperature, has_usage, has_traffic, has_nvlink_traffic, has_gpm;
     unsigned utilization[2], temperature, usage; /* percent of GPU and memory; °C; milliwatts */
     unsigned clock_now[4];
+    int has_tally, has_nvlink_errors, has_violation;
+    unsigned long long tally[4], nvlink_errors[4]; /* mJ, ECC 1 bit, 2 bits, replays; see README */
+    unsigned long long violation[2];               /* nanoseconds: power, heat */
+    unsigned xids, xid[MAX_XIDS];
     struct counter {
         unsigned long long rate, grown; /* per second; so far */
         long long since;                /* microseconds; 0 before the first reading */

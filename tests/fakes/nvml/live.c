@@ -38,6 +38,17 @@ struct gpm_get {
 struct gpm_sample {
     struct gpu *of;
 };
+struct event_set {
+    struct gpu *of;
+};
+struct event {
+    struct gpu *of;
+    unsigned long long type, data;
+    unsigned gi, ci;
+};
+struct violation {
+    unsigned long long reference, nanoseconds;
+};
 
 int read_live(struct gpu *g, const char *key, const char *rest)
 {
@@ -61,6 +72,21 @@ int read_live(struct gpu *g, const char *key, const char *rest)
         return g->has_nvlink_traffic =
                    sscanf(rest, "%llu %llu", &g->nvlink_traffic[0].rate,
                           &g->nvlink_traffic[1].rate) == 2;
+    if (!strcmp(key, "tally")) {
+        unsigned long long *t = g->tally;
+        return g->has_tally =
+                   sscanf(rest, "%llu %llu %llu %llu", t, t + 1, t + 2, t + 3) == 4;
+    }
+    if (!strcmp(key, "nvlink-errors")) {
+        unsigned long long *e = g->nvlink_errors;
+        return g->has_nvlink_errors =
+                   sscanf(rest, "%llu %llu %llu %llu", e, e + 1, e + 2, e + 3) == 4;
+    }
+    if (!strcmp(key, "violation"))
+        return g->has_violation =
+                   sscanf(rest, "%llu %llu", g->violation, g->violation + 1) == 2;
+    if (!strcmp(key, "xid"))
+        return g->xids < MAX_XIDS && sscanf(rest, "%u", &g->xid[g->xids]) == 1 && ++g->xids;
     if (!strcmp(key, "gpm"))
         return g->has_gpm = sscanf(rest, "%lf %lf %lf", g->gpm, g->gpm + 1, g->gpm + 2) == 3;
     if (strcmp(key, "process") || g->running == MAX_RUNNING)
@@ -236,5 +262,48 @@ API nvmlGpmMetricsGet(struct gpm_get *asked)
         m->result = place < 0 ? NOT_SUPPORTED : SUCCESS;
         m->value = place < 0 ? 0 : sample->of->gpm[place];
     }
+    return SUCCESS;
+}
+
+API nvmlDeviceGetViolationStatus(struct gpu *g, unsigned policy, struct violation *out)
+{
+    BEGIN(g);
+    *out = (struct violation){.nanoseconds = g->violation[policy & 1]};
+    return policy > 1 ? INVALID_ARGUMENT : g->has_violation ? SUCCESS : NOT_SUPPORTED;
+}
+
+API nvmlEventSetCreate(struct event_set **out)
+{
+    BEGIN(NULL);
+    *out = calloc(1, sizeof **out);
+    return *out ? SUCCESS : 20;
+}
+
+API nvmlEventSetFree(struct event_set *set)
+{
+    BEGIN(NULL);
+    free(set);
+    return SUCCESS;
+}
+
+API nvmlDeviceRegisterEvents(struct gpu *g, unsigned long long types, struct event_set *set)
+{
+    BEGIN(g);
+    set->of = g;
+    return types == 8 ? SUCCESS : INVALID_ARGUMENT;
+}
+
+API nvmlEventSetWait_v2(struct event_set *set, struct event *out, unsigned milliseconds)
+{
+    struct gpu *g = set->of;
+    BEGIN(g);
+    (void)milliseconds;
+    if (!g->xids)
+        return TIMEOUT;
+    memset(out, 0, sizeof *out);
+    out->of = g;
+    out->type = 8;
+    out->data = g->xid[0];
+    memmove(g->xid, g->xid + 1, --g->xids * sizeof *g->xid);
     return SUCCESS;
 }

@@ -26,8 +26,13 @@ struct field_value {
 enum {
     FIELD_ECC_CURRENT = 1,
     FIELD_ECC_PENDING = 2,
+    FIELD_ECC_SINGLE = 3,
+    FIELD_ECC_DOUBLE = 4,
+    FIELD_NVLINK_FLIT = 38, /* data, replay and recovery each seven on */
+    FIELD_ENERGY = 83,
     FIELD_NVLINK_SPEED = 90,
     FIELD_NVLINK_COUNT = 91,
+    FIELD_REPLAYS = 94,
     FIELD_NVLINK_SENT = 138,
     FIELD_NVLINK_RECEIVED = 139,
     FIELD_REMAPPED = 142, /* correctable, uncorrectable, pending, failed */
@@ -72,6 +77,26 @@ static struct counter *counter_of(struct gpu *g, unsigned field)
         return g->has_traffic ? &g->traffic[field - FIELD_PCIE_SENT] : NULL;
     if (field == FIELD_NVLINK_SENT || field == FIELD_NVLINK_RECEIVED)
         return g->has_nvlink_traffic ? &g->nvlink_traffic[field - FIELD_NVLINK_SENT] : NULL;
+    return NULL;
+}
+
+/* What has been counted for a field; NULL where the device does not count it. */
+static unsigned long long *tally_of(struct gpu *g, unsigned field)
+{
+    switch (field) {
+    case FIELD_ENERGY:
+        return g->has_tally ? &g->tally[0] : NULL;
+    case FIELD_ECC_SINGLE:
+    case FIELD_ECC_DOUBLE:
+        return g->has_tally ? &g->tally[field - FIELD_ECC_SINGLE + 1] : NULL;
+    case FIELD_REPLAYS:
+        return g->has_tally ? &g->tally[3] : NULL;
+    case FIELD_NVLINK_FLIT:
+    case FIELD_NVLINK_FLIT + 7:
+    case FIELD_NVLINK_FLIT + 14:
+    case FIELD_NVLINK_FLIT + 21:
+        return g->has_nvlink_errors ? &g->nvlink_errors[(field - FIELD_NVLINK_FLIT) / 7] : NULL;
+    }
     return NULL;
 }
 
@@ -125,10 +150,11 @@ API nvmlDeviceGetFieldValues(struct gpu *g, int count, struct field_value *value
     for (int i = 0; i < count; i++) {
         struct field_value *v = &values[i];
         struct counter *counter = counter_of(g, v->field);
+        unsigned long long *tally = tally_of(g, v->field);
         v->timestamp = now.tv_sec * 1000000LL + now.tv_nsec / 1000;
-        if (counter) {
+        if (counter || tally) {
             v->type = TYPE_UNSIGNED_LONG_LONG;
-            v->value.ull = count_up(counter, v->timestamp);
+            v->value.ull = tally ? *tally : count_up(counter, v->timestamp);
             v->result = SUCCESS;
             continue;
         }

@@ -6,7 +6,7 @@ u8 content, then figures at places that the two numbers fix. An unknown layout g
 
 from __future__ import annotations
 
-__all__ = ["LIMIT", "busy", "layout", "throttled"]
+__all__ = ["LIMIT", "busy", "energy", "layout", "throttled"]
 
 LIMIT = 4096
 """Bytes that are read: v1.6, the longest layout here, has fewer than 1,000."""
@@ -33,6 +33,10 @@ percent. v1.0 and v2.0 are not aligned, and differ between compilers."""
 _REASONS: dict[Layout, int] = {(1, 3): 112, (2, 2): 120, (2, 3): 120, (2, 4): 120}
 """Place of `indep_throttle_status`, a u64 with the same bits for every chip."""
 
+_ENERGY: dict[Layout, int] = {(1, 4): 24, (1, 5): 88, (1, 6): 16}
+"""Place of `energy_accumulator`, a u64, in the layouts whose header gives its unit: 2^-16 J. Older
+ones leave it to the chip."""
+
 _ABSENT_16, _ABSENT_64 = 0xFFFF, (1 << 64) - 1
 """All ones: the firmware does not count it."""
 
@@ -54,6 +58,12 @@ def busy(raw: bytes) -> float | None:
     if value is None or value == _ABSENT_16 or value > whole:
         return None
     return value / whole
+
+
+def energy(raw: bytes) -> float | None:
+    """Return the joules that the card has drawn since its firmware began; None where unknown."""
+    count = _number(raw, _ENERGY.get(layout(raw) or (0, 0), 0), 8)
+    return None if count is None or count == _ABSENT_64 else count / 65_536
 
 
 def throttled(raw: bytes) -> list[str] | None:

@@ -71,13 +71,16 @@ class Card:
         self._nodes = drm.node_names(machine, function.folder)
         self._links = pcie.links(machine, function.folder)
         self._is_shared = _is_shared(machine, function)
+        self._ecc = _ecc_errors(machine, function.folder)
 
     def sample(self, use: DrmUse) -> RawSample:
         """Read all figures."""
         live = Live(self._machine, self._id)
         self._add_memory(live)
         self._add_sensors(live)
-        self._add_use(live, use)
+        raw = self._metrics(live)
+        self._add_use(live, use, raw)
+        self._add_counters(live, raw)
         links = [
             {"kind": str(link["kind"]), "generation": link["generation"], "width": link["width"]}
             for link in self._links
@@ -134,14 +137,21 @@ class Card:
             live.unknown["throttled"] = f"{path}: {error.strerror or error}"
             return b""
 
-    def _add_use(self, live: Live, use: DrmUse) -> None:
+    def _add_counters(self, live: Live, raw: bytes) -> None:
+        counters = {**self._ecc, **pcie.errors(self._machine, self._folder)}
+        replays = live.number("counters.pcie_replays", f"{self._folder}/pcie_replay_count")
+        counters |= {"pcie_replays": replays, "energy_j": metrics.energy(raw)}
+        if counters["energy_j"] is None:
+            live.unknown["counters.energy_j"] = "this gpu_metrics counts no energy in a known unit"
+        live.put("counters", {name: n for name, n in counters.items() if n is not None})
+
+    def _add_use(self, live: Live, use: DrmUse, raw: bytes) -> None:
         """Add busy and processes.
 
         Where the file refuses (EOPNOTSUPP on some APUs) the firmware's own table may have it.
         amdgpu's fdinfo files cannot: they count the rings of DRM, and not the queues of KFD, on
         which ROCm computes.
         """
-        raw = self._metrics(live)
         share = live.number("busy", f"{self._folder}/gpu_busy_percent", 1e-2)
         live.put("busy", metrics.busy(raw) if share is None else share)
         live.put("throttled", metrics.throttled(raw), "this gpu_metrics has no reasons")
@@ -149,6 +159,23 @@ class Card:
         live.put("processes", here.processes)
         if here.others:
             live.unknown["processes.others"] = here.others
+
+
+def _ecc_errors(machine: Machine, folder: str) -> dict[str, float | None]:
+    """Return the errors of all blocks of the chip: lines "ue: N" and "ce: N" of each file.
+
+    Read when the card is looked up, once a minute: for each the driver asks the firmware.
+    """
+    names = {"ue": "ecc_uncorrected", "ce": "ecc_corrected"}
+    counts: dict[str, float | None] = {}
+    for file in machine.listdir(f"{folder}/ras"):
+        if not file.endswith("_err_count"):
+            continue
+        for line in (machine.read(f"{folder}/ras/{file}", 256) or "").splitlines():
+            kind, _, number = line.partition(":")
+            if kind in names and number.strip().isdecimal():
+                counts[names[kind]] = (counts.get(names[kind]) or 0) + int(number)
+    return counts
 
 
 def _is_shared(machine: Machine, function: Function) -> bool | None:

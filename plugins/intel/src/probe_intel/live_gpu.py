@@ -6,7 +6,7 @@ xe's queries tell used VRAM to nobody without it: fdinfo and hwmon are what ever
 
 from __future__ import annotations
 
-from probe_core.sysfs import drm, hwmon
+from probe_core.sysfs import drm, hwmon, pcie
 from probe_core.sysfs.live import Live, share
 from probe_core.sysfs.numbered import entries
 from probe_core.sysfs.rates import Rates
@@ -83,15 +83,19 @@ class LiveGpu:
 
     def _add_power(self, live: Live) -> None:
         """Add power from the energy counter, and its limit."""
+        counters = pcie.errors(self._machine, self._folder)
         stem = self._sensors.get("energy1") or self._sensors.get(_PACKAGE)
         if stem is None:
             live.unknown["power_w"] = f"{self._driver} counts no energy of this GPU"
+            live.unknown["counters.energy_j"] = live.unknown["power_w"]
         else:
             joules = live.number("power_w", f"{stem}_input", 1e-6)
             if joules is not None:
                 wrap = _ENERGY_WRAP_J if self._driver == "i915" else None
                 watts = self._rates.per_second("energy", joules, wrap=wrap)
                 live.put("power_w", watts, self._rates.reason)
+                counters["energy_j"] = joules
+        live.put("counters", counters or None, "this GPU has no counters that every user may read")
         # xe: 0 means that power1_max is disabled, and Battlemage's limit is power1_crit.
         limits = self._sensors.get("power1")
         for path in (f"{limits}_max", f"{limits}_crit") if limits else ():

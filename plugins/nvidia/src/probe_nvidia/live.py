@@ -59,6 +59,35 @@ _COUNTERS = (
 nvmlDeviceGetPcieThroughput has the rate at once, and blocks 20 ms for each direction.
 """
 
+_TALLIES = {
+    "energy_j": ((83,), 1e-3),
+    "ecc_corrected": ((3,), 1),
+    "ecc_uncorrected": ((4,), 1),
+    "pcie_replays": ((94,), 1),
+    "nvlink_crc": ((38, 45), 1),
+    "nvlink_replays": ((52,), 1),
+    "nvlink_recoveries": ((59,), 1),
+}
+"""Counter to its NVML_FI_DEV_* fields, whose sum it is, and their unit: TOTAL_ENERGY_CONSUMPTION
+(mJ), ECC_{SBE,DBE}_VOL_TOTAL, PCIE_REPLAY_COUNTER, NVLINK_{CRC_FLIT,CRC_DATA,REPLAY,RECOVERY}_
+ERROR_COUNT_TOTAL. All count from the start of the driver."""
+
+_FIELDS = [
+    *((field, scope) for _, _, field, scope, _ in _COUNTERS),
+    *((field, 0) for fields, _ in _TALLIES.values() for field in fields),
+]
+
+_POLICIES = {"throttled_power_s": 0, "throttled_thermal_s": 1}
+"""NVML_PERF_POLICY_{POWER,THERMAL} of nvmlDeviceGetViolationStatus, in nanoseconds."""
+
+_MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
+"""Member of nvmlValue_t by nvmlValueType_t."""
+
+_TIMEOUT = 10  # NVML_ERROR_TIMEOUT
+_XID_EVENT = 8  # nvmlEventTypeXidCriticalError
+_MAX_EVENTS = 64
+"""Events of a GPU that are taken in a round; the library keeps what comes beyond it."""
+
 _ABSENT = (1 << 64) - 1
 """NVML_VALUE_NOT_AVAILABLE: a monitor showed 17,179,869,184 GiB of it (nvtop#432)."""
 
@@ -214,6 +243,7 @@ class Gpu:
         self._rates = Rates()
         self._refused: dict[str, str] = {}
         self._activity = Activity(nvml, handle, instance)
+        self._xids = Xids(nvml, handle)
 
     def sample(self, machine: Machine, users: Users | None) -> RawSample:
         """Ask everything once; a device that is gone is unavailable, with the library's reason."""
@@ -228,7 +258,9 @@ class Gpu:
         self._add_processes(sample, users)
         if self.instance is None:
             self._add_sensors(sample)
-            self._add_links(sample)
+            values = self._ask("links", "nvmlDeviceGetFieldValues", _FIELDS) or []
+            self._add_links(sample, values[: len(_COUNTERS)])
+            self._add_counters(sample, values[len(_COUNTERS) :])
         else:
             for field in ("temperature_c", "power_w", "clocks_mhz"):
                 asker.unknown[field] = "it is the whole GPU's"
@@ -241,6 +273,7 @@ class Gpu:
     def close(self) -> None:
         """Give back what the library keeps for this device."""
         self._activity.close()
+        self._xids.close()
 
     def _ask(self, field: str, call: str, *arguments: Any) -> Any:
         """Ask what the device may not have; what it does not support is not asked again."""
@@ -274,13 +307,13 @@ class Gpu:
         if (reasons := slowed_by(self._asker, "throttled")) is not None:
             sample["throttled"] = reasons
 
-    def _add_links(self, sample: RawSample) -> None:
+    def _add_links(self, sample: RawSample, values: list[Any]) -> None:
         links: dict[str, dict[str, str | int | float]] = {"pcie": {"kind": "pcie"}}
         generation = self._ask("links.0.generation", "nvmlDeviceGetCurrPcieLinkGeneration")
         width = self._ask("links.0.width", "nvmlDeviceGetCurrPcieLinkWidth")
         if generation and width:
             links["pcie"] |= {"generation": generation, "width": width}
-        for (kind, direction, *_), rate in self._counter_rates():
+        for (kind, direction, *_), rate in self._counter_rates(values):
             links.setdefault(kind, {"kind": kind})
             if isinstance(rate, str):
                 place = list(links).index(kind)
@@ -289,22 +322,43 @@ class Gpu:
                 links[kind][direction] = rate
         sample["links"] = list(links.values())
 
-    def _counter_rates(self) -> list[tuple[tuple[str, str, int, int, int], float | str]]:
+    def _counter_rates(
+        self, values: list[Any]
+    ) -> list[tuple[tuple[str, str, int, int, int], float | str]]:
         """Return each counter's rate in bytes per second, or why it is not known.
 
         An NVLink counter that the device does not have is no link.
         """
-        pairs = [(field, scope) for _, _, field, scope, _ in _COUNTERS]
-        values = self._ask("links", "nvmlDeviceGetFieldValues", pairs)
-        if values is None:
-            return []
         rates: list[tuple[tuple[str, str, int, int, int], float | str]] = []
-        for counter, value in zip(_COUNTERS, values, strict=True):
+        for counter, value in zip(_COUNTERS, values, strict=False):  # none of an older driver
             if value.nvmlReturn == 0:
                 rates.append((counter, self._rate(counter, value)))
             elif counter[0] == "pcie":
                 rates.append((counter, name_of(value.nvmlReturn)))
         return rates
+
+    def _add_counters(self, sample: RawSample, values: list[Any]) -> None:
+        """Add what is counted up; a counter that the device does not have has NVML's reason."""
+        unread, counters = iter(values), dict[str, float]()
+        for name, (fields, unit) in _TALLIES.items():
+            read = [value for _, value in zip(fields, unread, strict=False)]
+            refused = [value.nvmlReturn for value in read if value.nvmlReturn]
+            numbers = [_number(value) for value in read]
+            if refused or not read or None in numbers:
+                reason = name_of(refused[0]) if refused else "the driver has no such field"
+                self._asker.unknown[f"counters.{name}"] = reason
+            else:
+                counters[name] = sum(filter(None, numbers)) * unit
+        for name, policy in _POLICIES.items():
+            field = f"counters.{name}"
+            if (status := self._ask(field, "nvmlDeviceGetViolationStatus", policy)) is not None:
+                counters[name] = status.violationTime / 1e9
+        sample["counters"] = counters
+        xids = self._xids.read()
+        if isinstance(xids, str):
+            self._asker.unknown["xids"] = xids
+        else:
+            sample["xids"] = xids
 
     def _rate(self, counter: tuple[str, str, int, int, int], value: Any) -> float | str:
         _, _, field, _, unit = counter
@@ -328,6 +382,64 @@ class Gpu:
             _process(pid, used, users)
             for pid, used in _memory_by_pid([p for answer in answers for p in answer or ()]).items()
         ]
+
+
+def _number(value: Any) -> float | None:
+    """Return a field's value by its own type; None of one that marks what is not counted."""
+    if not 0 <= value.valueType < len(_MEMBERS):
+        return None
+    number: float = getattr(value.value, _MEMBERS[value.valueType])
+    return None if number < 0 or number >= 1 << 63 else number
+
+
+class Xids:
+    """The Xid errors of one GPU: events that the library keeps until they are taken.
+
+    They are counted from the first look on: what was before is in the kernel's log.
+    """
+
+    def __init__(self, nvml: Any, handle: Any) -> None:
+        self._nvml, self._handle = nvml, handle
+        self._events: Any = None
+        self._counts: dict[int, int] = {}
+        self._reason: str | None = None
+
+    def read(self) -> list[dict[str, int]] | str:
+        """Return how often each error came, or why that is not known. It never waits."""
+        if self._reason is None:
+            try:
+                self._take()
+            except Exception as error:
+                code = code_of(error)
+                self._reason = f"{name_of(code)} from the events" if code else str(error)[:120]
+        if self._reason is not None:
+            return self._reason
+        return [{"code": code, "count": n} for code, n in sorted(self._counts.items())]
+
+    def _take(self) -> None:
+        nvml = self._nvml
+        if self._events is None:
+            self._events = nvml.nvmlEventSetCreate()
+            nvml.nvmlDeviceRegisterEvents(self._handle, _XID_EVENT, self._events)
+        for _ in range(_MAX_EVENTS):
+            try:
+                event = nvml.nvmlEventSetWait_v2(self._events, 0)
+            except nvml.NVMLError as error:
+                if code_of(error) == _TIMEOUT:
+                    return
+                raise
+            if event.eventType == _XID_EVENT:
+                code = int(event.eventData)
+                self._counts[code] = self._counts.get(code, 0) + 1
+
+    def close(self) -> None:
+        """Give the set of events back."""
+        if self._events is not None:
+            try:
+                self._nvml.nvmlEventSetFree(self._events)
+            except Exception:  # a driver that has gone: the end of the process frees it
+                pass
+            self._events = None
 
 
 def _memory_by_pid(processes: list[Any]) -> dict[int, int | None]:

@@ -35,7 +35,7 @@ _FIELDS = (
     "processes",
 )
 
-MORE_FIELDS = ("activity", "throttled", "pressure", "prober")
+MORE_FIELDS = ("activity", "throttled", "counters", "xids", "pressure", "prober")
 """What `--all` adds to each line."""
 
 
