@@ -103,8 +103,8 @@ def _scraped(command: list[str], environ: Mapping[str, str]) -> tuple[float, flo
     ) as process:
         assert process.stderr is not None
         url = process.stderr.readline().split()[-1]
-        there = _until(url, "probe_device_pending", 8) - began
-        up = _until(url, "probe_device_up", 7) - began
+        there = _until(url, "probecore_device_pending", 8) - began
+        up = _until(url, "probecore_device_up", 7) - began
         process.terminate()
     return there, up
 

@@ -119,22 +119,24 @@ def exported(report: Any, verdict: NodeVerdict) -> None:
     assert int(labels.get("set-aside.count", 0)) == len(verdict.set_aside)
     assert labels["ready"] == ("false" if missing and not granted else "true")
     measured = series(export("prometheus", report))
-    assert measured["probe_devices_usable"] == {"": float(len(granted))}
+    assert measured["probecore_devices_usable"] == {"": float(len(granted))}
     names = stable_names(report["devices"])
     for device in accelerators(report):
         answer = grantable(device).usable
-        ready = measured["probe_device_ready"].get(names[device["id"]])
+        stem = "probecore_partition" if device["parent"] in names else "probecore_device"
+        ready = measured[f"{stem}_ready"].get(names[device["id"]])
         assert ready == (None if answer is None else float(answer)), device["id"]
-        lost = measured["probe_device_missing"][names[device["id"]]]
+        lost = measured[f"{stem}_missing"][names[device["id"]]]
         assert lost == float(device["id"] in ids(missing))
 
 
 def series(text: str) -> Mapping[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {}
     for name, labels, value in re.findall(r"^(\w+)(?:{(.*)})? (\S+)$", text, re.MULTILINE):
-        device = re.search(r'(?:^|,)device="([^"]*)"', labels)
-        found.setdefault(name, {})[device[1] if device else ""] = float(value)
-    return {"probe_device_ready": {}, **found}
+        device = re.search(r'(?:^|,)device="([^"]*)"(?:,partition="([^"]*)")?', labels)
+        place = "/".join(filter(None, device.groups())) if device else ""
+        found.setdefault(name, {})[place] = float(value)
+    return {"probecore_device_ready": {}, "probecore_partition_ready": {}, **found}
 
 
 def judged(report: Any, verdict: NodeVerdict) -> None:

@@ -13,7 +13,7 @@ from export_nodes import EMPTY, LOST_NODE, MIG_NODE, MIXED, node
 from test_export_operators import FOLDER, run, tool
 
 from probe_export import export
-from probe_export.prometheus import _families
+from probe_export.prometheus import figures
 
 
 def families(tmp_path: Path) -> dict[str, set[str]]:
@@ -98,16 +98,16 @@ def shown_texts() -> dict[str, str]:
 def test_a_card_that_is_cut_raises_no_alarm_nor_does_an_empty_one(tmp_path: Path) -> None:
     report: Any = node([*MIG_NODE, EMPTY], tmp_path)
     lines = export("prometheus", report).splitlines()
-    missing = [line for line in lines if line.startswith("probe_device_missing{")]
+    missing = [line for line in lines if "_missing{" in line]
     assert missing == [
-        'probe_device_missing{device="0000:01:00.0"} 0',
-        'probe_device_missing{device="0000:02:00.0"} 0',
-        'probe_device_missing{device="0000:02:00.0/3g.40gb.0"} 0',
-        'probe_device_missing{device="0000:02:00.0/3g.40gb.1"} 0',
-        'probe_device_missing{device="0000:03:00.0"} 0',
+        'probecore_device_missing{device="0000:01:00.0"} 0',
+        'probecore_device_missing{device="0000:02:00.0"} 0',
+        'probecore_device_missing{device="0000:03:00.0"} 0',
+        'probecore_partition_missing{device="0000:02:00.0",partition="3g.40gb.0"} 0',
+        'probecore_partition_missing{device="0000:02:00.0",partition="3g.40gb.1"} 0',
     ]
-    assert 'probe_device_ready{device="0000:02:00.0"} 0' in lines
-    assert "probe_devices_usable 3" in lines
+    assert 'probecore_device_ready{device="0000:02:00.0"} 0' in lines
+    assert "probecore_devices_usable 3" in lines
     assert 'cause="mig-without-instances"} 1' in export("prometheus", report)
     label = "probe-set-aside.mig-without-instances.count=1\n"
     assert label in export("nfd", report)

@@ -147,10 +147,18 @@ def asked(
 
 @pytest.mark.heavy
 def test_scrape_gets_the_text_with_its_exact_type(port: int) -> None:
-    status, kind, text = asked(port)
+    for _ in range(2000):
+        status, kind, text = asked(port)
+        if "probecore_devices_usable" in text:
+            break
+        time.sleep(0.01)  # the report is made beside the first scrapes
     assert (status, kind) == (200, "text/plain; version=0.0.4; charset=utf-8")
-    assert "\nprobe_devices_usable " in text
+    assert "\nprobecore_devices_usable " in text
     assert asked(port, method="HEAD") == (status, kind, "")
+    wanted = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"
+    _, kind, text = asked(port, Accept=wanted)
+    assert kind.startswith("application/openmetrics-text; version=1.0.0; charset=utf-8")
+    assert text.endswith("\n# EOF\n")
 
 
 def test_only_metrics_and_health_are_answered(port: int) -> None:

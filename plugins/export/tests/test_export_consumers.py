@@ -70,8 +70,8 @@ def test_node_exporter_takes_the_file(tmp_path: Path) -> None:
         process.terminate()
         process.wait(10)
     assert "node_textfile_scrape_error 0" in text
-    assert 'probe_device_memory_bytes{device="0000:01:00.0"} 2.5769803776e+10' in text
-    assert "probe_devices_usable 2" in text
+    assert 'probecore_device_memory_size_bytes{device="0000:01:00.0"} 2.5769803776e+10' in text
+    assert "probecore_devices_usable 2" in text
 
 
 def scraped(url: str) -> str:

@@ -217,12 +217,12 @@ def test_prometheus_names_devices_once_and_leaves_unknown_out(
 ) -> None:
     lines = export("prometheus", reports["lost"]).splitlines()  # type: ignore[arg-type]
     samples = [line for line in lines if not line.startswith("#")]
-    assert 'probe_device_ready{device="0000:01:00.0"} 1' in samples
-    assert 'probe_device_ready{device="0000:02:00.0"} 0' in samples
-    assert "probe_devices_usable 1" in samples
-    assert 'probe_devices{kind="gpu",state="blocked"} 1' in samples
+    assert 'probecore_device_ready{device="0000:01:00.0"} 1' in samples
+    assert 'probecore_device_ready{device="0000:02:00.0"} 0' in samples
+    assert "probecore_devices_usable 1" in samples
+    assert 'probecore_devices{kind="gpu",state="blocked"} 1' in samples
     (about,) = [line for line in samples if "gpu-lost" in line]
-    assert about.startswith("probe_device_info{")
+    assert about.startswith("probecore_device_info{")
     assert not [line for line in lines if "None" in line or "nan" in line or "GPU-0" in line]
     assert len({line.rpartition(" ")[0] for line in samples}) == len(samples), "a series twice"
 
@@ -235,8 +235,8 @@ def test_prometheus_escapes_names(tmp_path: Path) -> None:
 @pytest.mark.heavy
 def test_instances_have_stable_names_without_uuids(reports: dict[str, dict[str, Any]]) -> None:
     text = export("prometheus", reports["mig"])  # type: ignore[arg-type]
-    assert 'device="0000:02:00.0/3g.40gb.0"' in text
-    assert 'device="0000:02:00.0/3g.40gb.1"' in text
+    for number in (0, 1):
+        assert f'{{device="0000:02:00.0",partition="3g.40gb.{number}"}}' in text
     assert "MIG-0000" not in text
 
 
@@ -356,14 +356,14 @@ def test_links_are_exported_where_a_format_has_a_place(reports: dict[str, dict[s
     for label in ("rdma.count=1", "rdma.speed=400000", "network.speed=400000"):
         assert f"{prefix}{label}" in labels
     lines = export("prometheus", report).splitlines()
-    rate = "probe_network_bandwidth_bytes_per_second"
-    assert [line for line in lines if line.startswith("probe_network")] == [
-        'probe_network_info{link="ens1",kind="ethernet"} 1',
-        'probe_network_info{link="eth9",kind="ethernet",driver="r8169"} 1',
-        'probe_network_info{link="mlx5_0/1",kind="rdma",pci="0000:81:00.0",layer="infiniband"} 1',
-        'probe_network_up{link="ens1"} 1',
-        'probe_network_up{link="eth9"} 0',
-        'probe_network_up{link="mlx5_0/1"} 1',
+    rate = "probecore_network_bandwidth_bytes_per_second"
+    assert [line for line in lines if line.startswith("probecore_network")] == [
+        'probecore_network_info{link="ens1",kind="ethernet"} 1',
+        'probecore_network_info{link="eth9",kind="ethernet",driver="r8169"} 1',
+        'probecore_network_info{link="mlx5_0/1",kind="rdma",pci="0000:81:00.0",layer="infiniband"} 1',
+        'probecore_network_up{link="ens1"} 1',
+        'probecore_network_up{link="eth9"} 0',
+        'probecore_network_up{link="mlx5_0/1"} 1',
         f'{rate}{{link="ens1"}} 12500000000',
         f'{rate}{{link="mlx5_0/1"}} 50000000000.0',
     ]

@@ -131,6 +131,6 @@ def test_a_device_without_a_name_for_programs_is_counted_all_the_same() -> None:
 
 def test_the_probers_that_count_have_names() -> None:
     lines = export("prometheus", hostile()).splitlines()
-    assert [line for line in lines if line.startswith("probe_prober_ok{")] == [
-        'probe_prober_ok{prober="good"} 1'
+    assert [line for line in lines if line.startswith("probecore_prober_ok{")] == [
+        'probecore_prober_ok{prober="good"} 1'
     ]

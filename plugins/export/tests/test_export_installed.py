@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
@@ -18,6 +18,7 @@ import recorded
 
 from probe_export import ExportError
 from probe_export.installed import GROUP, installed_formats, load
+from probe_export.live import answering
 from probe_export.serve import Endpoint
 
 MACHINE = str(recorded.path("server--8x-amd-instinct-mi300x"))
@@ -238,20 +239,19 @@ def test_a_broken_format_that_is_served_answers_with_500() -> None:
 
 
 def scraped(make: Callable[[], str], kind: str) -> tuple[int, str | None, bytes]:
-    """Serve what `make` returns, and return the answer to one scrape."""
-    endpoint, ended = Endpoint(("127.0.0.1", 0), make, kind), threading.Event()
-    thread = threading.Thread(target=endpoint.serve_until, args=(ended,))
-    thread.start()
-    port = int(endpoint.url.rpartition(":")[2].partition("/")[0])
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-    try:
-        connection.request("GET", "/metrics")
-        answer = connection.getresponse()
-        return answer.status, answer.getheader("Content-Type"), answer.read()
-    finally:
-        connection.close()
-        ended.set()
-        thread.join(10)
+    """Serve what `make` returns, and return the first answer that is not "come again"."""
+    with Endpoint(("127.0.0.1", 0), answering(make, kind)) as endpoint:
+        port = int(endpoint.url.rpartition(":")[2].partition("/")[0])
+        for _ in range(5000):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+            connection.request("GET", "/metrics")
+            answer = connection.getresponse()
+            result = answer.status, answer.getheader("Content-Type"), answer.read()
+            connection.close()
+            if result[0] != 503:
+                break
+            time.sleep(0.002)
+        return result
 
 
 def test_a_format_of_ours_that_is_not_installed_names_its_distribution(tmp_path: Path) -> None:

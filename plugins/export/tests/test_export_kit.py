@@ -58,7 +58,7 @@ class TestPrometheus(ExporterContract):
     volatile = ("duration", "report_time")
 
     def count(self, text: str) -> int:
-        return counted("^probe_devices_usable ([0-9]+)$", text)
+        return counted("^probecore_devices_usable ([0-9]+)$", text)
 
 
 class TestRay(ExporterContract):

@@ -102,7 +102,7 @@ def test_what_is_absent_is_in_each_format(tmp_path: Path) -> None:
     lines = export("env", report).splitlines()
     assert ("NODE_EXPECTED='8'" in lines, "NODE_ABSENT='2'" in lines) == (True, True)
     metrics = export("prometheus", report).splitlines()
-    assert ("probe_devices_expected 8" in metrics, "probe_devices_absent 2" in metrics) == (
+    assert ("probecore_devices_expected 8" in metrics, "probecore_devices_absent 2" in metrics) == (
         True,
         True,
     )

@@ -137,10 +137,10 @@ def test_prometheus_has_each_device_once(name: str, made: Any) -> None:
             [promtool, "check", "metrics"], input=text, capture_output=True, text=True, check=False
         )
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    about = re.findall('^probe_device_info{.*name="([^"]*)"', text, re.MULTILINE)
+    about = re.findall('^probecore_(?:device|partition)_info{.*name="([^"]*)"', text, re.M)
     whole = ["NVIDIA A100-SXM4-40GB"] if name == "A100 with MIG" else []
     assert sorted(about) == sorted([*NAMES[name], *whole])
-    assert f"\nprobe_devices_usable {len(NAMES[name])}\n" in text
+    assert f"\nprobecore_devices_usable {len(NAMES[name])}\n" in text
 
 
 def test_facts_and_variables_agree(name: str, made: Any) -> None:

@@ -395,13 +395,13 @@ def test_the_port_answers_while_a_driver_hangs(live: Live, tmp_path: Path) -> No
         url = process.stderr.readline().split()[-1]
         refused, text = first(url)
         assert set(refused) <= {"503, again after 1 s"}
-        assert 'probe_device_pending{device="cpu:0"} 1' in text
-        assert 'probe_device_up{device="cpu:0"}' not in text
-        until(lambda: 'probe_device_up{device="0000:03:00.0"} 1' in get(url)[1])
+        assert 'probecore_device_pending{device="0000:01:00.0"} 1.0' in text
+        assert "cpu:0" not in text  # a processor's figures are the node's
+        until(lambda: 'probecore_device_up{device="0000:03:00.0"} 1.0' in get(url)[1])
         text = get(url)[1]
-        assert 'probe_device_up{device="0000:01:00.0"} 1' in text
-        assert 'probe_device_up{device="0000:02:00.0"} 0' in text
-        assert 'probe_device_pending{device="0000:03:00.0"} 0' in text
+        assert 'probecore_device_up{device="0000:01:00.0"} 1.0' in text
+        assert 'probecore_device_up{device="0000:02:00.0"} 0.0' in text
+        assert 'probecore_device_pending{device="0000:03:00.0"} 0.0' in text
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 143
     written = [json.loads(line) for line in out.read_text().splitlines()]
@@ -416,16 +416,17 @@ def test_the_port_answers_while_a_driver_hangs(live: Live, tmp_path: Path) -> No
 
 @pytest.mark.heavy
 def test_a_device_that_only_a_report_names_gets_its_name(live: Live) -> None:
-    """A serial number is no label: until the report is there, such a device has no series."""
+    """A serial number joins nothing: until the report is there, such a device has no series."""
     part = card(1) | {"device": "uuid:GPU-a1000000-0000-4000-8000-000000000000"}
     live.set(part, card(2))
     with running(live, "--json", "--listen", "127.0.0.1:0", stdout=subprocess.DEVNULL) as process:
         assert process.stderr is not None
         url = process.stderr.readline().split()[-1]
-        until(lambda: 'probe_device_up{device="gpu.0"} 1' in first(url)[1])
+        until(lambda: 'probecore_device_up{device="gpu.0"} 1.0' in first(url)[1])
         text = get(url)[1]
-        assert 'probe_device_up{device="0000:02:00.0"} 1' in text
-        assert "a1000000" not in text
+        assert 'probecore_device_up{device="0000:02:00.0"} 1.0' in text
+        told = [line.partition("{")[0] for line in text.splitlines() if "a1000000" in line]
+        assert told in ([], ["probecore_device_info"])  # on loopback alone
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 143
 
@@ -448,16 +449,18 @@ def test_the_endpoint_serves_the_last_round(live: Live) -> None:
         assert kind == "text/plain; version=0.0.4; charset=utf-8"
         series = dict(line.rsplit(" ", 1) for line in text.splitlines() if line[0] != "#")
         gpu = '{device="0000:01:00.0"}'
-        assert series[f"probe_device_up{gpu}"] == "1"
-        assert series['probe_device_up{device="0000:02:00.0"}'] == "0"
-        assert float(series[f"probe_device_busy_ratio{gpu}"]) == pytest.approx(0.96, abs=1e-4)
-        assert series[f"probe_device_memory_used_bytes{gpu}"] == str(40 << 30)
-        assert float(series[f"probe_device_clock_hertz{gpu}"]) == 1755e6
-        assert series[f"probe_device_processes{gpu}"] == "1"
+        assert series[f"probecore_device_up{gpu}"] == "1.0"
+        assert series['probecore_device_up{device="0000:02:00.0"}'] == "0.0"
+        assert float(series[f"probecore_device_busy_ratio{gpu}"]) == pytest.approx(0.96, abs=1e-4)
+        until(lambda: "probecore_device_memory_used_bytes" in get(url)[1])  # with the report
+        used = f"probecore_device_memory_used_bytes{gpu} 4.294967296e+010\n"
+        assert used in get(url)[1]
+        assert float(series[f"probecore_device_clock_hertz{gpu}"]) == 1755e6
+        assert series[f"probecore_device_processes{gpu}"] == "1.0"
         # What is not known is absent and never 0.
-        assert 'probe_device_busy_ratio{device="0000:02:00.0"}' not in series
+        assert 'probecore_device_busy_ratio{device="0000:02:00.0"}' not in series
         assert not any("tensor" in name for name in series)
-        assert float(series["probe_sample_age_seconds"]) < 30
+        assert time.time() - float(series["probecore_sample_time_seconds"]) < 30
         live.set(card(1, 0.25))
         until(lambda: "0.25" in get(url)[1])
         with pytest.raises(urllib.error.HTTPError) as refused:

@@ -48,6 +48,9 @@ OPTIONS = (*OWN_OPTIONS, *probe_options())
 
 POSITIONAL = "format"
 
+_WITH_FIGURES = "probe_export.prometheus:export"
+"""The format whose endpoint serves samples beside the report."""
+
 BRIEF = True
 """No thread and no open file is left at its end. What runs for long collects garbage again."""
 
@@ -184,7 +187,7 @@ def _serve(args: argparse.Namespace, context: Context, chosen: Format, export: E
         raise CommandError("--listen takes neither --output nor --watch")
     import gc
 
-    from probe_export.serve import Endpoint, address
+    from probe_export.live import serve_node, serve_text
 
     def text() -> str:
         try:
@@ -193,8 +196,9 @@ def _serve(args: argparse.Namespace, context: Context, chosen: Format, export: E
             context.err(f"probe export: {error}")
             raise
 
-    endpoint = Endpoint(address(args.listen), text, chosen.content_type)
-    context.err(f"probe export: serving {endpoint.url}; Ctrl-C ends it")
     gc.enable()
-    endpoint.serve()
+    if chosen.target == _WITH_FIGURES:
+        serve_node(args, context)
+    else:
+        serve_text(args.listen, text, chosen.content_type, context)
     return 0

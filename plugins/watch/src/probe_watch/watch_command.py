@@ -90,7 +90,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         return _watch(args, context, settings, alerts, commands, None)
     from probe_watch.metrics import Published, serving
 
-    published = Published(alerts)
+    published = Published(alerts, context)
     # Bound before anything is asked: a driver that hangs refuses no scrape.
     with serving(args.listen, published) as url:
         context.err(f"probe watch: serving {url}")
@@ -115,11 +115,7 @@ def _watch(
 
     from probe_watch.rounds import Intake
 
-    intake = Intake(alerts, commands)
-    if published is not None:
-        from probe_watch.metrics import Naming
-
-        intake = Intake(alerts, commands, Naming(published, context, report).publish)
+    intake = Intake(alerts, commands, None if published is None else published.publish)
     return _run(order, context, intake, alerts, picture)
 
 
