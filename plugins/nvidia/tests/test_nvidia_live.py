@@ -140,8 +140,8 @@ def test_values_are_those_of_the_driver(bench: Bench) -> None:
             "nvlink_crc": 21,
             "nvlink_replays": 300,
             "nvlink_recoveries": 4,
-            "throttled_power_s": 1.5,
-            "throttled_thermal_s": 0.25,
+            "throttled_power_s": pytest.approx(1.5),
+            "throttled_thermal_s": pytest.approx(0.25),
         }
         assert sample["xids"] == []
         own, other = sample["processes"]
@@ -158,6 +158,13 @@ def test_xid_errors_are_counted_by_code(bench: Bench) -> None:
     assert last.samples[7]["xids"] == [{"code": 79, "count": 1}]
     assert last.samples[1]["xids"] == []
     assert bench.calls().count("nvmlEventSetCreate") == 8  # and not again in each round
+
+
+def test_counters_are_read_every_ten_seconds(bench: Bench) -> None:
+    last = bench.rounds(count=6)[-1]
+    assert last.samples[3]["counters"]["pcie_replays"] == 3  # kept from the first round
+    fields = bench.calls().count("nvmlDeviceGetFieldValues")
+    assert fields == 8 * (6 + 1)  # the rates of links in each round, the counters once
 
 
 def test_a_counter_that_a_device_has_not_has_a_reason(bench: Bench) -> None:

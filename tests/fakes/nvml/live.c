@@ -46,9 +46,6 @@ struct event {
     unsigned long long type, data;
     unsigned gi, ci;
 };
-struct violation {
-    unsigned long long reference, nanoseconds;
-};
 
 int read_live(struct gpu *g, const char *key, const char *rest)
 {
@@ -263,13 +260,6 @@ API nvmlGpmMetricsGet(struct gpm_get *asked)
         m->value = place < 0 ? 0 : sample->of->gpm[place];
     }
     return SUCCESS;
-}
-
-API nvmlDeviceGetViolationStatus(struct gpu *g, unsigned policy, struct violation *out)
-{
-    BEGIN(g);
-    *out = (struct violation){.nanoseconds = g->violation[policy & 1]};
-    return policy > 1 ? INVALID_ARGUMENT : g->has_violation ? SUCCESS : NOT_SUPPORTED;
 }
 
 API nvmlEventSetCreate(struct event_set **out)

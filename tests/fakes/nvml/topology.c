@@ -29,6 +29,7 @@ enum {
     FIELD_ECC_SINGLE = 3,
     FIELD_ECC_DOUBLE = 4,
     FIELD_NVLINK_FLIT = 38, /* data, replay and recovery each seven on */
+    FIELD_VIOLATION = 74, /* power, heat */
     FIELD_ENERGY = 83,
     FIELD_NVLINK_SPEED = 90,
     FIELD_NVLINK_COUNT = 91,
@@ -84,6 +85,9 @@ static struct counter *counter_of(struct gpu *g, unsigned field)
 static unsigned long long *tally_of(struct gpu *g, unsigned field)
 {
     switch (field) {
+    case FIELD_VIOLATION:
+    case FIELD_VIOLATION + 1:
+        return g->has_violation ? &g->violation[field - FIELD_VIOLATION] : NULL;
     case FIELD_ENERGY:
         return g->has_tally ? &g->tally[0] : NULL;
     case FIELD_ECC_SINGLE:

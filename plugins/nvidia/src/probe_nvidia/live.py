@@ -67,18 +67,20 @@ _TALLIES = {
     "nvlink_crc": ((38, 45), 1),
     "nvlink_replays": ((52,), 1),
     "nvlink_recoveries": ((59,), 1),
+    "throttled_power_s": ((74,), 1e-9),
+    "throttled_thermal_s": ((75,), 1e-9),
 }
 """Counter to its NVML_FI_DEV_* fields, whose sum it is, and their unit: TOTAL_ENERGY_CONSUMPTION
 (mJ), ECC_{SBE,DBE}_VOL_TOTAL, PCIE_REPLAY_COUNTER, NVLINK_{CRC_FLIT,CRC_DATA,REPLAY,RECOVERY}_
-ERROR_COUNT_TOTAL. All count from the start of the driver."""
+ERROR_COUNT_TOTAL, PERF_POLICY_{POWER,THERMAL}. All count from the start of the driver.
 
-_FIELDS = [
-    *((field, scope) for _, _, field, scope, _ in _COUNTERS),
-    *((field, 0) for fields, _ in _TALLIES.values() for field in fields),
-]
+The manual gives no unit of the last two. On an H100 at its power limit (driver 580.159) field 74 and
+nvmlDeviceGetViolationStatus, in nanoseconds, both grew by 10.03 s in 10.03 s."""
 
-_POLICIES = {"throttled_power_s": 0, "throttled_thermal_s": 1}
-"""NVML_PERF_POLICY_{POWER,THERMAL} of nvmlDeviceGetViolationStatus, in nanoseconds."""
+_TALLY_FIELDS = [(field, 0) for fields, _ in _TALLIES.values() for field in fields]
+_TALLY_S = 10.0
+"""Seconds between two looks at the counters: on that H100 they take the driver 4 ms of CPU, the
+energy alone 2.9, where all other figures of a round take less."""
 
 _MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
 """Member of nvmlValue_t by nvmlValueType_t."""
@@ -244,6 +246,9 @@ class Gpu:
         self._refused: dict[str, str] = {}
         self._activity = Activity(nvml, handle, instance)
         self._xids = Xids(nvml, handle)
+        self._tallies: dict[str, float] = {}
+        self._untold: dict[str, str] = {}
+        self._tallied_at = float("-inf")
 
     def sample(self, machine: Machine, users: Users | None) -> RawSample:
         """Ask everything once; a device that is gone is unavailable, with the library's reason."""
@@ -258,9 +263,8 @@ class Gpu:
         self._add_processes(sample, users)
         if self.instance is None:
             self._add_sensors(sample)
-            values = self._ask("links", "nvmlDeviceGetFieldValues", _FIELDS) or []
-            self._add_links(sample, values[: len(_COUNTERS)])
-            self._add_counters(sample, values[len(_COUNTERS) :])
+            self._add_links(sample)
+            self._add_counters(sample)
         else:
             for field in ("temperature_c", "power_w", "clocks_mhz"):
                 asker.unknown[field] = "it is the whole GPU's"
@@ -307,13 +311,13 @@ class Gpu:
         if (reasons := slowed_by(self._asker, "throttled")) is not None:
             sample["throttled"] = reasons
 
-    def _add_links(self, sample: RawSample, values: list[Any]) -> None:
+    def _add_links(self, sample: RawSample) -> None:
         links: dict[str, dict[str, str | int | float]] = {"pcie": {"kind": "pcie"}}
         generation = self._ask("links.0.generation", "nvmlDeviceGetCurrPcieLinkGeneration")
         width = self._ask("links.0.width", "nvmlDeviceGetCurrPcieLinkWidth")
         if generation and width:
             links["pcie"] |= {"generation": generation, "width": width}
-        for (kind, direction, *_), rate in self._counter_rates(values):
+        for (kind, direction, *_), rate in self._counter_rates():
             links.setdefault(kind, {"kind": kind})
             if isinstance(rate, str):
                 place = list(links).index(kind)
@@ -322,38 +326,33 @@ class Gpu:
                 links[kind][direction] = rate
         sample["links"] = list(links.values())
 
-    def _counter_rates(
-        self, values: list[Any]
-    ) -> list[tuple[tuple[str, str, int, int, int], float | str]]:
+    def _counter_rates(self) -> list[tuple[tuple[str, str, int, int, int], float | str]]:
         """Return each counter's rate in bytes per second, or why it is not known.
 
         An NVLink counter that the device does not have is no link.
         """
+        pairs = [(field, scope) for _, _, field, scope, _ in _COUNTERS]
+        values = self._ask("links", "nvmlDeviceGetFieldValues", pairs)
+        if values is None:
+            return []
         rates: list[tuple[tuple[str, str, int, int, int], float | str]] = []
-        for counter, value in zip(_COUNTERS, values, strict=False):  # none of an older driver
+        for counter, value in zip(_COUNTERS, values, strict=True):
             if value.nvmlReturn == 0:
                 rates.append((counter, self._rate(counter, value)))
             elif counter[0] == "pcie":
                 rates.append((counter, name_of(value.nvmlReturn)))
         return rates
 
-    def _add_counters(self, sample: RawSample, values: list[Any]) -> None:
-        """Add what is counted up; a counter that the device does not have has NVML's reason."""
-        unread, counters = iter(values), dict[str, float]()
-        for name, (fields, unit) in _TALLIES.items():
-            read = [value for _, value in zip(fields, unread, strict=False)]
-            refused = [value.nvmlReturn for value in read if value.nvmlReturn]
-            numbers = [_number(value) for value in read]
-            if refused or not read or None in numbers:
-                reason = name_of(refused[0]) if refused else "the driver has no such field"
-                self._asker.unknown[f"counters.{name}"] = reason
-            else:
-                counters[name] = sum(filter(None, numbers)) * unit
-        for name, policy in _POLICIES.items():
-            field = f"counters.{name}"
-            if (status := self._ask(field, "nvmlDeviceGetViolationStatus", policy)) is not None:
-                counters[name] = status.violationTime / 1e9
-        sample["counters"] = counters
+    def _add_counters(self, sample: RawSample) -> None:
+        """Add what is counted up, as of the last look; what is not counted has NVML's reason."""
+        now = monotonic()
+        if now >= self._tallied_at + _TALLY_S:
+            self._tallied_at = now
+            values = self._ask("counters", "nvmlDeviceGetFieldValues", _TALLY_FIELDS)
+            self._tallies, self._untold = _tallies(values or [])
+        for name, reason in self._untold.items():
+            self._asker.unknown[f"counters.{name}"] = reason
+        sample["counters"] = dict(self._tallies)
         xids = self._xids.read()
         if isinstance(xids, str):
             self._asker.unknown["xids"] = xids
@@ -382,6 +381,20 @@ class Gpu:
             _process(pid, used, users)
             for pid, used in _memory_by_pid([p for answer in answers for p in answer or ()]).items()
         ]
+
+
+def _tallies(values: list[Any]) -> tuple[dict[str, float], dict[str, str]]:
+    """Return the counters of field values, and the reason of each that is not known."""
+    counters, reasons, unread = dict[str, float](), dict[str, str](), iter(values)
+    for name, (fields, unit) in _TALLIES.items():
+        read = [value for _, value in zip(fields, unread, strict=False)]
+        refused = [value.nvmlReturn for value in read if value.nvmlReturn]
+        numbers = [_number(value) for value in read]
+        if refused or not read or None in numbers:
+            reasons[name] = name_of(refused[0]) if refused else "the driver has no such field"
+        else:
+            counters[name] = sum(filter(None, numbers)) * unit
+    return counters, reasons
 
 
 def _number(value: Any) -> float | None:
