@@ -102,8 +102,10 @@ def _ask(path: str, until: float) -> bytes:
             connection.settimeout(max(0.001, until - monotonic()))
             connection.sendall(talk.data_to_send())
             data = connection.recv(1 << 16)
+            if not data:
+                raise ValueError("the kubelet hung up")
             try:
-                events = talk.receive_data(data) if data else [StreamReset()]
+                events = talk.receive_data(data)
             except ProtocolError as error:
                 raise ValueError(f"no HTTP/2: {error}") from None
             for event in events:
