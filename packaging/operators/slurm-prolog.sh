@@ -1,8 +1,9 @@
 #!/bin/bash
 # slurm.conf:  Prolog=/etc/slurm/slurm-prolog.sh   PrologFlags=Alloc
-# Refuses a node on which an accelerator is missing, or absent where PROBE_EXPECT or a saved baseline says how many
-# there should be: a Prolog that fails drains the node and requeues the job. slurmd runs it as root without a PATH. It
-# calls no Slurm command, which Slurm's guide forbids here.
+# Refuses a node on which a card that jobs are given cannot be used, or is absent where PROBE_EXPECT or a saved baseline
+# says how many there should be: a Prolog that fails drains the node and requeues the job. What blocks no job drains no
+# node: a processor's own graphics beside cards, a card for a guest, a hot card, a job without a GPU. slurmd runs it as
+# root without a PATH. It calls no Slurm command, which Slurm's guide forbids here.
 set -u
 PATH=/opt/probe/bin:/usr/local/bin:/usr/bin:/bin
 [ -n "${SLURM_JOB_GPUS:-}" ] || exit 0 # the job has no GPU
@@ -14,15 +15,15 @@ if [ "$status" -ne 0 ]; then
   echo "probe ended with $status, the node was not checked" >&2
   exit 0
 fi
-missing=$(sed -n "s/^NODE_MISSING='\([0-9]*\)'\$/\1/p" <<<"$facts")
-causes=$(sed -n "s/^NODE_MISSING_CAUSES='\(.*\)'\$/\1/p" <<<"$facts")
+blocking=$(sed -n "s/^NODE_BLOCKING='\([0-9]*\)'\$/\1/p" <<<"$facts")
+causes=$(sed -n "s/^NODE_BLOCKING_CAUSES='\(.*\)'\$/\1/p" <<<"$facts")
 absent=$(sed -n "s/^NODE_ABSENT='\([0-9]*\)'\$/\1/p" <<<"$facts")
 if [ "${absent:-0}" -ne 0 ]; then
   echo "$absent of this node's accelerators are absent" >&2
   exit 1
 fi
-if [ "${missing:-0}" -ne 0 ]; then
-  echo "$missing of this node's accelerators cannot be used: ${causes:-unknown}" >&2
+if [ "${blocking:-0}" -ne 0 ]; then
+  echo "$blocking of this node's accelerators cannot be used: ${causes:-unknown}" >&2
   exit 1
 fi
 exit 0

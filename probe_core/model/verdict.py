@@ -9,7 +9,7 @@ nothing of the machine.
 
 from __future__ import annotations
 
-from probe_core.model.ids import ACCELERATORS
+from probe_core.model.ids import ACCELERATORS, pci_model
 from probe_core.model.readiness import NATIVE, canonical, in_runtime_order
 
 TYPE_CHECKING = False
@@ -22,7 +22,23 @@ if TYPE_CHECKING:
     NodeState = Literal["good", "reduced", "bad", "none", "unknown"]
 
 
+# How the PCI device ids of AMD's processors begin (amdgpu_drv.c, pci.ids): Kaveri 130a to Krackan
+# 1114. Nothing else tells them from cards while no driver is bound.
+_AMD_PROCESSORS = ("1002:11", "1002:13", "1002:15", "1002:16", "1002:19", "1002:98")
+_INTEL_PROCESSOR = "pci:0000:00:02.0"
+"""The place of the graphics in each of Intel's processors."""
+
 # What a report has of one device.
+
+
+def is_integrated(device: DeviceDoc) -> bool:
+    """Return whether a GPU is a part of the processor, as far as the bus tells."""
+    if device["kind"] != "gpu":
+        return False
+    if device["memory"]["kind"] is not None:
+        return device["memory"]["kind"] in ("shared", "unified")
+    ident = pci_model(device) or ""
+    return device["id"] == _INTEL_PROCESSOR or ident.startswith(_AMD_PROCESSORS)
 
 
 def state_of(device: DeviceDoc) -> str:
@@ -284,10 +300,13 @@ class NodeVerdict:
     there are accelerators that ought to work, and none can be granted; ``none``: there is none to
     be granted, and nothing is wrong; ``unknown``: nobody could tell. `cause` is the code of the
     first missing device, else of the first finding of the highest severity above a notice.
+    `blocking` are those of `missing` that a job would be given: not the processor's own graphics
+    beside cards.
     """
 
     __slots__ = (
         "absent",
+        "blocking",
         "cause",
         "failed",
         "grantable",
@@ -305,6 +324,8 @@ class NodeVerdict:
         self.usable = [d for d in devices if usable_here(d).usable is not False]
         self.grantable = [device for device, answer in answers if answer.usable is not False]
         self.missing = [device for device, answer in refused if answer.severity != "info"]
+        has_card = any(d["kind"] == "gpu" and not is_integrated(d) for d in devices)
+        self.blocking = [d for d in self.missing if not (has_card and is_integrated(d))]
         self.set_aside = [device for device, answer in refused if answer.severity == "info"]
         expected = report.get("expected")
         self.absent = sum(entry["count"] for entry in expected["absent"]) if expected else 0

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from probe_core.machine.access import MISSING
 from probe_core.model.causes import CAUSES
-from probe_core.model.ids import ACCELERATORS, pci_model
+from probe_core.model.ids import ACCELERATORS
 from probe_core.model.parts import SEVERITIES, finding
-from probe_core.model.verdict import broken_step, usable_here
+from probe_core.model.verdict import broken_step, is_integrated, usable_here
 from probe_core.readiness.fixes import fix_of, meaning_of
 from probe_core.readiness.node import required
 from probe_core.wording import joined
@@ -24,12 +24,6 @@ if TYPE_CHECKING:
     Group = list[tuple[DeviceDoc, StepDoc]]
 
 __all__ = ["Usable", "finding_of", "findings", "severity_of"]
-
-# How the PCI device ids of AMD's processors begin (amdgpu_drv.c, pci.ids): Kaveri 130a to Krackan
-# 1114. Nothing else tells them from cards while no driver is bound.
-_AMD_PROCESSORS = ("1002:11", "1002:13", "1002:15", "1002:16", "1002:19", "1002:98")
-_INTEL_PROCESSOR = "pci:0000:00:02.0"
-"""The place of the graphics in each of Intel's processors."""
 
 # What keeps the processor's own graphics from a process, and is missed by nobody beside a card.
 _OPTIONAL = ("driver", "node", "permission", "granted")
@@ -71,7 +65,7 @@ class Usable:
         accelerators = (d for d in devices if d["kind"] in ACCELERATORS)
         usable = [d for d in accelerators if usable_here(d).usable is not False]
         self.vendors = {device["vendor"] for device in usable}
-        self.has_card = any(d["kind"] == "gpu" and not _is_integrated(d) for d in usable)
+        self.has_card = any(d["kind"] == "gpu" and not is_integrated(d) for d in usable)
 
 
 def _cause(step: StepDoc) -> tuple[str | None, str, str | None]:
@@ -179,17 +173,7 @@ def _is_spare(device: DeviceDoc, step: StepDoc, usable: Usable) -> bool:
 
     Over ssh hardly any user is in its group, and servers with cards boot with nomodeset.
     """
-    return usable.has_card and step["step"] in _OPTIONAL and _is_integrated(device)
-
-
-def _is_integrated(device: DeviceDoc) -> bool:
-    """Return whether a GPU is a part of the processor, as far as the bus tells."""
-    if device["kind"] != "gpu":
-        return False
-    if device["memory"]["kind"] is not None:
-        return device["memory"]["kind"] in ("shared", "unified")
-    ident = pci_model(device) or ""
-    return device["id"] == _INTEL_PROCESSOR or ident.startswith(_AMD_PROCESSORS)
+    return usable.has_card and step["step"] in _OPTIONAL and is_integrated(device)
 
 
 def _code(step: StepDoc) -> str:

@@ -18,7 +18,17 @@ if TYPE_CHECKING:
     from probe_core.machine import Machine
     from probe_core.model.document import LinkDoc
 
-__all__ = ["GENERATIONS", "Hop", "bridges", "document", "errors", "hops", "links", "local_document", "route"]
+__all__ = [
+    "GENERATIONS",
+    "Hop",
+    "bridges",
+    "document",
+    "errors",
+    "hops",
+    "links",
+    "local_document",
+    "route",
+]
 
 # Per lane and second: raw rate (GT/s) → generation, and what the line code leaves of the rate.
 # PCIe base specification: 8b/10b to generation 2, 128b/130b to 5, 242 of 256 flit bytes from 6 on.

@@ -13,7 +13,6 @@ from export_nodes import EMPTY, LOST_NODE, MIG_NODE, MIXED, node
 from test_export_operators import FOLDER, run, tool
 
 from probe_export import export
-from probe_export.prometheus import figures
 
 
 def families(tmp_path: Path) -> dict[str, set[str]]:

@@ -63,7 +63,7 @@ def test_file_that_cannot_be_written_is_named_and_nothing_stays(tmp_path: Path) 
 
 
 SECONDS = "expected seconds, 1 to 86400"
-PLACE = "expected HOST:PORT, such as 127.0.0.1:9101"
+PLACE = "expected HOST:PORT, such as 127.0.0.1:10935"
 
 
 @pytest.mark.heavy

@@ -8,15 +8,18 @@ import shutil
 import stat
 import subprocess
 import sys
+import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from export_nodes import LOST_NODE, MIG_NODE, MIXED, node
+from export_nodes import LOST, LOST_NODE, MIG_NODE, MIXED, gpu, node
 
 from probe_core.testing.tree import Tree
-from probe_export import export
+from probe_export import export, pods
 
 FOLDER = Path(__file__).resolve().parents[3] / "packaging" / "operators"
 
@@ -56,21 +59,21 @@ def program(folder: Path, name: str, body: str) -> None:
 @pytest.mark.parametrize(
     ("body", "gpus", "status", "printed"),
     [
-        ("NODE_MISSING='0'", "0,1", 0, ""),
+        ("NODE_BLOCKING='0'", "0,1", 0, ""),
         (
-            "NODE_MISSING='2'\nNODE_MISSING_CAUSES='gpu-lost,no-node'",
+            "NODE_BLOCKING='2'\nNODE_BLOCKING_CAUSES='gpu-lost,no-node'",
             "0",
             1,
             "2 of this node's accelerators cannot be used: gpu-lost,no-node\n",
         ),
-        ("NODE_MISSING='2'", "", 0, ""),
+        ("NODE_BLOCKING='2'", "", 0, ""),
         (
-            "NODE_MISSING='0'\nNODE_EXPECTED='8'\nNODE_ABSENT='1'",
+            "NODE_BLOCKING='0'\nNODE_EXPECTED='8'\nNODE_ABSENT='1'",
             "0",
             1,
             "1 of this node's accelerators are absent\n",
         ),
-        ("NODE_MISSING='0'\nNODE_EXPECTED='8'\nNODE_ABSENT='0'", "0", 0, ""),
+        ("NODE_BLOCKING='0'\nNODE_EXPECTED='8'\nNODE_ABSENT='0'", "0", 0, ""),
         ("exit 2", "0", 0, "probe ended with 2, the node was not checked\n"),
     ],
 )
@@ -92,6 +95,18 @@ def test_the_prolog_reads_what_env_writes(tmp_path: Path) -> None:
     lines = export("env", report).splitlines()
     assert "NODE_MISSING='1'" in lines
     assert "NODE_MISSING_CAUSES='gpu-lost'" in lines
+    assert "NODE_BLOCKING='1'" in lines
+    assert "NODE_BLOCKING_CAUSES='gpu-lost'" in lines
+
+
+def test_graphics_of_a_processor_block_no_job_beside_cards(tmp_path: Path) -> None:
+    """They are missing all the same: bind their driver, or switch them off in the firmware."""
+    own = gpu(4, "AMD Radeon Graphics", step_facts=LOST)
+    own |= {"vendor": "amd", "memory": {"kind": "shared", "total": 4 << 30}}
+    beside = export("env", node([*MIXED, own], tmp_path / "beside")).splitlines()  # type: ignore[arg-type]
+    assert ("NODE_MISSING='1'" in beside, "NODE_BLOCKING='0'" in beside) == (True, True)
+    alone = export("env", node([own], tmp_path / "alone")).splitlines()  # type: ignore[arg-type]
+    assert ("NODE_MISSING='1'" in alone, "NODE_BLOCKING='1'" in alone) == (True, True)
 
 
 def test_what_is_absent_is_in_each_format(tmp_path: Path) -> None:
@@ -133,10 +148,11 @@ def test_the_wrapper_hands_every_option_to_ray(tmp_path: Path) -> None:
 def test_systemd_accepts_the_units(tmp_path: Path) -> None:
     name = tool("systemd-analyze")
     program(tmp_path, "probe", "exit 0")
-    for unit in ("probe-textfile.service", "probe-textfile.timer"):
+    names = ("probe-textfile.service", "probe-textfile.timer", "probe-metrics.service")
+    for unit in names:
         text = (FOLDER / unit).read_text()
         (tmp_path / unit).write_text(text.replace("/opt/probe/bin/probe", f"{tmp_path}/probe"))
-    units = [str(tmp_path / "probe-textfile.service"), str(tmp_path / "probe-textfile.timer")]
+    units = [str(tmp_path / unit) for unit in names]
     done = run(name, "verify", "--man=no", *units)
     ours = [line for line in done.stderr.splitlines() if "probe" in line]
     assert ours == []
@@ -146,29 +162,103 @@ def test_systemd_accepts_the_units(tmp_path: Path) -> None:
     assert hiding.isdisjoint(options)
 
 
+def documents(name: str) -> list[Any]:
+    return list(yaml.safe_load_all((FOLDER / name).read_text()))
+
+
 def daemon_set() -> Any:
-    return yaml.safe_load((FOLDER / "probe-nfd.yaml").read_text())
+    return documents("probe-nfd.yaml")[0]
 
 
-def test_the_daemon_set_has_least_rights() -> None:
-    pod = daemon_set()["spec"]["template"]["spec"]
+WRITABLE = {"probe-nfd.yaml": ["/features.d"], "probe-metrics.yaml": []}
+
+
+@pytest.mark.parametrize("name", WRITABLE)
+def test_the_daemon_sets_have_least_rights(name: str) -> None:
+    pod = documents(name)[0]["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     rights = container["securityContext"]
     assert pod["automountServiceAccountToken"] is False
+    assert pod["enableServiceLinks"] is False
     assert not {"hostNetwork", "hostPID", "hostIPC", "serviceAccountName"} & set(pod)
     assert rights["capabilities"] == {"drop": ["ALL"]}
     assert (rights["privileged"], rights["allowPrivilegeEscalation"]) == (False, False)
     assert rights["readOnlyRootFilesystem"] is True
     writable = [m["mountPath"] for m in container["volumeMounts"] if not m.get("readOnly")]
-    assert writable == ["/features.d"]
+    assert writable == WRITABLE[name]
     paths = {volume["name"]: volume["hostPath"]["path"] for volume in pod["volumes"]}
     assert {mount["name"] for mount in container["volumeMounts"]} == set(paths)
+
+
+def test_the_labels_go_where_nfd_reads_them() -> None:
+    (volume,) = (v for v in daemon_set()["spec"]["template"]["spec"]["volumes"]
+                 if v["name"] == "features")  # fmt: skip
     # NFD's folder for local features (its documentation, "Local feature source").
-    assert paths["features"] == "/etc/kubernetes/node-feature-discovery/features.d"
+    assert volume["hostPath"]["path"] == "/etc/kubernetes/node-feature-discovery/features.d"
 
 
-def test_kubernetes_accepts_the_daemon_set() -> None:
+def test_the_metrics_pod_sees_what_it_must_and_is_found() -> None:
+    daemon, monitor = documents("probe-metrics.yaml")
+    pod = daemon["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    # NVML, and with it the live memory of NVIDIA's cards, is there by the runtime and two variables.
+    assert pod["runtimeClassName"] == "nvidia"
+    assert {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"} in container["env"]
+    assert {"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "utility"} in container["env"]
+    assert "limits" not in container or "nvidia.com/gpu" not in container["resources"]["limits"]
+    # The kubelet's socket is asked where it is mounted.
+    (mount,) = container["volumeMounts"]
+    assert pods.SOCKET.startswith(f"{mount['mountPath']}/")
+    # What makes the pod ready does not depend on a GPU, or a node that hangs would vanish.
+    (port,) = container["ports"]
+    for probe in ("readinessProbe", "livenessProbe"):
+        assert container[probe]["httpGet"] == {"path": "/healthz", "port": port["name"]}
+    assert container["args"] == ["--listen", f"0.0.0.0:{port['containerPort']}"]
+    labels = daemon["spec"]["template"]["metadata"]["labels"]
+    assert daemon["spec"]["selector"]["matchLabels"].items() <= labels.items()
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= labels.items()
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    assert (endpoint["port"], endpoint["honorLabels"]) == (port["name"], True)
+    assert monitor["metadata"]["namespace"] == daemon["metadata"]["namespace"]
+    # Keys of PodMetricsEndpoint in Prometheus Operator's API, v1.
+    assert set(endpoint) <= {"port", "interval", "honorLabels", "relabelings", "path", "scheme"}
+
+
+@pytest.mark.heavy
+def test_the_command_of_the_metrics_unit_serves(tmp_path: Path) -> None:
+    """The unit's own words, at a free port of loopback, until SIGTERM."""
+    unit = (FOLDER / "probe-metrics.service").read_text()
+    (line,) = (x for x in unit.splitlines() if x.startswith("ExecStart="))
+    words = line.replace("0.0.0.0:10935", "127.0.0.1:0").split()[1:]
+    assert words[:3] == ["export", "prometheus", "--listen"]
+    command = [sys.executable, "-m", "probe_core", *words]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    try:
+        url = process.stderr.readline().split("serving ")[1].split(";")[0]
+        text = ""
+        for _ in range(2000):
+            try:
+                with urllib.request.urlopen(url, timeout=20) as answer:
+                    text = answer.read().decode()
+            except urllib.error.HTTPError as error:
+                assert error.code == 503
+                error.close()
+            if "probecore_build_info" in text and "probecore_node_cpu_busy_ratio" in text:
+                break
+            time.sleep(0.01)
+        assert "probecore_node_memory_used_bytes" in text
+    finally:
+        process.terminate()
+        assert process.wait(20) == 0
+        process.stderr.close()
+
+
+def test_kubernetes_accepts_the_daemon_sets(tmp_path: Path) -> None:
     kubernetes_takes(FOLDER / "probe-nfd.yaml")
+    own = tmp_path / "daemon.yaml"  # the PodMonitor is no kind of Kubernetes itself
+    own.write_text(yaml.safe_dump(documents("probe-metrics.yaml")[0]))
+    kubernetes_takes(own)
 
 
 @pytest.mark.parametrize("sightings", [LOST_NODE, MIXED, MIG_NODE])

@@ -35,7 +35,9 @@ def field(number: int, value: str | bytes) -> bytes:
 def pod(name: str, *devices: str, namespace: str = "ml", resource: str = "nvidia.com/gpu") -> bytes:
     """Return a PodResources; fields that a newer kubelet adds stand between those that count."""
     given = field(1, resource) + b"".join(field(2, d) for d in devices) + field(3, b"\x08\x01")
-    container = field(1, "main") + field(2, given) + b"\x18\x05" + field(4, b"") + b"\x31" + bytes(8)
+    container = (
+        field(1, "main") + field(2, given) + b"\x18\x05" + field(4, b"") + b"\x31" + bytes(8)
+    )
     return field(1, field(1, name) + field(2, namespace) + field(3, container))
 
 
@@ -96,7 +98,12 @@ def test_each_failure_is_a_reason(kubelet: Callable[..., str], tmp_path: Path) -
     refusing = kubelet(code=grpc.StatusCode.PERMISSION_DENIED)
     slow = kubelet(pod("train", "GPU-1"), delay=5.0)
     broken = kubelet(pod("train", "GPU-1")[:-3])
-    for path, seconds in ((refusing, 10.0), (slow, 0.2), (broken, 10.0), (str(tmp_path / "x"), 1.0)):
+    for path, seconds in (
+        (refusing, 10.0),
+        (slow, 0.2),
+        (broken, 10.0),
+        (str(tmp_path / "x"), 1.0),
+    ):
         began = time.monotonic()
         with pytest.raises(ExportError, match=path):
             pods.listed(path, seconds)
@@ -123,7 +130,9 @@ def test_what_is_no_http2_is_a_reason(answer: bytes, tmp_path: Path) -> None:
         thread.join(10)
 
 
-@pytest.mark.parametrize("message", [b"\x0a", b"\x0a\xff", b"\x0a\x05ab", b"\x80" * 20, b"\x0b", b"\x09\x01"])
+@pytest.mark.parametrize(
+    "message", [b"\x0a", b"\x0a\xff", b"\x0a\x05ab", b"\x80" * 20, b"\x0b", b"\x09\x01"]
+)
 def test_a_message_that_is_cut_raises(message: bytes) -> None:
     with pytest.raises((ValueError, IndexError)):
         pods._parts(message, 1)

@@ -212,12 +212,17 @@ def test_hostile_names_stay_one_label(tmp_path: Path) -> None:
     odd = 'x\n# EOF\n"} 1'
     work = at_work("pci:0000:01:00.0")
     work["throttled"], work["links"][0]["name"] = [odd], odd
-    for written, parse in ((served(report, [work]), open_metrics), (export("prometheus", report), plain)):
+    for written, parse in (
+        (served(report, [work]), open_metrics),
+        (export("prometheus", report), plain),
+    ):
         found = {s.name: s.labels for family in parse(written) for s in family.samples}
         assert found["probecore_device_info"]["name"] == report["devices"][0]["name"] == name
         assert found["probecore_node_info"]["model"] == 'line\nprobecore_up 1 \n"\\?'
         assert "probecore_up" not in found
-    throttled = {s.labels.get("reason") for f in open_metrics(served(report, [work])) for s in f.samples}
+    throttled = {
+        s.labels.get("reason") for f in open_metrics(served(report, [work])) for s in f.samples
+    }
     assert odd in throttled
     checked_by_promtool(served(report, [work], ""))
 

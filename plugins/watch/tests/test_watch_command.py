@@ -527,7 +527,7 @@ WRONG: list[tuple[list[str], str | None]] = [
     (["--on-alert", "mail 'x"], "--on-alert mail 'x: no closing quotation"),
     (["--peer", "desk"], "--peer desk: expected HOST:PORT, such as desk:22"),
     (["--peer", "desk:0"], "--peer desk:0: expected HOST:PORT, such as desk:22"),
-    (["--listen", "here", "-n", "1"], "--listen here: expected HOST:PORT, such as 127.0.0.1:9101"),
+    (["--listen", "here", "-n", "1"], "--listen here: expected HOST:PORT, such as 127.0.0.1:10935"),
 ]  # fmt: skip
 
 

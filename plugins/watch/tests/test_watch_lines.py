@@ -32,7 +32,14 @@ def test_a_line_has_the_keys_of_the_reference_in_their_order() -> None:
     # Reasons are those of the fields that are there.
     assert document["unknown"] == {"power_w": "not root", "clocks_mhz.memory": "not reported"}
     full = sample_document(busy(GPU, unknown=unknown), NIGHT, [], full=True)
-    assert set(full) - set(document) == {"activity", "throttled", "counters", "xids", "pressure", "prober"}
+    assert set(full) - set(document) == {
+        "activity",
+        "throttled",
+        "counters",
+        "xids",
+        "pressure",
+        "prober",
+    }
     assert full["unknown"] == unknown
 
 

@@ -40,6 +40,11 @@ def missing(report: ReportDoc) -> list[DeviceDoc]:
     return _in_order(report, NodeVerdict(report).missing)
 
 
+def blocking(report: ReportDoc) -> list[DeviceDoc]:
+    """Return those of `missing` that a job would be given: no processor's graphics beside cards."""
+    return _in_order(report, NodeVerdict(report).blocking)
+
+
 def expected(report: ReportDoc) -> tuple[int, int] | None:
     """Return how many accelerators should be here, and how many of them are absent.
 

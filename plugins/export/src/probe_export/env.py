@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from probe_core.model.ids import driver_version
-from probe_export.capacity import capacity, cause, expected, memory_of, missing
+from probe_export.capacity import blocking, capacity, cause, expected, memory_of, missing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def export(report: ReportDoc) -> str:
     memory = [memory_of(device) for device in devices]
     total = sum(amount for amount in memory if amount is not None)
     driver = next(filter(None, map(driver_version, devices)), None)
-    absent, wanted = missing(report), expected(report)
+    absent, wanted, blocked = missing(report), expected(report), blocking(report)
     table = {
         "NODE_ACCELERATORS": str(len(devices)),
         "NODE_ACCELERATOR_NAMES": ",".join(d["name"] or "" for d in devices),
@@ -29,6 +29,8 @@ def export(report: ReportDoc) -> str:
         "NODE_DRIVER_VERSION": driver,
         "NODE_MISSING": str(len(absent)),
         "NODE_MISSING_CAUSES": ",".join(sorted({cause(d) or "unknown" for d in absent})),
+        "NODE_BLOCKING": str(len(blocked)),
+        "NODE_BLOCKING_CAUSES": ",".join(sorted({cause(d) or "unknown" for d in blocked})),
         "NODE_EXPECTED": _text(wanted and wanted[0]),
         "NODE_ABSENT": _text(wanted and wanted[1]),
         "NODE_MEMORY_BYTES": _text(report["node"]["memory"]["total"]),

@@ -26,7 +26,7 @@ HELP = "Write this node in the form that another system reads: a scheduler, a mo
 EXAMPLES = (
     ("probe export --list", "the formats"),
     ("probe export nfd --output features.d/probe", "labels of a Kubernetes node"),
-    ("probe export prometheus --listen 127.0.0.1:9101", "an endpoint for Prometheus"),
+    ("probe export prometheus --listen 127.0.0.1:10935", "an endpoint for Prometheus"),
     ("probe export ray", "options for `ray start`: the GPUs that work"),
 )
 

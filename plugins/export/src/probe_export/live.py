@@ -154,9 +154,7 @@ class _Families:
             metric = Metric(name, about, kind)
             suffixed = name + SUFFIXES[kind]
             metric.samples = [
-                Sample(suffixed, own, float(value))
-                for own, value in rows
-                if value is not None
+                Sample(suffixed, own, float(value)) for own, value in rows if value is not None
             ]
             yield metric
 

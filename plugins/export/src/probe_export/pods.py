@@ -35,7 +35,9 @@ class Assignment:
 
     __slots__ = ("container", "device", "namespace", "pod", "resource")
 
-    def __init__(self, pod: str, namespace: str, container: str, resource: str, device: str) -> None:
+    def __init__(
+        self, pod: str, namespace: str, container: str, resource: str, device: str
+    ) -> None:
         self.pod, self.namespace, self.container = pod, namespace, container
         self.resource, self.device = resource, device
 

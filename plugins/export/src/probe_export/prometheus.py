@@ -248,7 +248,9 @@ def _of_the_probe(report: ReportDoc) -> Iterator[Family]:
     named = [outcome for outcome in report["outcomes"] if is_prober_name(outcome["prober"])]
     ran = [outcome for outcome in named if outcome["status"] != "skipped"]
     # That a node has nothing of a prober's is a sound answer.
-    ok: list[Row] = [({"prober": o["prober"]}, o["status"] in ("ok", "not_applicable")) for o in ran]
+    ok: list[Row] = [
+        ({"prober": o["prober"]}, o["status"] in ("ok", "not_applicable")) for o in ran
+    ]
     yield from _family("prober_ok", "gauge", "1 when the prober ended as it should.", ok)
     took: list[Row] = [({"prober": o["prober"]}, o["elapsed_ms"] / 1000) for o in ran]
     yield from _family("prober_duration_seconds", "gauge", "Time that the prober took.", took)
@@ -413,9 +415,7 @@ def _measured(figure: Figure, members: list[Thing]) -> Iterator[Row]:
             yield labels, value
 
 
-def _things(
-    report: ReportDoc | None, samples: Mapping[str, SampleDoc]
-) -> dict[str, list[Thing]]:
+def _things(report: ReportDoc | None, samples: Mapping[str, SampleDoc]) -> dict[str, list[Thing]]:
     """Return the devices and the partitions, each with its labels, its facts and its sample."""
     things: dict[str, list[Thing]] = {"device": [], "partition": []}
     devices, names = (accelerators(report), stable_names(report["devices"])) if report else ([], {})
@@ -478,9 +478,7 @@ def _of_host(report: ReportDoc | None, sample: SampleDoc | None) -> Iterator[Fam
     yield from _family("node_memory_size_bytes", "gauge", "Memory of the node.", [({}, size)])
     yield from _family("node_memory_used_bytes", "gauge", "What cannot be had.", [({}, used)])
     shares = sample["pressure"] if sample else None
-    rows: list[Row] = [
-        ({"resource": name}, _of(shares, name)) for name in ("cpu", "memory", "io")
-    ]
+    rows: list[Row] = [({"resource": name}, _of(shares, name)) for name in ("cpu", "memory", "io")]
     about = "Share of the last 10 s in which a task waited for it."
     yield from _family("node_pressure_ratio", "gauge", about, rows)
     for direction in ("received", "sent"):

@@ -47,11 +47,11 @@ class NotYet(Exception):
 
 
 def address(text: str) -> tuple[str, int]:
-    """Return host and port of ``127.0.0.1:9101``; raises `ExportError`."""
+    """Return host and port of ``127.0.0.1:10935``; raises `ExportError`."""
     host, colon, port = text.rpartition(":")
     if colon and port.isascii() and port.isdecimal() and len(port) <= 5 and int(port) <= 65535:
         return host.strip("[]") or "127.0.0.1", int(port)
-    raise ExportError(f"--listen {text}: expected HOST:PORT, such as 127.0.0.1:9101", 2)
+    raise ExportError(f"--listen {text}: expected HOST:PORT, such as 127.0.0.1:10935", 2)
 
 
 class Endpoint:
@@ -126,7 +126,9 @@ class Endpoint:
         """Return the answer to a request; nothing of it is quoted."""
         first, *lines = head.split("\r\n")
         words = first.split(" ")
-        fields = [(name.lower(), text.strip()) for name, _, text in (x.partition(":") for x in lines)]
+        fields = [
+            (name.lower(), text.strip()) for name, _, text in (x.partition(":") for x in lines)
+        ]
         headers, hosts = dict(fields), [text for name, text in fields if name == "host"]
         if len(words) != 3 or not words[2].startswith("HTTP/1."):
             return _response(HTTPStatus.BAD_REQUEST)

@@ -11,10 +11,10 @@ from probe_export.serve import Endpoint, address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from probe_core.commands import Context
-    from probe_core.model.document import ReportDoc, SampleDoc
+    from probe_core.model.document import SampleDoc
     from probe_export.prometheus import Family, Labels
     from probe_watch.alerts import Alerts
 

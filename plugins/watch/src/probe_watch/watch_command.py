@@ -39,7 +39,7 @@ EXAMPLES = (
     ("probe watch", "the screen, a sample a second"),
     ("probe watch --json -n 60 > samples.jsonl", "a minute of samples for a program"),
     ("probe watch --interval 5 --on-alert 'logger -t gpu alert'", "run a command at each alert"),
-    ("probe watch --listen 127.0.0.1:9102", "serve the figures for Prometheus as well"),
+    ("probe watch --listen 127.0.0.1:10935", "serve the figures for Prometheus as well"),
 )
 
 LEAST_S, MOST_S = 0.1, 3600.0
