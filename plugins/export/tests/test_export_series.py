@@ -37,8 +37,10 @@ def sample(device: str, **known: Any) -> Any:
 
 def at_work(device: str) -> Any:
     """Return a sample in which everything is known, each with a value of its own."""
-    counters = ("energy_j ecc_corrected ecc_uncorrected pcie_replays pcie_correctable nvlink_crc"
-                " nvlink_replays nvlink_recoveries throttled_power_s throttled_thermal_s")  # fmt: skip
+    counters = (
+        "energy_j ecc_corrected ecc_uncorrected pcie_replays pcie_correctable nvlink_crc"
+        " nvlink_replays nvlink_recoveries throttled_power_s throttled_thermal_s"
+    )
     return sample(
         device,
         busy=0.5,

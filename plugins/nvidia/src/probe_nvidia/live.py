@@ -74,8 +74,8 @@ _TALLIES = {
 (mJ), ECC_{SBE,DBE}_VOL_TOTAL, PCIE_REPLAY_COUNTER, NVLINK_{CRC_FLIT,CRC_DATA,REPLAY,RECOVERY}_
 ERROR_COUNT_TOTAL, PERF_POLICY_{POWER,THERMAL}. All count from the start of the driver.
 
-The manual gives no unit of the last two. On an H100 at its power limit (driver 580.159) field 74 and
-nvmlDeviceGetViolationStatus, in nanoseconds, both grew by 10.03 s in 10.03 s."""
+The manual gives no unit of the last two. On an H100 at its power limit (driver 580.159) field 74
+and nvmlDeviceGetViolationStatus, in nanoseconds, both grew by 10.03 s in 10.03 s."""
 
 _TALLY_FIELDS = [(field, 0) for fields, _ in _TALLIES.values() for field in fields]
 _TALLY_S = 10.0
