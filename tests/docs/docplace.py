@@ -37,9 +37,11 @@ class Place:
     """A folder to work in, and a virtual environment of its own.
 
     What the tests' own interpreter can import can be imported there too, so nothing is fetched.
+    `frameworks` is a folder of packages that go first: by default of stand-ins for what is large.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, frameworks: Path = FRAMEWORKS) -> None:
+        self._frameworks = frameworks
         self.work = folder / "work"
         self.work.mkdir()
         self._pytest = folder / "pytest"
@@ -55,7 +57,7 @@ class Place:
         own = sys.base_prefix + "/lib/python"
         paths = [p for p in sys.path if os.path.isdir(p) and ("site-" in p or own not in p)]
         ours = [ROOT, ROOT / "chipdb/src", ROOT / "plugins/synthetic/src"]
-        shared = [str(FRAMEWORKS), *map(str, ours), *paths]
+        shared = [str(self._frameworks), *map(str, ours), *paths]
         (site / "shared.pth").write_text("\n".join(dict.fromkeys(shared)) + "\n")
 
     def _write_script(self, script: str, line: str) -> None:
