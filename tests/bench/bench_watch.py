@@ -120,7 +120,7 @@ def _until(url: str, name: str, count: int) -> float:
             error.close()
             lines = []
         if (
-            sum(line.startswith(f'{name}{{device="0000:') and line[-2:] == " 1" for line in lines)
+            sum(line.startswith(f'{name}{{device="0000:') and line[-4:] == " 1.0" for line in lines)
             >= count
         ):
             return perf_counter()
