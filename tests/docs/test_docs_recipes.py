@@ -28,9 +28,10 @@ pytestmark = [pytest.mark.heavy, pytest.mark.timeout(300)]
 @cache
 def packages() -> tuple[Path, frozenset[str]]:
     """Return the folder of that Python's packages, and those of the frameworks that it has."""
+    wanted = [name for names in NEEDED.values() for name in names]
     code = (
         "import importlib.util as u, json, sysconfig\n"
-        f"names = [n for n in {[n for names in NEEDED.values() for n in names]} if u.find_spec(n)]\n"
+        f"names = [name for name in {wanted} if u.find_spec(name)]\n"
         "print(json.dumps([sysconfig.get_path('purelib'), sysconfig.get_python_version(), names]))"
     )
     done = subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, check=True, cwd="/")

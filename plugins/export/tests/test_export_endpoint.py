@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from probe_export import ExportError, serve
+from probe_export import serve
 from probe_export.live import Renewed
 from probe_export.serve import Endpoint, NotYet
 
@@ -116,15 +116,17 @@ def test_a_value_that_is_made_anew_keeps_nobody_waiting() -> None:
         return value
 
     renewed = Renewed(make, max_age=0.0)
-    until(lambda: renewed.current() == "first")
+    renewed.begin()
+    until(lambda: renewed.last == "first")
     for _ in range(100):
-        assert renewed.current() == "first"  # and no third call, for which there is no value
+        renewed.begin()  # and no third call, for which there is no value
+        assert renewed.last == "first"
     released.set()
-    until(lambda: renewed._value == "second")
+    until(lambda: renewed.last == "second")
 
 
-def test_what_cannot_be_made_is_tried_again() -> None:
-    results = iter([ValueError("broken"), "well"])
+def test_what_cannot_be_made_is_tried_again_and_the_last_stays() -> None:
+    results = iter(["old", ValueError("broken"), "new"])
 
     def make() -> str:
         result = next(results)
@@ -132,13 +134,14 @@ def test_what_cannot_be_made_is_tried_again() -> None:
             raise result
         return result
 
-    renewed = Renewed(make)
-    assert renewed.current() is None
-    until(lambda: renewed._failed)
-    with pytest.raises(ExportError):
-        renewed.current()
-    until(lambda: renewed._value == "well")
-    assert renewed.current() == "well"
+    renewed = Renewed(make, max_age=0.0)
+    renewed.begin()
+    until(lambda: renewed.last == "old")
+    renewed.begin()
+    until(lambda: renewed.failed)
+    assert renewed.last == "old"
+    renewed.begin()
+    until(lambda: renewed.last == "new" and not renewed.failed)
 
 
 def test_an_answer_that_fails_is_500_and_the_next_is_well() -> None:
@@ -173,6 +176,7 @@ def test_an_answer_that_fails_is_500_and_the_next_is_well() -> None:
         (b"\x16\x03\x01\x02\x00\x01\r\n\r\n", 400),
         (b"GET /metrics SSH-2.0\r\nHost: localhost\r\n\r\n", 400),
         (b"GET /\xff\r\n HTTP/1.1\r\n\r\n", 400),
+        (b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: a\nX: y\r\n\r\n", 400),
     ],
 )
 def test_each_request_has_its_status(request_text: bytes, status: int) -> None:

@@ -357,11 +357,11 @@ def test_links_are_exported_where_a_format_has_a_place(reports: dict[str, dict[s
         assert f"{prefix}{label}" in labels
     lines = export("prometheus", report).splitlines()
     rate = "probecore_network_bandwidth_bytes_per_second"
+    place = 'pci="0000:81:00.0",layer="infiniband"'
     assert [line for line in lines if line.startswith("probecore_network")] == [
         'probecore_network_info{link="ens1",kind="ethernet"} 1',
         'probecore_network_info{link="eth9",kind="ethernet",driver="r8169"} 1',
-        'probecore_network_info{link="mlx5_0/1",kind="rdma",'
-        'pci="0000:81:00.0",layer="infiniband"} 1',
+        f'probecore_network_info{{link="mlx5_0/1",kind="rdma",{place}}} 1',
         'probecore_network_up{link="ens1"} 1',
         'probecore_network_up{link="eth9"} 0',
         'probecore_network_up{link="mlx5_0/1"} 1',

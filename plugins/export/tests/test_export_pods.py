@@ -177,7 +177,8 @@ def test_the_endpoint_joins_pods_and_outlives_the_kubelet(
     monkeypatch.setattr(pods, "SOCKET", path)
     monkeypatch.setattr(pods.listed, "__defaults__", (path, 10.0))
     report = node([gpu(1, "NVIDIA L4")], tmp_path)
-    metrics = Metrics(lambda: report)
+    notes: list[str] = []
+    metrics = Metrics(lambda: report, note=notes.append)
     metrics.publish(1.0, ())
     end = time.monotonic() + 20
     labels: list[dict[str, str]] = []
@@ -190,5 +191,11 @@ def test_the_endpoint_joins_pods_and_outlives_the_kubelet(
          "resource": "nvidia.com/gpu"}
     ]  # fmt: skip
     assert metrics._pods is not None
-    metrics._pods._failed = True  # as after an answer that did not come
-    assert "probecore_device_info" in metrics.text("")[0].decode()
+    monkeypatch.setattr(pods.listed, "__defaults__", (f"{path}.gone", 10.0))
+    metrics._pods._due = 0.0
+    while not metrics._pods.failed:
+        assert time.monotonic() < end
+        metrics.text("")
+    assert "_pod_info{" in metrics.text("")[0].decode()  # the last answer stays
+    assert len(notes) == 1
+    assert notes[0].endswith(".gone: [Errno 2] No such file or directory")

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -71,13 +72,18 @@ def host() -> list[Any]:
     ]  # fmt: skip
 
 
-def served(report: Any, samples: list[Any], accept: str = OPEN) -> str:
+def ready(report: Any) -> Metrics:
+    """Return an endpoint's series whose report is there."""
     metrics = Metrics(lambda: report)
+    metrics._report.begin()
+    while metrics._report.last is None:
+        time.sleep(0.001)
+    return metrics
+
+
+def served(report: Any, samples: list[Any], accept: str = OPEN) -> str:
+    metrics = ready(report)
     metrics.publish(1_795_299_243.5, samples)
-    for _ in range(10_000):
-        if metrics._report._value is not None:
-            break
-        metrics._report.current()
     return metrics.text(accept)[0].decode()
 
 
@@ -240,14 +246,38 @@ def test_sixty_four_gpus_are_sixty_four_series_each(tmp_path: Path) -> None:
 
 
 def test_devices_that_vanish_leave_no_series(tmp_path: Path) -> None:
-    report = node(MIXED, tmp_path)
-    metrics = Metrics(lambda: report)
+    metrics = ready(node(MIXED, tmp_path))
     metrics.publish(1.0, [at_work("pci:0000:01:00.0"), at_work("pci:0000:02:00.0")])
     assert 'probecore_device_power_watts{device="0000:02:00.0"}' in metrics.text("")[0].decode()
     metrics.publish(2.0, [at_work("pci:0000:01:00.0")])
     after = values(metrics.text("")[0].decode())
     assert 'probecore_device_power_watts{device="0000:01:00.0"}' in after
     assert 'probecore_device_power_watts{device="0000:02:00.0"}' not in after
+
+
+def test_a_text_is_written_with_the_round_and_not_with_the_scrape(tmp_path: Path) -> None:
+    metrics = ready(node(MIXED, tmp_path))
+    metrics.publish(1.0, [at_work("pci:0000:01:00.0")])
+    for accept in ("", OPEN):
+        first, kind = metrics.text(accept)
+        work = at_work("pci:0000:01:00.0") | {"power_w": 1.0}
+        metrics.publish(2.0, [work])
+        kept = metrics._written[kind]
+        second, _ = metrics.text(accept)
+        assert metrics._written[kind] is kept
+        assert (first == second, b" 333.5" in first, b" 333.5" in second) == (False, True, False)
+        metrics.publish(1.0, [at_work("pci:0000:01:00.0")])
+    assert len(metrics._asked) == 2
+
+
+def test_a_client_cannot_have_a_text_kept_for_each_version_that_it_names(tmp_path: Path) -> None:
+    metrics = ready(node(MIXED, tmp_path))
+    metrics.publish(1.0, [])
+    for number in range(100):
+        body, kind = metrics.text(f"application/openmetrics-text;version={number + 1}.0.0")
+    assert kind == "text/plain; version=0.0.4; charset=utf-8"
+    assert b"probecore_build_info" in body
+    assert len(metrics._written) <= 9
 
 
 def test_the_import_of_prometheus_client_costs_no_one_shot() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from contextlib import suppress
 from time import monotonic, sleep
 from typing import Generic, TypeVar
 
@@ -27,13 +26,21 @@ if TYPE_CHECKING:
 
     from probe_core.commands import Context
     from probe_core.model.document import ReportDoc, SampleDoc
+    from probe_export.pods import Assignment
     from probe_export.prometheus import Family, Labels
     from probe_export.serve import Answer
+
+    Encoder = Callable[[Any], bytes]
 
 __all__ = ["Metrics", "Renewed", "answering", "serve_node", "serve_text"]
 
 MAX_AGE_S = 15.0
 """Seconds after which a report is made anew; Prometheus scrapes every 15 s to 1 min."""
+
+_ASKED_S = 120.0
+"""Seconds for which a format is written in advance after it was asked for: two long intervals."""
+
+_MAX_FORMATS = 8
 
 _INTERVAL_S = 5.0
 """Seconds between two rounds of `probe export`: three in the shortest usual scrape interval."""
@@ -43,26 +50,27 @@ T = TypeVar("T")
 
 
 class Renewed(Generic[T]):
-    """The last value that `make` returned; when it is old, a thread makes the next."""
+    """The last value that `make` returned; when it is old, a thread makes the next.
+
+    `last` is None before the first. `failed` says that the last attempt brought none.
+    """
 
     def __init__(self, make: Callable[[], T], max_age: float = MAX_AGE_S) -> None:
         self._make = make
         self._max_age = max_age
         self._lock = threading.Lock()
-        self._value: T | None = None
-        self._failed = False
+        self.last: T | None = None
+        self.failed = False
         self._due = 0.0
 
-    def current(self) -> T | None:
-        """Return the last value, None before the first; never waits. Raises after a failure."""
+    def begin(self) -> None:
+        """Have the value made anew if it is old; never waits."""
         with self._lock:
-            if monotonic() >= self._due:
-                # Nobody else begins while this one is at work, however long it takes.
-                self._due = float("inf")
-                threading.Thread(target=self._renew, daemon=True).start()
-            if self._failed:
-                raise ExportError("the last attempt failed")
-            return self._value
+            if monotonic() < self._due:
+                return
+            # Nobody else begins while this one is at work, however long it takes.
+            self._due = float("inf")
+        threading.Thread(target=self._renew, daemon=True).start()
 
     def _renew(self) -> None:
         value, failed = None, True
@@ -72,7 +80,7 @@ class Renewed(Generic[T]):
             pass
         finally:
             with self._lock:
-                self._value, self._failed = value if not failed else self._value, failed
+                self.last, self.failed = value if not failed else self.last, failed
                 self._due = monotonic() + (0 if failed else self._max_age)
 
 
@@ -80,6 +88,7 @@ class Metrics:
     """The series of this node.
 
     `more` returns families beside those of the samples: it gets the labels of each by its id.
+    `note` gets each reason why the pods are not known, once.
     """
 
     def __init__(
@@ -88,19 +97,38 @@ class Metrics:
         *,
         with_uuids: bool = False,
         more: Callable[[Mapping[str, Labels]], list[Family]] | None = None,
+        note: Callable[[str], object] | None = None,
     ) -> None:
         self._report = Renewed(report)
-        self._pods = Renewed(pods.listed) if os.path.exists(pods.SOCKET) else None
+        self._pods = Renewed(self._listed) if os.path.exists(pods.SOCKET) else None
+        self._note, self._noted = note, set[str]()
         self.with_uuids = with_uuids
         self._more = more
         self._round: tuple[float, Sequence[SampleDoc]] | None = None
-        self._encoded: dict[str, tuple[object, bytes]] = {}
+        self._asked: dict[str, tuple[Encoder, float]] = {}
+        """Content type of each format that was asked for lately, what writes it, and when."""
+        self._written: dict[str, tuple[tuple[object, ...], bytes, bytes]] = {}
+        """What each was written from, its facts and its figures."""
+
+    def _listed(self) -> list[Assignment]:
+        try:
+            return pods.listed()
+        except ExportError as error:
+            if self._note is not None and str(error) not in self._noted:
+                self._noted.add(str(error))
+                self._note(str(error))
+            raise
 
     def publish(self, time: float, samples: Sequence[SampleDoc]) -> None:
         """Take a round that began at `time`, in seconds since 1970."""
         if self._round is None:
-            self._last_report()  # so that the first scrape may have it
+            self._report.begin()  # so that the first scrape may have it
         self._round = time, list(samples)
+        for kind, (encode, asked) in list(self._asked.items()):
+            if monotonic() - asked > _ASKED_S:
+                self._asked.pop(kind, None)
+            else:  # here, so that a scrape has only to send it
+                self._write(encode, kind)
 
     def text(self, accept: str) -> tuple[bytes, str]:
         """Return the series in the format of an Accept header, and its content type.
@@ -112,31 +140,38 @@ class Metrics:
         if self._round is None:
             raise NotYet
         encode, kind = choose_encoder(accept)
-        report = self._last_report()
-        before = self._encoded.get(kind)
-        if report is not None and (before is None or before[0] is not report):
-            # Facts are half of the text, and stay as they are from scrape to scrape.
-            body = encode(_Families(facts(report, with_uuids=self.with_uuids)))
-            before = self._encoded[kind] = report, body.removesuffix(b"# EOF\n")
-        head = before[1] if report is not None and before is not None else b""
-        return head + encode(_Families(self._live(report))), kind
+        if kind not in self._asked and len(self._asked) >= _MAX_FORMATS:
+            encode, kind = choose_encoder("")  # a client chose its version by the dozen
+        self._asked[kind] = encode, monotonic()
+        for renewed in (self._report, self._pods):
+            if renewed is not None:
+                renewed.begin()
+        return self._write(encode, kind), kind
 
-    def _last_report(self) -> ReportDoc | None:
-        try:
-            return self._report.current()
-        except ExportError:
-            return None  # its figures are served without its facts
+    def _write(self, encode: Encoder, kind: str) -> bytes:
+        """Return the text of what is there now, and keep it until there is something newer."""
+        report, given = self._report.last, self._pods.last if self._pods else None
+        sources = self._round, report, given
+        before = self._written.get(kind)
+        if before is None or any(a is not b for a, b in zip(before[0], sources, strict=True)):
+            # Facts stay as they are from round to round.
+            own = before[1] if before is not None and before[0][1] is report else b""
+            if report is not None and not own:
+                families = facts(report, with_uuids=self.with_uuids)
+                own = encode(_Families(families)).removesuffix(b"# EOF\n")
+            live = encode(_Families(self._live(report, given or ())))
+            before = self._written[kind] = sources, own, live
+        return before[1] + before[2]
 
-    def _live(self, report: ReportDoc | None) -> list[Family]:
+    def _live(self, report: ReportDoc | None, given: Sequence[Assignment]) -> list[Family]:
         assert self._round is not None
         began, samples = self._round
         families = figures(report, samples)
         if samples:
             about = "When these figures were asked for."
             families.append(("probecore_sample_time_seconds", "gauge", about, [({}, began)]))
-        if report is not None and self._pods is not None:
-            with suppress(ExportError):
-                families += pods.families(self._pods.current() or (), identities(report))
+        if report is not None and given:
+            families += pods.families(given, identities(report))
         return families + (self._more(labels(report, samples)) if self._more else [])
 
 
@@ -169,13 +204,15 @@ def serve_text(place: str, make: Callable[[], str], kind: str, context: Context)
 def answering(make: Callable[[], str], kind: str) -> Answer:
     """Return what serves the text that `make` returns; the first is begun at once."""
     texts = Renewed(lambda: make().encode())
-    texts.current()
+    texts.begin()
 
     def answer(accept: str) -> tuple[bytes, str]:
-        body = texts.current()
-        if body is None:
+        texts.begin()
+        if texts.failed:
+            raise ExportError("the last attempt failed")
+        if texts.last is None:
             raise NotYet
-        return body, kind
+        return texts.last, kind
 
     return answer
 
@@ -190,7 +227,7 @@ def serve_node(args: argparse.Namespace, context: Context) -> None:
             context.err(f"probe export: {error}")
             raise
 
-    metrics = Metrics(report)
+    metrics = Metrics(report, note=lambda text: context.err(f"probe export: {text}"))
     with Endpoint(address(args.listen), metrics.text) as endpoint, _Ending():
         metrics.with_uuids = endpoint.on_loopback
         _announce(endpoint, context)

@@ -130,7 +130,8 @@ class Endpoint:
             (name.lower(), text.strip()) for name, _, text in (x.partition(":") for x in lines)
         ]
         headers, hosts = dict(fields), [text for name, text in fields if name == "host"]
-        if len(words) != 3 or not words[2].startswith("HTTP/1."):
+        is_plain = all(line.isprintable() for line in (first, *lines))
+        if len(words) != 3 or not words[2].startswith("HTTP/1.") or not is_plain:
             return _response(HTTPStatus.BAD_REQUEST)
         if words[0] not in ("GET", "HEAD"):
             return _response(HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": "GET, HEAD"})
