@@ -189,7 +189,9 @@ class _Families:
             metric = Metric(name, about, kind)
             suffixed = name + SUFFIXES[kind]
             metric.samples = [
-                Sample(suffixed, own, float(value)) for own, value in rows if value is not None
+                Sample(suffixed, {k: v for k, v in own.items() if v}, float(value))
+                for own, value in rows
+                if value is not None
             ]
             yield metric
 

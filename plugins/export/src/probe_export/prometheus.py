@@ -81,12 +81,12 @@ def _number(value: float | int | bool) -> str:
 
 def _family(name: str, kind: str, about: str, rows: Iterable[Row]) -> Iterator[Family]:
     """Yield the family with its known values, if there is any."""
-    known = [(_clean(labels), value) for labels, value in rows if value is not None]
+    known: list[Row] = [(_clean(labels), v) for labels, v in rows if v is not None]
     if known:
         yield f"{PREFIX}_{name}", kind, about, known
 
 
-def _clean(labels: Labels) -> dict[str, str | None]:
+def _clean(labels: Labels) -> dict[str, str]:
     # A lone surrogate cannot be written as UTF-8; a carriage return ends a line for some readers.
     return {
         name: value.encode("utf-8", "replace").decode().replace("\r", " ")
@@ -352,7 +352,7 @@ _DEVICE: tuple[tuple[str, str, str, Figure], ...] = (
     ("throttled", "gauge", "1 for each reason for which the clock is low now.",
      lambda d, s: [({"reason": reason}, 1) for reason in _of(s, "throttled") or ()]),
     ("processes", "gauge", "Processes that use it.",
-     lambda d, s: None if _of(s, "processes") is None else len(s["processes"])),
+     lambda d, s: None if (listed := _of(s, "processes")) is None else len(listed)),
     ("link_received_bytes_per_second", "gauge", "What its links received lately.",
      lambda d, s: _rates(s, "received")),
     ("link_sent_bytes_per_second", "gauge", "What its links sent lately.",
