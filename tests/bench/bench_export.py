@@ -81,7 +81,7 @@ def _scrape(place: Place, eight: Mapping[str, str]) -> Iterator[Figure]:
         raise SystemExit(f"the scrape has {taken['devices']} of 8 GPUs")
     note = f"{taken['bytes'] / 1000:.0f} kB, facts and figures of 8 GPUs"
     yield Figure("a scrape of the endpoint, CPU", taken["ms"], "ms", 1.0, note)
-    note = "in two formats, if both were asked for lately"
+    note = "in one format, where it was asked for lately"
     yield Figure("what a round writes for scrapes, CPU", taken["round"], "ms", 8.0, note)
 
 
