@@ -26,7 +26,6 @@ def test_the_readmes_session() -> None:
     [
         "cloud",
         "cpu",
-        "decoration",
         "exclusions",
         "name_facts",
         "name_form",

@@ -132,10 +132,18 @@ def hosted_in(name: str) -> str:
     for start in _HOSTED:
         at = lower.find(start)
         if at >= 0 and len(lower) == len(name):
-            from probe_chipdb.decoration import balanced
-
-            return balanced(name[at + len(start) :])
+            return _balanced(name[at + len(start) :])
     return ""
+
+
+def _balanced(text: str) -> str:
+    """Up to the parenthesis that closes the one before the text."""
+    depth = 1
+    for at, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if not depth:
+            return text[:at].strip()
+    return text.strip()
 
 
 # Names what is no whole chip: slices, virtual GPUs, software renderers, plain displays.

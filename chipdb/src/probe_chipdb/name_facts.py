@@ -1,6 +1,5 @@
 """Reads what a device's name holds: ids, counts and a vendor, beside the product."""
 
-from probe_chipdb.decoration import MALI
 from probe_chipdb.pci_text import NONE, Ids, ids_in, is_hex, revision_in
 from probe_chipdb.spelling import MAX_LENGTH, claimed_vendor, is_generic, normalise, with_die
 
@@ -124,6 +123,6 @@ def register_in(name: str | None) -> str:
 def _tokens(name: str | None) -> list[str]:
     """The words of a Mali or Apple name; none of any other."""
     lower = (name or "").lower()
-    if len(lower) > MAX_LENGTH or not lower.startswith((*MALI, "apple ")):
+    if len(lower) > MAX_LENGTH or not lower.startswith(("mali", "immortalis", "apple ")):
         return []
     return lower.split()

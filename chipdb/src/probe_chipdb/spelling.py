@@ -8,12 +8,11 @@ compared for equality only.
 Pure, and versioned: a change of any result is a new NORMALISE_VERSION.
 """
 
-from probe_chipdb import decoration
-from probe_chipdb.decoration import name_in
+from probe_chipdb.rules import built
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from probe_chipdb.rules import Rules
 
 NORMALISE_VERSION = 2
 
@@ -34,6 +33,7 @@ KINDS = (
     "dt",
 )
 
+BRACKETED = ("name", "lspci", "pci")  # the kinds of pci.ids, which puts the product into a bracket
 MAX_LENGTH = 256  # the longest alias in the data has 86 letters; a longer text is no name
 
 _TRADEMARKS = ("(r)", "(tm)", "(c)")
@@ -63,24 +63,25 @@ _EMPTY_WORDS = frozenset((
 ))  # fmt: skip
 
 
-def normalise(text: str, kind: str = "name") -> str:
+def normalise(text: str, kind: str = "name", rules: "Rules | None" = None) -> str:
     """The key under which a name is compared; the empty text when nothing is left.
 
     Idempotent: normalise(normalise(x, kind), kind) == normalise(x, kind).
+    rules: those of the built table when None.
 
     >>> normalise("NVIDIA GeForce RTX 3080/PCIe/SSE2", "gl")
     'geforce rtx 3080'
     >>> normalise("Mesa Intel(R) UHD Graphics 620 (KBL GT2)", "gl")
     'uhd graphics 620'
 
-    Raises ValueError for a kind that is not in KINDS.
+    Raises ValueError for a kind that is not in KINDS, and OSError where the table was not built.
     """
-    if kind not in _RULES:
+    if kind not in KINDS:
         raise ValueError(f"unknown kind {kind!r}: one of {', '.join(KINDS)}")
-    return _device_tree(text) if kind == "dt" else _apply(text, _RULES[kind])
+    return _device_tree(text) if kind == "dt" else _key(text, kind, rules)
 
 
-def with_die(text: str, kind: str = "name") -> str:
+def with_die(text: str, kind: str = "name", rules: "Rules | None" = None) -> str:
     """The key of a pci.ids name with its die, which says more than the bracket alone.
 
     Empty where the text has no such bracket. "Radeon Vega Series" is in the brackets of several
@@ -89,55 +90,23 @@ def with_die(text: str, kind: str = "name") -> str:
     >>> with_die("AD102 [GeForce RTX 4090] (rev a1)", "lspci")
     'ad102 [geforce rtx 4090]'
     """
-    rules = _RULES[kind]
-    if "[" not in text or decoration.bracket not in rules:
+    if "[" not in text or kind not in BRACKETED:
         return ""
-    swapped = (decoration.drop_id_bracket if rule is decoration.bracket else rule for rule in rules)
-    key = _apply(text, tuple(swapped))
+    key = _key(text, kind, rules, but="product")
     return key if key.endswith("]") and not key.startswith("[") else ""
 
 
-def _apply(text: str, rules: "tuple[Callable[[str], str], ...]") -> str:
+def _key(text: str, kind: str, rules: "Rules | None", but: str = "") -> str:
+    rules = rules or built()
     key = _letters(text[:MAX_LENGTH])[:MAX_LENGTH]  # "İ" in lower case is two letters
-    # One rule's result can be another's input ("ANGLE (Mesa Intel(R) ... (KBL GT2))"), so the rules
-    # run until nothing changes. That makes a key its own key, too.
+    # What the vendor's name hides can be another row's text, so this runs until nothing changes.
+    # That makes a key its own key, too.
     while True:
         before = key
-        plain = rules is not _PROCESSOR and _is_undecorated(key)
-        if not plain:
-            key = name_in(key)
-            for rule in rules[: -len(_COMMON)]:
-                key = rule(key)
+        key = rules.rewritten(key, "line", kind, but)
         key = _spaces(_join_sizes(_drop_vendor(key)))
-        if key == before or (plain and _is_settled(key, before)):
+        if key == before:
             return key
-
-
-# How a text of letters, digits, blanks and hyphens alone begins that a tool has decorated.
-_DECORATED = (*decoration.MALI, "mesa ", "turnip ", "anv ", "device ", "snapdragon ")
-_UNSETTLED = (*_DECORATED, *_VENDORS_BEFORE)
-
-
-def _is_undecorated(key: str) -> bool:
-    """Whether no rule but the common ones could change a text: most names, in a third of the time.
-
-    Logs, brackets and drivers' parentheses hold marks; what is decorated without any is listed.
-    """
-    if not key.replace(" ", "").replace("-", "").replace("_", "").isalnum():
-        return False
-    last = key.rpartition(" ")[2]
-    revised = last[:1] == "r" and last[1:2].isdecimal()  # Mali's "r0p0"
-    return not (revised or last == "engine" or key.startswith(_DECORATED))
-
-
-def _is_settled(key: str, undecorated: str) -> bool:
-    """Whether another round would leave what the common rules made of an undecorated text.
-
-    They take a vendor off its front, and leave no hyphen and no size to join: what a second round
-    could find is at the front, or in a last word that is another one.
-    """
-    last = key.rpartition(" ")[2]
-    return key != "" and last == undecorated.rpartition(" ")[2] and not key.startswith(_UNSETTLED)
 
 
 def is_generic(key: str) -> bool:
@@ -165,7 +134,9 @@ def claimed_vendor(text: str) -> str:
     plain = text.isascii() and text.isprintable()
     if plain and not text.lstrip()[:9].lower().startswith(_CLAIM_STARTS):
         return ""  # most names of people and clouds
-    key = decoration.drop_mesa(_letters(text[:MAX_LENGTH]))
+    key = _letters(text[:MAX_LENGTH])
+    for driver in _DRIVERS:
+        key = key.removeprefix(driver)
     for spelling, vendor in _CLAIMS:
         if key.startswith(spelling):
             return vendor
@@ -181,6 +152,7 @@ _CLAIMS = (
     ("qualcomm ", "qualcomm"),
     ("apple ", "apple"),
 )
+_DRIVERS = ("mesa dri ", "mesa ", "turnip ", "anv ")
 _CLAIM_STARTS = (
     "nvidia", "amd", "ati", "adv", "intel", "qual", "apple", "mesa", "turnip", "anv",
     "(",
@@ -230,43 +202,3 @@ def _drop_vendor(text: str) -> str:
             if name and not all(token in _EMPTY_WORDS for token in name.split()):
                 return name
     return text
-
-
-_COMMON: tuple["Callable[[str], str]", ...] = (_drop_vendor, _join_sizes)
-_PROCESSOR = (decoration.cpu_words, *_COMMON)
-_DRIVER = (
-    decoration.angle,
-    decoration.unwrap,
-    decoration.drop_gl_tail,
-    decoration.drop_mesa,
-    decoration.drop_hex_id,
-    decoration.drop_mali_revision,
-    decoration.drop_mali_counts,
-    decoration.mali_cores,
-    decoration.drop_apple_cores,
-    decoration.drop_snapdragon_model,
-)
-_WINDOWS = (decoration.drop_driver_parenthesis, decoration.drop_snapdragon_model, *_COMMON)
-_RULES: dict[str, tuple["Callable[[str], str]", ...]] = {
-    "name": (
-        decoration.lspci_line,
-        decoration.drop_slot,
-        decoration.bracket,
-        *_DRIVER,
-        decoration.drop_driver_parenthesis,
-        *_COMMON,
-    ),
-    "nvml": _COMMON,
-    "amdgpu": _COMMON,
-    "lspci": (decoration.lspci_line, decoration.bracket, *_COMMON),
-    "pci": (decoration.lspci_line, decoration.bracket, *_COMMON),
-    "vulkan": (*_DRIVER, decoration.drop_final_parenthesis, *_COMMON),
-    "opencl": (*_DRIVER, decoration.drop_final_parenthesis, *_COMMON),
-    "gl": (*_DRIVER, decoration.drop_final_parenthesis, *_COMMON),
-    "drm": (*_DRIVER, *_COMMON),
-    "metal": _COMMON,
-    "wmi": _WINDOWS,
-    "windows": _WINDOWS,
-    "cpuinfo": _PROCESSOR,
-    "dt": (),
-}

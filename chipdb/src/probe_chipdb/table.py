@@ -165,6 +165,7 @@ def parts(text: str) -> list[list[str]]:
 # process that asks little reads by position instead: some 30 µs a lookup, and no megabytes to keep.
 
 FILES = ("index.txt", "chips.txt", "archs.txt", "sources.txt")
+RULES = "rules.txt"
 _OFTEN = 100  # lookups; a dictionary costs more to make than these take
 _SMALL = 2 * 2**20  # bytes; the dictionary of a larger text would cost more memory than it saves
 _FEW = 8  # lookups in a file; more by position cost what reading 1 MiB does
@@ -310,6 +311,11 @@ class Table:
 def built() -> Table:
     """The table that ships in this package. Raises NotBuilt when it is not there."""
     return _table(_read)
+
+
+def rules_text() -> str:
+    """The compiled rules of names that ship in this package. Raises NotBuilt without them."""
+    return _read(RULES).decode()
 
 
 def built_by_position() -> Table:

@@ -4,6 +4,7 @@ from typing import NotRequired, Required, TypedDict
 
 from probe_chipdb import chip_peaks, peaks
 from probe_chipdb.entry.spec import Choice, Flag, ListOf, MapOf, Number, Spec, Table, Text
+from probe_chipdb.spelling import KINDS as NAME_KINDS
 
 # Types of entries that passed the check, for type checkers: what TOML holds, field by field.
 #
@@ -617,3 +618,28 @@ family = Table(FAMILY, need=("title", "vendor"))
 arch = Table(ARCH, need=("name", "family", "vendor", "unit", "source", "confidence"))
 name = Table(NAME, need=("means", "example"))
 source = Table(SOURCE, need=("title", "publisher", "ref", "status"))
+
+_set_name = r"[a-z_]+"
+_rule = Table(
+    {
+        "of": Text("the group of kinds of names that the row is for", _set_name),
+        "pattern": Text("what the text must be, in lower case", most=400),
+        "to": Text("what it becomes, with the fields of the pattern", most=200),
+        "unless": Text("a pattern of texts that the row leaves alone", most=200),
+        "example": Text("a text as it is seen, which shows the row at work", most=400),
+        "expect": Text("the normalised name of the example", most=256),
+    },
+    ("pattern", "example", "expect"),
+)
+_words_of = ListOf(Text(most=64), "words, the longer before what they begin with", most=256)
+RULES: dict[str, Spec] = {
+    "group": MapOf(
+        _set_name,
+        ListOf(Choice("what printed a name", *NAME_KINDS)),
+        "kinds of names",
+        "write it in lower case",
+    ),
+    "set": MapOf(_set_name, _words_of, "words that a field may be", "write it in lower case"),
+    "line": ListOf(_rule, "what is around a name", most=500),
+}
+"""Tables of a file of rules."""

@@ -114,7 +114,7 @@ def _has_huge_number(value: object) -> bool:
 
 # Reads a whole data folder: sources/*.toml, arch/*.toml, chips/<vendor>/<family>.toml.
 #
-# names/<scheme>.toml has the names of others for chips; publishers/*.toml says which distributions
+# rules/*.toml says how names are read; names/<scheme>.toml has the names of others for chips; publishers/*.toml says which distributions
 # may add to which vendors' namespaces.
 
 _KINDS = {"sources": "source", "arch": "arch"}
@@ -131,6 +131,8 @@ def read_folder(root: str) -> Data:
         kind = _KINDS.get(folder)
         if folder == "publishers":
             data.add_publishers(label, tables)
+        elif folder == "rules":
+            data.add_rules(label, tables)
         elif folder == "names":
             scheme = os.path.basename(label).removesuffix(".toml")
             data.add_names(label, scheme, tables)

@@ -3,6 +3,7 @@
 from typing import cast
 
 from probe_chipdb.entry import fields
+from probe_chipdb.entry.name_rules import RuleFiles
 from probe_chipdb.entry.spec import ListOf, Problem, Spec, Table, did_you_mean
 
 TYPE_CHECKING = False
@@ -24,16 +25,20 @@ class Data:
     where: "chip:id", "arch:id" or "source:key" to the file that has it.
     names: "amazon/p5" to the chips for which Amazon's p5 stands.
     publishers: distribution to the vendors whose namespaces it may add to.
+    rules: how names are read.
     unnamed: ids of chips whose own name means another chip: their names find nothing.
     """
 
-    __slots__ = ("archs", "chips", "names", "problems", "publishers", "sources", "unnamed", "where")
+    __slots__ = (
+        "archs", "chips", "names", "problems", "publishers", "rules", "sources", "unnamed", "where",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.chips: dict[str, ChipEntry] = {}
         self.archs: dict[str, ArchEntry] = {}
         self.sources: dict[str, SourceEntry] = {}
         self.names: dict[str, NameEntry] = {}
+        self.rules = RuleFiles()
         self.problems: list[Problem] = []
         self.publishers: dict[str, list[str]] = {}
         self.unnamed: set[str] = set()
@@ -95,6 +100,20 @@ class Data:
             elif good := self._validated(file, label, entry, fields.name):
                 self.names[f"{scheme}/{text}"] = cast("NameEntry", good)
                 self.where[key] = file
+
+    def add_rules(self, file: str, tables: Raw) -> None:
+        """A file of rules: groups of kinds, sets of words, and a list of rows for each stage."""
+        for key, value in tables.items():
+            faults = list(fields.RULES[key].faults(value, key)) if key in fields.RULES else []
+            for field, fault, fix in faults:
+                self._report(file, "", field, fault, fix)
+            if key not in fields.RULES:
+                self._report(file, "", key, "is no stage", did_you_mean(key, fields.RULES))
+            elif not faults:
+                self.rules.add(key, value)
+        for stage, row in self.rules.rows:
+            if (fault := self.rules.fault(row)) and stage in tables:
+                self._report(file, f"{stage} {row['pattern']!r}", "pattern", fault, "correct it")
 
     def add_publishers(self, file: str, tables: Raw) -> None:
         """A list of publishers: `distribution = ["vendor", ...]`."""

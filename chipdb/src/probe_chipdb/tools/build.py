@@ -13,7 +13,8 @@ from probe_chipdb.entry import fields
 from probe_chipdb.entry.files import read_folder, toml_files
 from probe_chipdb.entry.pack import texts
 from probe_chipdb.entry.spec import Json, Problem
-from probe_chipdb.table import FILES, FORMAT
+from probe_chipdb.rules import Rules, use
+from probe_chipdb.table import FILES, FORMAT, RULES
 
 # `schema`: the JSON Schemas that editors use for completion, from the same fields as the check.
 
@@ -21,7 +22,7 @@ _DRAFT = "http://json-schema.org/draft-07/schema#"  # what TOML language servers
 
 
 def schemas() -> dict[str, Json]:
-    """File name to schema: chips, architectures, names, sources, publishers."""
+    """File name to schema: chips, architectures, names, rules, sources, publishers."""
     arch, source = fields.arch.json_schema(), fields.source.json_schema()
     publishers: Json = {"type": "object", "additionalProperties": fields.publisher.json_schema()}
     chips: Json = {
@@ -50,6 +51,13 @@ def schemas() -> dict[str, Json]:
             "type": "object",
             "propertyNames": {"pattern": f"^(?:{fields.NAME_KEY})$"},
             "additionalProperties": fields.name.json_schema(),
+            "$schema": _DRAFT,
+        },
+        "rules.schema.json": {
+            "title": "Rules of names",
+            "type": "object",
+            "properties": {name: spec.json_schema() for name, spec in fields.RULES.items()},
+            "additionalProperties": False,
             "$schema": _DRAFT,
         },
         "publishers.schema.json": {"title": "Publishers", **publishers, "$schema": _DRAFT},
@@ -83,8 +91,13 @@ def build(folder: str, into: str) -> list[Problem]:
     Files that would not change are not touched, so that a build of an unchanged tree is no change.
     """
     data = read_folder(folder)
+    if data.rules.rows:  # the keys of the index are names that these have normalised
+        use(Rules(data.rules.compiled()))
     os.makedirs(into, exist_ok=True)
-    for name, text in rendered(texts(data), digest(folder)).items():
+    files = rendered(texts(data), digest(folder))
+    if data.rules.rows:
+        files[RULES] = data.rules.compiled()
+    for name, text in files.items():
         path = os.path.join(into, name)
         if _read(path) != text:
             _replace(path, text)

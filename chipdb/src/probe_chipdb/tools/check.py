@@ -11,6 +11,7 @@ from probe_chipdb.entry.pack import to_table
 from probe_chipdb.entry.spec import Problem
 from probe_chipdb.packages import GROUP
 from probe_chipdb.peaks import STATED
+from probe_chipdb.rules import Rules, use
 from probe_chipdb.tools import layout, rules
 
 TYPE_CHECKING = False
@@ -91,6 +92,8 @@ def check(path: str, alone: bool = False) -> Result:
     if root and os.path.abspath(path) != root:
         return _check_part(path, root)
     data = read_folder(path)
+    if root and data.rules.rows:
+        use(Rules(data.rules.compiled()))
     own = to_table(data, "data", "0")
     built = None if root or alone else _built()
     db = Database(built or own)
@@ -101,6 +104,7 @@ def check(path: str, alone: bool = False) -> Result:
     problems += rules.plausibility_problems(data, db)
     problems += rules.figure_problems(data, db)
     problems += rules.name_problems(data, db)
+    problems += rules.row_problems(data)
     problems += layout.problems(path)
     if built:
         project = _project(path)

@@ -11,6 +11,7 @@ from probe_chipdb.entry.spec import Problem
 from probe_chipdb.exclusions import exclusion
 from probe_chipdb.name_lookup import has_codename
 from probe_chipdb.peaks import Peak, find
+from probe_chipdb.rules import Rules
 from probe_chipdb.spelling import is_generic, normalise
 from probe_chipdb.table import CHIP, parts
 
@@ -363,3 +364,17 @@ def name_problems(data: "Data", db: "Database") -> "Iterator[Problem]":
             fix = "correct what it means, or write another example"
             label = text.partition("/")[2]
             yield Problem(data.where[f"name:{text}"], f"[{label}]", "example", fault, fix)
+
+
+def row_problems(data: "Data") -> "Iterator[Problem]":
+    """Rows whose example is not what they expect, or would be without them."""
+    rules = Rules(data.rules.compiled()) if data.rules.rows else None
+    for at, (stage, row) in enumerate(data.rules.rows):
+        kind = data.rules.groups[row["of"]][0] if "of" in row else "name"
+        label, example = f"{stage} {row['pattern']!r}", row["example"]
+        if (key := normalise(example, kind, rules)) != row["expect"]:
+            fault = f"the example {example!r} is {key!r}"
+            yield Problem("rules", label, "example", fault, "correct the row, or what it expects")
+        elif normalise(example, kind, data.rules.without(at)) == key:
+            fault = f"the example {example!r} is the same without the row"
+            yield Problem("rules", label, "example", fault, "write one that needs it, or remove it")

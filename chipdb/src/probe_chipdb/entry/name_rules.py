@@ -1,0 +1,90 @@
+"""Compiles the rules of names: rows of `data/rules` to the lines that `rules.Rules` reads."""
+
+from typing import TypedDict, cast
+
+from probe_chipdb.patterns import BadPattern, Pattern
+from probe_chipdb.rules import Rules
+from probe_chipdb.spelling import KINDS
+from probe_chipdb.table import escape
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Required
+
+STAGES = ("line",)
+"""Lists of rows, each applied in its own order: see docs/format.md."""
+
+
+class RuleRow(TypedDict, total=False):
+    """One row of a stage. of: a group of kinds of names; without, the row is for every kind."""
+
+    of: str
+    pattern: "Required[str]"
+    to: str
+    unless: str
+    example: "Required[str]"
+    expect: "Required[str]"
+
+
+class RuleFiles:
+    """What all files say: groups of kinds, sets of words, and each stage's rows in their order."""
+
+    __slots__ = ("groups", "rows", "sets")
+
+    def __init__(self) -> None:
+        self.groups: dict[str, list[str]] = {}
+        self.sets: dict[str, list[str]] = {}
+        self.rows: list[tuple[str, RuleRow]] = []
+
+    def add(self, key: str, value: object) -> None:
+        """One table of a file that the specification has checked."""
+        if key == "group":
+            self.groups.update(cast("dict[str, list[str]]", value))
+        elif key == "set":
+            self.sets.update(cast("dict[str, list[str]]", value))
+        else:
+            self.rows += [(key, row) for row in cast("list[RuleRow]", value)]
+
+    def fault(self, row: RuleRow) -> str:
+        """Why a row cannot be compiled, or the empty text."""
+        if row.get("of", "") not in ("", *self.groups):
+            return f"the group {row['of']!r} is not in [group]"
+        try:
+            list(_columns(row, self))
+        except BadPattern as error:
+            return str(error)
+        return ""
+
+    def compiled(self) -> str:
+        """The text of the built table, without the rows that have a fault."""
+        words = [("set", name, _listed(words)) for name, words in self.sets.items()]
+        rows = [(stage, *_columns(row, self)) for stage, row in self.rows if not self.fault(row)]
+        return "".join("\t".join(line) + "\n" for line in (*words, *rows))
+
+    def without(self, at: int) -> Rules:
+        """The rules but for one row."""
+        fewer = RuleFiles()
+        fewer.groups, fewer.sets = self.groups, self.sets
+        fewer.rows = [*self.rows[:at], *self.rows[at + 1 :]]
+        return Rules(fewer.compiled())
+
+
+def _columns(row: RuleRow, rules: RuleFiles) -> "Iterator[str]":
+    sets = {name: tuple(words) for name, words in rules.sets.items()}
+    pattern, unless, of = Pattern(row["pattern"], sets), row.get("unless", ""), row.get("of", "")
+    if unless:
+        Pattern(unless, sets)
+    gate = pattern.gate()
+    yield of
+    yield ",".join(rules.groups[of] if of else KINDS)
+    yield "1" if pattern.may_be_plain() else ""
+    yield gate.where
+    yield _listed(gate.texts)
+    yield row["pattern"]
+    yield row.get("to", "") or pattern.usual()
+    yield unless
+
+
+def _listed(words: "list[str] | tuple[str, ...]") -> str:
+    return "|".join(map(escape, words))

@@ -1,0 +1,273 @@
+"""Patterns of names: literal text with fields, as the rows of `data/rules` have them.
+
+`{any}, compute capability{*}` fits "geforce rtx 4090, compute capability 8.9", with the field any.
+
+A field is a kind of text (KINDS below), a named set of words, or words with `|` between; the empty
+word makes it optional. `{label@kind}` gives it another label. Fields take as little as they can,
+numbers all their digits. A label that is there twice stands for the same text both times.
+"""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    Sets = Mapping[str, tuple[str, ...]]
+
+_HEX = frozenset("0123456789abcdef")
+
+
+def _is_balanced(text: str) -> bool:
+    """Whether each parenthesis and bracket that opens closes, and the reverse."""
+    opening = text.count("(") + text.count("[")
+    if opening != text.count(")") + text.count("]"):
+        return False
+    depth = 0
+    for letter in text if opening else "":
+        if letter in "()[]":
+            depth += 1 if letter in "([" else -1
+            if depth < 0:
+                return False
+    return True
+
+
+def _is_part(text: str) -> bool:
+    """Whether a text is balanced, and no comma is outside of its parentheses."""
+    if "," not in text:
+        return text != "" and _is_balanced(text)
+    heads = (text[:at] for at, letter in enumerate(text) if letter == ",")
+    return _is_balanced(text) and not any(map(_is_balanced, heads))
+
+
+def _is_number(text: str) -> bool:
+    return text.replace(".", "", 1).isdecimal() and text[:1] != "."
+
+
+def _is_hex(text: str) -> bool:
+    return bool(text) and _HEX.issuperset(text)
+
+
+def _is_version(text: str) -> bool:
+    return "." in text and text.replace(".", "").isdecimal()
+
+
+KINDS: "dict[str, Callable[[str], bool]]" = {
+    "*": lambda text: True,
+    "any": bool,
+    "name": lambda text: text != "" and _is_balanced(text),
+    "in": _is_balanced,
+    "part": _is_part,
+    "w": lambda text: text != "" and " " not in text,
+    "letter": lambda text: len(text) == 1 and text.isalpha(),
+    "quoted": lambda text: text != "" and '"' not in text,
+    "number": _is_number,
+    "version": _is_version,
+}
+"""Each kind of field: whether a text is one."""
+_NUMERALS = frozenset("0123456789")
+_DIGITS = {
+    "n": (_NUMERALS, 1, 9),
+    "n2": (_NUMERALS, 1, 2),
+    "n4": (_NUMERALS, 4, 4),
+    "hex": (_HEX, 1, 16),
+    "hex1": (_HEX, 1, 1),
+    "hex2": (_HEX, 2, 2),
+    "hex4": (_HEX, 4, 4),
+}
+"""Fields that take all the digits there are: which, the least and the most."""
+
+
+class BadPattern(ValueError):
+    """A pattern that is none, and why."""
+
+
+_MOST_GATES = 24
+
+
+_MOST_STEPS = 500
+"""Ends of fields that are tried: what fits takes some dozens, junk would take millions."""
+
+
+class Gate:
+    """Texts of which a name holds at least one where a pattern fits: where, and which.
+
+    where: "head" or "tail", where the name begins or ends with one, else "any".
+    """
+
+    __slots__ = ("texts", "where")
+
+    def __init__(self, where: str, texts: tuple[str, ...]) -> None:
+        self.where = where
+        self.texts = texts
+
+
+class Pattern:
+    """A pattern that was read."""
+
+    __slots__ = ("_nodes",)
+
+    def __init__(self, text: str, sets: "Sets") -> None:
+        """Read a pattern. Raises BadPattern for an unknown kind or an unclosed field."""
+        self._nodes = tuple(_nodes(text, sets))
+
+    def fields(self, text: str) -> "dict[str, str] | None":
+        """The fields of a text that fits as a whole, by label; None where it does not."""
+        found: dict[str, str] = {}
+        return found if _fit(self._nodes, 0, text, 0, found, [_MOST_STEPS]) else None
+
+    def usual(self) -> str:
+        """What a row makes of a text without saying so: its field any, name or part."""
+        labels = [node.label for node in self._nodes if isinstance(node, _Field)]
+        usual = next((label for label in ("any", "name", "part") if label in labels), "")
+        if not usual:
+            raise BadPattern("it has no field any, name or part; write what the text becomes")
+        return f"{{{usual}}}"
+
+    def may_be_plain(self) -> bool:
+        """Whether a text of letters, digits, blanks and hyphens alone may fit."""
+        return all(any(map(is_plain, _texts(node))) for node in self._nodes)
+
+    def gate(self) -> Gate:
+        """The longest texts that say most: by the shortest of them, head and tail before others."""
+        runs: list[tuple[int, int, Gate]] = []
+        at = 0
+        while at < len(self._nodes):
+            texts, end = ("",), at
+            while end < len(self._nodes) and (own := _own_texts(self._nodes[end])):
+                longer = tuple(text + more for text in texts for more in own)
+                if len(longer) > _MOST_GATES:
+                    break
+                texts, end = longer, end + 1
+            where = "head" if not at else "tail" if end == len(self._nodes) else "any"
+            runs.append(
+                (
+                    min(len(text.strip()) for text in texts),
+                    -at,
+                    Gate(where, tuple(dict.fromkeys(texts))),
+                )
+            )
+            at = max(end, at + 1)
+        return max(runs, key=lambda run: (min(run[0], 2), run[2].where != "any", run[0]))[2]
+
+
+class _Field:
+    """A field. words: what it may be, or empty. kind: what it is, where any text may be it."""
+
+    __slots__ = ("by_letter", "digits", "empty", "is_kind", "label", "words")
+
+    def __init__(self, label: str, kind: str, words: tuple[str, ...]) -> None:
+        self.label = label
+        self.words = () if kind[:1] == "+" else words
+        self.empty = ("",) if "" in words else ()
+        self.by_letter = {
+            word[0]: tuple(other for other in words if other[:1] in ("", word[0]))
+            for word in words
+            if word
+        }
+        self.is_kind = KINDS.get(kind) or (_holding(words) if kind[:1] == "+" else None)
+        self.digits = _DIGITS.get(kind)
+        if not (words or self.is_kind or self.digits):
+            raise BadPattern(f"{{{kind}}} is no kind of field and no set of words")
+
+
+def is_plain(text: str) -> bool:
+    """Whether a text holds letters, digits, blanks and hyphens alone."""
+    bare = text.replace(" ", "").replace("-", "").replace("_", "")
+    return not bare or bare.isalnum()
+
+
+def _own_texts(node: "str | _Field") -> tuple[str, ...]:
+    """What a literal or a field of words may be; nothing for a field of any other kind."""
+    return (node,) if isinstance(node, str) else node.words
+
+
+def _texts(node: "str | _Field") -> tuple[str, ...]:
+    """One text that a node may be, and all of them where it is one of some."""
+    if not isinstance(node, str) and node.is_kind is _is_version:
+        return (".",)
+    return _own_texts(node) or ("",)
+
+
+def _holding(words: tuple[str, ...]) -> "Callable[[str], bool]":
+    return lambda text: any(map(text.__contains__, words)) and _is_balanced(text)
+
+
+def _nodes(text: str, sets: "Sets") -> "Iterator[str | _Field]":
+    literal, opened, rest = text.partition("{")
+    while True:
+        if literal:
+            yield literal
+        if not opened:
+            return
+        field, closed, rest = rest.partition("}")
+        if not closed:
+            raise BadPattern(f"{text!r} has a field that does not end")
+        label, _, kind = field.rpartition("@")
+        words = tuple(kind.split("|")) if "|" in kind else sets.get(kind.removeprefix("+"), ())
+        yield _Field(label or kind, kind, words)
+        literal, opened, rest = rest.partition("{")
+
+
+def _fit(
+    nodes: "tuple[str | _Field, ...]",
+    at: int,
+    text: str,
+    start: int,
+    found: dict[str, str],
+    steps: list[int],
+) -> bool:
+    """Whether the nodes from `at` on fit the text from `start` on; `found` gets the fields."""
+    if at == len(nodes):
+        return start == len(text)
+    node = nodes[at]
+    if isinstance(node, str):
+        end = start + len(node)
+        return text.startswith(node, start) and _fit(nodes, at + 1, text, end, found, steps)
+    for end in _ends(node, nodes[at + 1 : at + 2], text, start, steps):
+        if _fit(nodes, at + 1, text, end, found, steps):
+            found[node.label] = text[start:end]
+            return True
+    return False
+
+
+def _ends(
+    node: _Field,
+    following: "tuple[str | _Field, ...]",
+    text: str,
+    start: int,
+    steps: list[int],
+) -> "Iterator[int]":
+    """Where a field that begins at `start` may end, the nearest first."""
+    if node.words:
+        for word in node.by_letter.get(text[start : start + 1], node.empty):
+            if text.startswith(word, start):
+                yield start + len(word)
+    elif node.digits:
+        letters, least, most = node.digits
+        end = start
+        while end - start < most and text[end : end + 1] in letters:
+            end += 1
+        if end - start >= least:
+            yield end
+    elif is_kind := node.is_kind:
+        for end in _stops(following[0], text, start) if following else (len(text),):
+            steps[0] -= 1
+            if steps[0] < 0:
+                return
+            if is_kind(text[start:end]):
+                yield end
+
+
+def _stops(following: "str | _Field", text: str, start: int) -> "Iterable[int]":
+    """Where what follows a field may begin."""
+    if isinstance(following, str):
+        return _found(following, text, start)
+    if following.words and "" not in following.words:
+        return sorted({at for word in following.words for at in _found(word, text, start)})
+    return range(start, len(text) + 1)
+
+
+def _found(word: str, text: str, start: int) -> "Iterator[int]":
+    at = text.find(word, start)
+    while at >= 0:
+        yield at
+        at = text.find(word, at + 1)

@@ -1,0 +1,177 @@
+"""The rules of names: rows of `data/rules` as the build has compiled them, and how they apply."""
+
+from probe_chipdb.patterns import Pattern, is_plain
+from probe_chipdb.table import items, rules_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from probe_chipdb.patterns import Sets
+
+_MOST = 32
+"""Rewritings of one text: five times what the longest line of a log takes."""
+
+
+class Rule:
+    """One row: what a text must be, and what it becomes."""
+
+    __slots__ = ("_parts", "_pattern", "_sets", "_unless", "of")
+
+    def __init__(self, of: str, pattern: str, to: str, unless: str, sets: "Sets") -> None:
+        self.of = of
+        self._parts = (pattern, to, unless)
+        self._sets = sets
+        self._pattern: Pattern | None = None
+        self._unless: Pattern | None = None
+
+    def applied(self, text: str) -> str:
+        """What the text becomes; empty where the row does not fit."""
+        fields = self.fields(text)
+        return "" if fields is None else self._filled(fields)
+
+    def fields(self, text: str) -> "dict[str, str] | None":
+        """The fields of a text that the row fits, or None."""
+        if self._pattern is None:  # read late: a process asks a few names, and has 150 rows
+            pattern, _, unless = self._parts
+            self._pattern = Pattern(pattern, self._sets)
+            self._unless = Pattern(unless, self._sets) if unless else None
+        fields = self._pattern.fields(text)
+        if fields is None or (self._unless and self._unless.fields(text) is not None):
+            return None
+        return fields
+
+    def _filled(self, fields: "dict[str, str]") -> str:
+        text = self._parts[1]
+        for label, value in fields.items():
+            if label != "*":
+                text = text.replace("{" + label + "}", value)
+        return " ".join(text.split())
+
+
+class Rules:
+    """Rules of names: sets of words, and rows by stage, each stage in its order."""
+
+    __slots__ = ("_chosen", "_rows", "sets")
+
+    def __init__(self, text: str) -> None:
+        """Read the text that `entry.name_rules` writes."""
+        self.sets: dict[str, tuple[str, ...]] = {}
+        self._rows: dict[str, list[tuple[str, ...]]] = {}
+        self._chosen: dict[tuple[str, ...], _Chosen] = {}
+        for line in text.splitlines():
+            stage, *columns = line.split("\t")
+            if stage == "set":
+                self.sets[columns[0]] = tuple(items(columns[1]))
+            else:
+                self._rows.setdefault(stage, []).append(tuple(columns))
+
+    def rewritten(self, text: str, stage: str, kind: str = "", but: str = "") -> str:
+        """The text when no row fits it any more.
+
+        kind: of which texts the rows are. but: a group of rows that is left out.
+        """
+        chosen = self._chosen.get((stage, kind, but)) or self._choose(stage, kind, but)
+        for _ in range(_MOST):
+            for rule in chosen.gated(text):
+                if (rewritten := rule.applied(text)) and rewritten != text:
+                    text = rewritten
+                    break
+            else:
+                break
+        return text
+
+    def first(self, text: str, stage: str) -> "tuple[Rule, dict[str, str]] | None":
+        """The first row of a stage that fits, with its fields; or None."""
+        chosen = self._chosen.get((stage, "", "")) or self._choose(stage, "", "")
+        for rule in chosen.gated(text):
+            if (fields := rule.fields(text)) is not None:
+                return rule, fields
+        return None
+
+    def _choose(self, stage: str, kind: str, but: str) -> "_Chosen":
+        rows = (
+            row
+            for row in self._rows.get(stage, ())
+            if (not kind or kind in row[1].split(",")) and (not but or row[0] != but)
+        )
+        chosen = self._chosen[stage, kind, but] = _Chosen(list(rows), self.sets)
+        return chosen
+
+
+class _Chosen:
+    """The rules of one stage and kind, for any text and for those of letters and digits alone."""
+
+    __slots__ = ("_all", "_plain")
+
+    def __init__(self, rows: "list[tuple[str, ...]]", sets: "Sets") -> None:
+        rules = [Rule(row[0], *row[5:], sets) for row in rows]
+        gates = [(row[3], items(row[4])) for row in rows]
+        self._all = _Gated(rules, gates)
+        plain = [at for at, row in enumerate(rows) if row[2]]
+        self._plain = _Gated([rules[at] for at in plain], [gates[at] for at in plain])
+
+    def gated(self, text: str) -> "Iterable[Rule]":
+        """The rules that may fit, in their order."""
+        return (self._plain if is_plain(text) else self._all).gated(text)
+
+
+class _Gated:
+    """Rules behind the texts without which they do not fit: see `patterns.Gate`."""
+
+    __slots__ = ("_heads", "_marked", "_rules", "_tails")
+
+    def __init__(self, rules: "list[Rule]", gates: "list[tuple[str, list[str]]]") -> None:
+        self._rules = rules
+        flat = [(where, text, at) for at, (where, texts) in enumerate(gates) for text in texts]
+        self._heads = _grouped((gate for gate in flat if gate[0] == "head"), lambda text: text[0])
+        self._tails = _grouped((gate for gate in flat if gate[0] == "tail"), lambda text: text[-1])
+        self._marked = _grouped((gate for gate in flat if gate[0] == "any"), _mark)
+
+    def gated(self, text: str) -> "Iterable[Rule]":
+        """The rules whose gate a text holds, in their order."""
+        found = {
+            at
+            for mark, gates in self._marked.items()
+            if mark in text
+            for gate, at in gates
+            if gate in text
+        }
+        found.update(at for gate, at in self._heads.get(text[:1], ()) if text.startswith(gate))
+        found.update(at for gate, at in self._tails.get(text[-1:], ()) if text.endswith(gate))
+        return [self._rules[at] for at in sorted(found)] if found else ()
+
+
+_MARKS = "\"[(|=@,:/'"
+"""Marks by which gates are grouped, those first that few texts hold."""
+
+
+def _mark(gate: str) -> str:
+    return next((mark for mark in _MARKS if mark in gate), "")
+
+
+def _grouped(
+    gates: "Iterable[tuple[str, str, int]]", group: "Callable[[str], str]"
+) -> "dict[str, list[tuple[str, int]]]":
+    """By group, the gates, and of which rule each is."""
+    groups: dict[str, list[tuple[str, int]]] = {}
+    for _, text, at in gates:
+        groups.setdefault(group(text), []).append((text, at))
+    return groups
+
+
+_built: Rules | None = None
+
+
+def built() -> Rules:
+    """The rules that ship in this package. Raises OSError where the table was not built."""
+    global _built
+    if _built is None:
+        _built = Rules(rules_text())
+    return _built
+
+
+def use(rules: Rules) -> None:
+    """Take other rules for the built ones: a build makes those that it needs itself."""
+    global _built
+    _built = rules

@@ -1,0 +1,152 @@
+"""Rules of names: each row by its own example, and patterns alone."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from probe_chipdb import normalise
+from probe_chipdb.entry.files import read_folder
+from probe_chipdb.entry.name_rules import RuleFiles
+from probe_chipdb.patterns import BadPattern, Pattern
+from probe_chipdb.rules import Rules
+from probe_chipdb.tools.rules import row_problems
+
+CHIPDB = Path(__file__).parents[1]
+STRINGS = [
+    row.split("\t")[0].lower()
+    for file in sorted((CHIPDB / "tests/strings").glob("*.tsv"))
+    for row in file.read_text(encoding="utf-8").splitlines()
+    if row and not row.startswith("#")
+]
+
+
+@pytest.fixture(scope="module")
+def files() -> RuleFiles:
+    rules = RuleFiles()
+    for file in sorted((CHIPDB / "data/rules").glob("*.toml")):
+        for key, value in tomllib.loads(file.read_text()).items():
+            rules.add(key, value)
+    return rules
+
+
+def kind_of(files: RuleFiles, of: str) -> str:
+    return files.groups[of][0] if of else "name"
+
+
+def test_each_row_makes_of_its_example_what_it_expects(files: RuleFiles) -> None:
+    wrong = [
+        (row["pattern"], key, row["expect"])
+        for _, row in files.rows
+        if (key := normalise(row["example"], kind_of(files, row.get("of", "")))) != row["expect"]
+    ]
+    assert wrong == []
+    assert len(files.rows) > 90
+
+
+@pytest.mark.heavy
+def test_no_example_is_read_without_its_row(files: RuleFiles) -> None:
+    idle = [
+        row["pattern"]
+        for at, (_, row) in enumerate(files.rows)
+        if normalise(row["example"], kind_of(files, row.get("of", "")), files.without(at))
+        == row["expect"]
+    ]
+    assert idle == []
+
+
+def test_every_row_that_fits_a_text_passes_its_gate(files: RuleFiles) -> None:
+    """The texts by which rows are sorted out beforehand leave out none that would fit."""
+    rules = Rules(files.compiled())
+    texts = [" ".join(text.split()) for text in STRINGS]
+    texts += [" ".join(row["example"].lower().split()) for _, row in files.rows]
+    rules.rewritten("x", "line", "name")
+    chosen = rules._chosen["line", "name", ""]
+    missed = [
+        (text, rule._parts[0])
+        for text in texts
+        for rule in chosen._all._rules
+        if rule.fields(text) is not None and rule not in chosen.gated(text)
+    ]
+    assert missed == []
+    assert len(texts) > 1900
+
+
+def test_the_check_refuses_rows_that_do_nothing(tmp_path: Path) -> None:
+    rules = tmp_path / "rules"
+    rules.mkdir()
+    (rules / "acme.toml").write_text(
+        """
+        [[line]]
+        pattern = "acme {any}"
+        example = "ACME Nine"
+        expect = "nine"
+
+        [[line]]
+        pattern = "idle {any}"
+        example = "ACME Ten"
+        expect = "ten"
+
+        [[line]]
+        pattern = "wrong {any}"
+        example = "wrong ten"
+        expect = "eleven"
+        """
+    )
+    faults = [problem.fault for problem in row_problems(read_folder(str(tmp_path)))]
+    assert faults == [
+        "the example 'ACME Ten' is the same without the row",
+        "the example 'wrong ten' is 'ten'",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("row", "fault"),
+    [
+        ('pattern = "{none}"', "{none} is no kind of field and no set of words"),
+        ('pattern = "{any"', "'{any' has a field that does not end"),
+        ('pattern = "x{n}"', "it has no field any, name or part; write what the text becomes"),
+        ('pattern = "{any}"\nof = "nobody"', "the group 'nobody' is not in [group]"),
+    ],
+)
+def test_a_row_that_cannot_be_read_says_why(row: str, fault: str, tmp_path: Path) -> None:
+    (tmp_path / "rules").mkdir()
+    text = f'[[line]]\n{row}\nexample = "x"\nexpect = "x"\n'
+    (tmp_path / "rules/acme.toml").write_text(text)
+    assert [problem.fault for problem in read_folder(str(tmp_path)).problems] == [fault]
+
+
+SETS = {"die": ("dg1", "dg2")}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "fields"),
+    [
+        ("{any} (uuid: {*}", "a100 (uuid: x)", {"any": "a100"}),
+        ("{any} (uuid: {*}", "a100", None),
+        ("{any} ({die}{| |-}{in})", "arc (dg2-x)", {"any": "arc", "die": "dg2", "in": "-x"}),
+        ("{any} ({die}{| |-}{in})", "arc (dg3)", None),
+        ("{name} ({in})", "x (a (b))", {"name": "x", "in": "a (b)"}),
+        ("{any} {n} cores", "m1 10 cores", {"any": "m1", "n": "10"}),
+        ("{n2}, {any}", "123, x", None),
+        ("{hex4}:{hex4} {any}", "10de:2684 x", {"hex4": "10de", "any": "x"}),
+        ("{a@hex4}:{b@hex4}", "10de:2684", {"a": "10de", "b": "2684"}),
+        ("{part}, {*}", "a (b, c), d", {"part": "a (b, c)"}),
+        ("{any}({+die})", "x (is dg1)", {"any": "x ", "+die": "is dg1"}),
+        ("{v@gpu|npu} {any}", "npu x", {"v": "npu", "any": "x"}),
+    ],
+)
+def test_patterns(pattern: str, text: str, fields: dict[str, str] | None) -> None:
+    found = Pattern(pattern, SETS).fields(text)
+    assert found is None or {label: found[label] for label in fields or {}} == fields
+    assert (found is None) == (fields is None)
+
+
+def test_a_pattern_takes_no_time_that_grows_with_its_text() -> None:
+    pattern = Pattern("{*}a{*}a{*}({any}) {*}b", {})
+    assert pattern.fields("a(" * 120) is None
+
+
+def test_bad_pattern_is_a_value_error() -> None:
+    with pytest.raises(BadPattern, match="no kind of field"):
+        Pattern("{nothing}", {})
