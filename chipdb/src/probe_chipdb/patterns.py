@@ -58,7 +58,7 @@ KINDS: "dict[str, Callable[[str], bool]]" = {
     "part": _is_part,
     "w": lambda text: text != "" and " " not in text,
     "letter": lambda text: len(text) == 1 and text.isalpha(),
-    "quoted": lambda text: text != "" and '"' not in text,
+    "quoted": lambda text: text != "" and '"' not in text and "'" not in text,
     "number": _is_number,
     "version": _is_version,
 }
@@ -128,7 +128,7 @@ class Pattern:
 
     def gate(self) -> Gate:
         """The longest texts that say most: by the shortest of them, head and tail before others."""
-        runs: list[tuple[int, int, Gate]] = []
+        runs: list[tuple[int, Gate]] = []
         at = 0
         while at < len(self._nodes):
             texts, end = ("",), at
@@ -138,15 +138,10 @@ class Pattern:
                     break
                 texts, end = longer, end + 1
             where = "head" if not at else "tail" if end == len(self._nodes) else "any"
-            runs.append(
-                (
-                    min(len(text.strip()) for text in texts),
-                    -at,
-                    Gate(where, tuple(dict.fromkeys(texts))),
-                )
-            )
+            shortest = min(len(text.strip()) for text in texts)
+            runs.append((shortest, Gate(where, tuple(dict.fromkeys(texts)))))
             at = max(end, at + 1)
-        return max(runs, key=lambda run: (min(run[0], 2), run[2].where != "any", run[0]))[2]
+        return max(runs, key=lambda run: (min(run[0], 2), run[1].where != "any", run[0]))[1]
 
 
 class _Field:

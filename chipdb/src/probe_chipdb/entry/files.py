@@ -114,8 +114,8 @@ def _has_huge_number(value: object) -> bool:
 
 # Reads a whole data folder: sources/*.toml, arch/*.toml, chips/<vendor>/<family>.toml.
 #
-# rules/*.toml says how names are read; names/<scheme>.toml has the names of others for chips; publishers/*.toml says which distributions
-# may add to which vendors' namespaces.
+# rules/*.toml says how names are read, names/<scheme>.toml what others call chips, and
+# publishers/*.toml which distributions may add to which vendors' namespaces.
 
 _KINDS = {"sources": "source", "arch": "arch"}
 
