@@ -1,5 +1,11 @@
 """Names of what is no whole chip: shares of a card, hosted cards, renderers, plain displays."""
 
+from probe_chipdb.rules import built
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from probe_chipdb.rules import Rules
+
 # Reads names of shares of a card: MIG slices, vGPU types, time-sliced labels; and of hosted cards.
 #
 # Such a device bears the name of its card and is less than it. The card is worth naming all the
@@ -151,25 +157,6 @@ def _balanced(text: str) -> str:
 # These must never be matched to the product whose name or id they borrow. Seen in other tools: a
 # server's ASPEED display counted as its ninth GPU, and llvmpipe listed as a GPU.
 
-_SOFTWARE = (
-    "llvmpipe", "lavapipe", "softpipe", "swiftshader", "swrast", "software rasterizer",
-    "microsoft basic render", "gdi generic", "pocl", "virgl", "software adapter",
-    "apple software renderer", "paravirtual",
-)  # fmt: skip
-_DISPLAYS = (
-    "aspeed", "matrox", "mga g200", "qxl", "virtio", "bochs", "vmware", "svga3d", "svga ii",
-    "hyper-v", "cirrus", "simpledrm", "simple framebuffer", "vgem", "vkms", "virtualbox",
-    "microsoft basic display", "parallels", "remote display", "displaylink", "citrix",
-    "microsoft remote", "usb mobile monitor", "meta virtual monitor", "rage xl", "efifb",
-)  # fmt: skip
-# PCI functions of the same card or board: they bear its name without being it.
-_FUNCTIONS = (
-    "hdmi audio", "audio controller", "audio device", "usb controller", "usb 3.", "ucsi",
-    "nvswitch", "pci bridge", "host bridge", "isa bridge", "serial bus controller",
-)  # fmt: skip
-_TRANSLATED = "compatibility mode"
-"""What D3DMetal, the translation layer of CrossOver and the Game Porting Toolkit, invents on a Mac:
-"AMD Compatibility Mode", with the PCI id of a Radeon VII, or of NVIDIA."""
 DISPLAY_VENDORS = {
     "1a03": "ASPEED (a server's BMC display)",
     "102b": "Matrox",
@@ -185,8 +172,10 @@ DISPLAY_VENDORS = {
 }
 
 
-def exclusion(name: str | None, pci: str | None) -> str | None:
+def exclusion(name: str | None, pci: str | None, rules: "Rules | None" = None) -> str | None:
     """Why this can be no chip of the table, in a clause, or None.
+
+    rules: those of the built table when None.
 
     >>> exclusion("GRID V100D-8Q", None)
     'it is a virtual GPU (profile 8Q): a share of a card, not the card'
@@ -196,21 +185,7 @@ def exclusion(name: str | None, pci: str | None) -> str | None:
     if not name:
         return None
     # With another vendor's PCI id the word is a board's brand: Matrox sells cards by NVIDIA.
-    if reason := _excluded_word(name.lower(), () if pci else _DISPLAYS):
+    if reason := (rules or built()).none(name.lower(), but="display" if pci else ""):
         return reason
     share = share_in(name)
     return share.description if share else None
-
-
-def _excluded_word(name: str, displays: tuple[str, ...]) -> str | None:
-    # filter() searches in C: half the time of a loop, for fifty words of each name.
-    holds = name.__contains__
-    if renderer := next(filter(holds, _SOFTWARE), None):
-        return f"{renderer!r} is a renderer in software or a remote one, not a chip"
-    if display := next(filter(holds, displays), None):
-        return f"{display!r} is a plain or virtual display, not an accelerator"
-    if _TRANSLATED in name:
-        return "it is the invented adapter of a translation layer on a Mac, not a chip"
-    if function := next(filter(holds, _FUNCTIONS), None):
-        return f"{function!r} is another function of a card or board, not the chip"
-    return None

@@ -59,6 +59,7 @@ KINDS: "dict[str, Callable[[str], bool]]" = {
     "w": lambda text: text != "" and " " not in text,
     "letter": lambda text: len(text) == 1 and text.isalpha(),
     "quoted": lambda text: text != "" and '"' not in text and "'" not in text,
+    "alnum": lambda text: text.isalnum(),
     "number": _is_number,
     "version": _is_version,
 }
@@ -67,6 +68,8 @@ _NUMERALS = frozenset("0123456789")
 _DIGITS = {
     "n": (_NUMERALS, 1, 9),
     "n2": (_NUMERALS, 1, 2),
+    "n3": (_NUMERALS, 1, 3),
+    "n5": (_NUMERALS, 1, 5),
     "n4": (_NUMERALS, 4, 4),
     "hex": (_HEX, 1, 16),
     "hex1": (_HEX, 1, 1),

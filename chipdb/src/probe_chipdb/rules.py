@@ -5,7 +5,7 @@ from probe_chipdb.table import items, rules_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from probe_chipdb.patterns import Sets
 
@@ -52,17 +52,22 @@ class Rule:
 class Rules:
     """Rules of names: sets of words, and rows by stage, each stage in its order."""
 
-    __slots__ = ("_chosen", "_rows", "sets")
+    __slots__ = ("_chosen", "_none", "_reasons", "_rows", "sets")
 
     def __init__(self, text: str) -> None:
         """Read the text that `entry.name_rules` writes."""
         self.sets: dict[str, tuple[str, ...]] = {}
         self._rows: dict[str, list[tuple[str, ...]]] = {}
         self._chosen: dict[tuple[str, ...], _Chosen] = {}
+        self._none: list[tuple[str, str, str]] = []
+        self._reasons: dict[str, dict[str, str]] = {}
         for line in text.splitlines():
             stage, *columns = line.split("\t")
             if stage == "set":
                 self.sets[columns[0]] = tuple(items(columns[1]))
+            elif stage == "none":
+                group, reason, words = columns
+                self._none += [(group, word, reason) for word in items(words)]
             else:
                 self._rows.setdefault(stage, []).append(tuple(columns))
 
@@ -81,13 +86,23 @@ class Rules:
                 break
         return text
 
-    def first(self, text: str, stage: str) -> "tuple[Rule, dict[str, str]] | None":
-        """The first row of a stage that fits, with its fields; or None."""
+    def every(self, text: str, stage: str) -> "Iterator[str]":
+        """What each row of a stage makes of a text that fits it."""
         chosen = self._chosen.get((stage, "", "")) or self._choose(stage, "", "")
-        for rule in chosen.gated(text):
-            if (fields := rule.fields(text)) is not None:
-                return rule, fields
-        return None
+        return filter(None, (rule.applied(text) for rule in chosen.gated(text)))
+
+    def none(self, name: str, but: str = "") -> str:
+        """Why a name in lower case is no chip's, by a word in it; empty where none is.
+
+        but: a group of words that say nothing here.
+        """
+        reasons = self._reasons.get(but)
+        if reasons is None:
+            reasons = {word: why for group, word, why in self._none if not but or group != but}
+            self._reasons[but] = reasons
+        # filter() searches in C: half the time of a loop, for eighty words of each name.
+        word = next(filter(name.__contains__, reasons), None)
+        return f"{word!r} {reasons[word]}" if word else ""
 
     def _choose(self, stage: str, kind: str, but: str) -> "_Chosen":
         rows = (

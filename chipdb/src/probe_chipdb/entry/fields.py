@@ -631,6 +631,15 @@ _rule = Table(
     },
     ("pattern", "example", "expect"),
 )
+_machine = Table(
+    {
+        "pattern": Text("what the type must be, with hyphens for blanks", most=400),
+        "to": Text("scheme/name: the key of a row in data/names", most=200),
+        "example": Text("a type of machine", most=100),
+        "expect": Text("what the row makes of it", most=100),
+    },
+    ("pattern", "to", "example", "expect"),
+)
 _words_of = ListOf(Text(most=64), "words, the longer before what they begin with", most=256)
 RULES: dict[str, Spec] = {
     "group": MapOf(
@@ -640,6 +649,19 @@ RULES: dict[str, Spec] = {
         "write it in lower case",
     ),
     "set": MapOf(_set_name, _words_of, "words that a field may be", "write it in lower case"),
+    "none": ListOf(
+        Table(
+            {
+                "of": Text("a name for the group of words", _set_name),
+                "words": _words_of,
+                "reason": Text("why no chip has such a name, behind the word", most=200),
+                "example": Text("a name as it is seen", most=256),
+            },
+            ("of", "words", "reason", "example"),
+        ),
+        "names that are no chip's",
+    ),
+    "machine": ListOf(_machine, "types of machines that clouds rent", most=100),
     "line": ListOf(_rule, "what is around a name", most=500),
 }
 """Tables of a file of rules."""

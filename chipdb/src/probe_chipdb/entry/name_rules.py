@@ -12,9 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Required
 
-STAGES = ("line",)
-"""Lists of rows, each applied in its own order: see docs/format.md."""
-
 
 class RuleRow(TypedDict, total=False):
     """One row of a stage. of: a group of kinds of names; without, the row is for every kind."""
@@ -27,14 +24,24 @@ class RuleRow(TypedDict, total=False):
     expect: "Required[str]"
 
 
+class NoneRow(TypedDict):
+    """Words of names that are no chip's, and why. of: the group of the words."""
+
+    of: str
+    words: list[str]
+    reason: str
+    example: str
+
+
 class RuleFiles:
     """What all files say: groups of kinds, sets of words, and each stage's rows in their order."""
 
-    __slots__ = ("groups", "rows", "sets")
+    __slots__ = ("groups", "none", "rows", "sets")
 
     def __init__(self) -> None:
         self.groups: dict[str, list[str]] = {}
         self.sets: dict[str, list[str]] = {}
+        self.none: list[NoneRow] = []
         self.rows: list[tuple[str, RuleRow]] = []
 
     def add(self, key: str, value: object) -> None:
@@ -43,6 +50,8 @@ class RuleFiles:
             self.groups.update(cast("dict[str, list[str]]", value))
         elif key == "set":
             self.sets.update(cast("dict[str, list[str]]", value))
+        elif key == "none":
+            self.none += cast("list[NoneRow]", value)
         else:
             self.rows += [(key, row) for row in cast("list[RuleRow]", value)]
 
@@ -60,12 +69,13 @@ class RuleFiles:
         """The text of the built table, without the rows that have a fault."""
         words = [("set", name, _listed(words)) for name, words in self.sets.items()]
         rows = [(stage, *_columns(row, self)) for stage, row in self.rows if not self.fault(row)]
-        return "".join("\t".join(line) + "\n" for line in (*words, *rows))
+        none = [("none", row["of"], row["reason"], _listed(row["words"])) for row in self.none]
+        return "".join("\t".join(line) + "\n" for line in (*words, *none, *rows))
 
     def without(self, at: int) -> Rules:
         """The rules but for one row."""
         fewer = RuleFiles()
-        fewer.groups, fewer.sets = self.groups, self.sets
+        fewer.groups, fewer.sets, fewer.none = self.groups, self.sets, self.none
         fewer.rows = [*self.rows[:at], *self.rows[at + 1 :]]
         return Rules(fewer.compiled())
 

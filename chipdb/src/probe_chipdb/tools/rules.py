@@ -5,6 +5,7 @@ import re
 from difflib import get_close_matches
 
 from probe_chipdb.chip_peaks import RANGES, TOLERANCE
+from probe_chipdb.cloud import machine_keys
 from probe_chipdb.entry.evidence import entry_faults, evidence, figure_faults
 from probe_chipdb.entry.pack import chip_keys
 from probe_chipdb.entry.spec import Problem
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from probe_chipdb.chip import Chip
     from probe_chipdb.database import Database
     from probe_chipdb.entry.fields import ArchEntry, ChipEntry, ClockEntry, MemoryEntry
+    from probe_chipdb.entry.name_rules import RuleRow
     from probe_chipdb.entry.validate import Data
 
     Fault = tuple[str, str, str]  # field, what is wrong, how to correct it
@@ -367,14 +369,26 @@ def name_problems(data: "Data", db: "Database") -> "Iterator[Problem]":
 
 
 def row_problems(data: "Data") -> "Iterator[Problem]":
-    """Rows whose example is not what they expect, or would be without them."""
-    rules = Rules(data.rules.compiled()) if data.rules.rows else None
+    """Rules whose example is not what they expect, or would be without them."""
+    rules = Rules(data.rules.compiled())
+    for none in data.rules.none:
+        if not (exclusion(none["example"], None, rules) or "").endswith(none["reason"]):
+            fault = f"the example {none['example']!r} holds no word of the group"
+            yield Problem("rules", f"none {none['of']!r}", "example", fault, "write one that does")
     for at, (stage, row) in enumerate(data.rules.rows):
-        kind = data.rules.groups[row["of"]][0] if "of" in row else "name"
         label, example = f"{stage} {row['pattern']!r}", row["example"]
-        if (key := normalise(example, kind, rules)) != row["expect"]:
-            fault = f"the example {example!r} is {key!r}"
+        if row["expect"] not in (found := _of_row(data, stage, row, rules)):
+            fault = f"the example {example!r} is {', '.join(found)!r}"
             yield Problem("rules", label, "example", fault, "correct the row, or what it expects")
-        elif normalise(example, kind, data.rules.without(at)) == key:
+        elif found == _of_row(data, stage, row, data.rules.without(at)):
             fault = f"the example {example!r} is the same without the row"
             yield Problem("rules", label, "example", fault, "write one that needs it, or remove it")
+
+
+def _of_row(data: "Data", stage: str, row: "RuleRow", rules: Rules) -> list[str]:
+    """What rules make of a row's example."""
+    kind = data.rules.groups[row["of"]][0] if "of" in row else "name"
+    key = normalise(row["example"], kind, rules)
+    if stage == "machine":
+        return [found.removeprefix("s:") for found in machine_keys(key, rules)]
+    return [key]
