@@ -92,6 +92,28 @@ def test_a_name_with_a_memory_that_nobody_sold_is_never_the_product(real: Databa
     assert mistaken == []
 
 
+def answered(db: Database, text: str) -> str:
+    """What a name is: a chip, one of several, unknown or none; and whether a share or virtual."""
+    match = db.match(name=text)
+    chips = match.parents if match.profile else match.candidates
+    chip = match.parent if match.profile else match.chip
+    refused = (match.reason or "").startswith("no chip of the table") and not match.profile
+    what = chip.id if chip else "one of" if chips else "none" if refused else "unknown"
+    return f"share {what}" if match.profile else f"virtual {what}" if match.virtual else what
+
+
+def test_labels_lists_of_devices_types_of_machine_and_layers(real: Database) -> None:
+    """Classes that were silent: each is answered, or refused as what it is."""
+    table = rows("classes")
+    assert len(table) >= 190
+    wrong = [
+        (text, expected, found)
+        for text, _, expected in table
+        if (found := answered(real, text)) != expected
+    ]
+    assert wrong == []
+
+
 def test_the_tables_are_large_and_without_duplicates() -> None:
     strings = rows("names", "logs", "ids", "dt", "cpuinfo")
     assert len(strings) >= 1000

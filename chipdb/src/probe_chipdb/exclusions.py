@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 # same.
 
 _SHARED = ("-shared", " shared")  # the label of NVIDIA's device plugin for time-sliced cards
-# A Vulkan or OpenGL device of a virtual machine, with the host's device in the parenthesis.
-_HOSTED = ("virtio-gpu venus (", "virgl (")
 
 
 class Share:
@@ -44,12 +42,15 @@ def share_in(name: str) -> Share | None:
     text = " ".join(name.lower().split())
     if "mig" in text or "g." in text:
         return _mig(text)
-    if "-" not in text and not text.endswith(_SHARED):
+    if "-" not in text and not text.endswith(_SHARED) and not text.startswith("shard:"):
         return None  # most names: nothing more to look for
     return _virtual(text) or _time_sliced(text)
 
 
 def _time_sliced(text: str) -> Share | None:
+    if text.startswith("shard:"):  # Slurm's gres of a shared card
+        description = "it is a shard: a share of a card, not the card"
+        return Share(text.replace("shard:", "gpu:", 1), "shared", description)
     for suffix in _SHARED:
         if text.endswith(suffix):
             description = "it is a time slice: a share of a card, not the card"
@@ -76,7 +77,9 @@ def _mig(text: str) -> Share | None:
 
 def _of_scheduler(text: str) -> str:
     """Slurm's `gpu:nvidia_a100_80gb_pcie_1g.10gb:1` and Kubernetes' `nvidia.com/mig-1g.10gb`."""
-    text = text.removeprefix("gpu:").removeprefix("nvidia.com/")
+    text = text.partition("(s:")[0].partition("(idx:")[0].removeprefix("gpu:")
+    if text.startswith("nvidia.com/mig-"):
+        text = text.removeprefix("nvidia.com/")
     head, colon, count = text.rpartition(":")
     text = head if colon and count.isdecimal() else text
     model, _, profile = text.rpartition("_")
@@ -126,7 +129,7 @@ def _board(model: str) -> str:
     return model
 
 
-def hosted_in(name: str) -> str:
+def hosted_in(name: str, rules: "Rules | None" = None) -> str:
     """The host's device in a virtual machine's, or the empty text.
 
     >>> hosted_in("Virtio-GPU Venus (NVIDIA GeForce RTX 4060)")
@@ -134,22 +137,14 @@ def hosted_in(name: str) -> str:
     >>> hosted_in("virgl (Mesa Intel(R) UHD Graphics 620 (KBL GT2))"), hosted_in("virtio_gpu")
     ('Mesa Intel(R) UHD Graphics 620 (KBL GT2)', '')
     """
-    lower = name.lower()
-    for start in _HOSTED:
-        at = lower.find(start)
-        if at >= 0 and len(lower) == len(name):
-            return _balanced(name[at + len(start) :])
-    return ""
+    lower = name[:MOST_LETTERS].lower()
+    host = next((rules or built()).every(lower, "host"), "")
+    at = lower.find(host) if host else -1
+    return name[at : at + len(host)] if at >= 0 and name.isascii() else host
 
 
-def _balanced(text: str) -> str:
-    """Up to the parenthesis that closes the one before the text."""
-    depth = 1
-    for at, letter in enumerate(text):
-        depth += (letter == "(") - (letter == ")")
-        if not depth:
-            return text[:at].strip()
-    return text.strip()
+MOST_LETTERS = 256
+"""As much of a name as is read of any other."""
 
 
 # Names what is no whole chip: slices, virtual GPUs, software renderers, plain displays.

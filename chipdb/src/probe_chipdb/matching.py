@@ -86,7 +86,7 @@ class Match:
 
 def match(db: "Database", facts: Facts) -> Match:
     """The chip, or what it may be and why it is not known."""
-    host = hosted_in(facts.name) if facts.name and "(" in facts.name else ""
+    host = hosted_in(facts.name) if facts.name else ""
     if host:  # the PCI id is the virtual machine's own
         facts = replace(facts, pci=None, subsystem=None, revision=None, name=host)
     query = Query(facts)

@@ -662,6 +662,7 @@ RULES: dict[str, Spec] = {
         "names that are no chip's",
     ),
     "machine": ListOf(_machine, "types of machines that clouds rent", most=100),
+    "host": ListOf(_rule, "a virtual machine's names for its host's device"),
     "line": ListOf(_rule, "what is around a name", most=500),
 }
 """Tables of a file of rules."""

@@ -391,4 +391,6 @@ def _of_row(data: "Data", stage: str, row: "RuleRow", rules: Rules) -> list[str]
     key = normalise(row["example"], kind, rules)
     if stage == "machine":
         return [found.removeprefix("s:") for found in machine_keys(key, rules)]
+    if stage == "host":
+        return [*rules.every(row["example"].lower(), "host")][:1]
     return [key]
