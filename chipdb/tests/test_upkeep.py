@@ -65,6 +65,8 @@ product_entry { 0xf00d, MASK_NEW, 1, "Mali-New", "Next", x },"""
         (FREEDRENO, ["gpu_id qualcomm:0x4f050c01: FD999"]),
         (MALI, ["gpu_id arm:0xf00d/0xf00f: Mali-New"]),
         ("gfx942, gfx1250 and gfx1399", ["gfx gfx1399: gfx1399"]),
+        ("p5.48xlarge p9.48xlarge BM.GPU.H100.8 Standard_ND96isr_H200_v5 Standard_NC1_ZZ_v9",
+         ["machine Standard_NC1_ZZ_v9: Standard_NC1_ZZ_v9", "machine p9.48xlarge: p9.48xlarge"]),
         ("sm_90\nsm_107a\nsm_999", ["compute capability 99.9: sm_999"]),
     ],
 )  # fmt: skip
@@ -75,6 +77,13 @@ def test_what_is_newer_than_the_table(real: Database, text: str, expected: list[
 @pytest.mark.parametrize("text", ["", "hello", '{"chips": [{"devid": 5}]}', '{"devid"', "\0" * 99])
 def test_another_text_is_no_list(text: str) -> None:
     assert stale.read_list(text) is None
+
+
+def test_since_is_a_date(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "pci.ids").write_text("")
+    with pytest.raises(SystemExit):
+        main(["stale", str(tmp_path / "pci.ids"), "--since", "last month"])
+    assert "'last month' is no date; write YYYY-MM-DD" in capsys.readouterr().err
 
 
 def test_command_stale(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -105,6 +114,7 @@ PCI_IDS = """\
     [
         ([], ["NV40 [GeForce 6800 GTX]", "AD102 [GeForce RTX 4090 Ti]", "NPU", "Graphics]"]),
         (["--since", "2022"], ["AD102 [GeForce RTX 4090 Ti]", "NPU", "Graphics]"]),
+        (["--since", "2022-03-01"], ["AD102 [GeForce RTX 4090 Ti]", "NPU", "Graphics]"]),
         (["--since", "2022", "--kind", "gpu"], ["AD102 [GeForce RTX 4090 Ti]", "Graphics]"]),
         (["--kind", "npu"], ["NPU"]),
         (["--since", "2035"], []),

@@ -69,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     notes.set_defaults(run=_notes)
     stale = commands.add_parser("stale", help="list what driver and id lists have beyond the table")
     stale.add_argument("files", nargs="+", metavar="FILE")
-    stale.add_argument("--since", type=int, default=0, metavar="YEAR", help="leave out older ones")
+    stale.add_argument("--since", type=_year, default=0, metavar="DATE", help="leave out older ones")
     stale.add_argument("--kind", choices=("gpu", "npu"), help="only these")
     stale.set_defaults(run=_stale)
     unread = commands.add_parser("unread", help="list figures that nobody read, by document")
@@ -218,6 +218,17 @@ def _notes(options: argparse.Namespace) -> int:
     today = datetime.datetime.now(datetime.UTC).date()
     version = options.version or diff.next_version(old.version, today.year, today.month)
     return _print(diff.release(old, new, version))
+
+
+def _year(text: str) -> int:
+    import argparse
+
+    from probe_chipdb.tools import stale
+
+    try:
+        return stale.year_of(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _stale(options: argparse.Namespace) -> int:

@@ -117,6 +117,18 @@ def targets(text: str) -> Iterator[Listed]:
     yield from cuda_targets(text)
 
 
+_MACHINE = re.compile(
+    r"\b(?:Standard_N[CD]\w+|[BV]M\.GPU[\w.-]*\.\d+|(?:p|g|trn|inf|dl)\d\w*(?:-\w+)?\.\w*(?:xlarge|metal)"
+    r"|[ag][2-9]x?-\w+gpu-\d+g)\b"
+)
+
+
+def machines(text: str) -> Iterator[Listed]:
+    """Types of machine with accelerators of Azure, OCI, EC2 and Google, in any text."""
+    for name in sorted(set(_MACHINE.findall(text))):
+        yield "machine", name, name
+
+
 # The first mark that a text holds names its reader.
 _READERS: tuple[tuple[str, Reader], ...] = (
     ('"devid"', nvidia_supported),
@@ -144,7 +156,7 @@ def read_list(text: str) -> list[Listed] | None:
                 return list(reader(text))
             except (ValueError, KeyError, TypeError, RecursionError):
                 return None
-    return None
+    return list(machines(text)) or None
 
 
 def _pci(vendor: str, device: str, chip: dict[str, str]) -> str:
@@ -214,6 +226,13 @@ class Stale:
         return years[min(years, key=lambda known: abs(known - at))]
 
 
+def year_of(date: str) -> int:
+    """The year of a date such as 2026-08-01, 2026-08 or 2026. Raises ValueError for none."""
+    if not re.fullmatch(r"\d{4}(?:-\d{2}){0,2}", date):
+        raise ValueError(f"{date!r} is no date; write YYYY-MM-DD, YYYY-MM or YYYY")
+    return int(date[:4])
+
+
 def _kind(name: str) -> str:
     return "npu" if _NPU.search(name) else "gpu"
 
@@ -238,6 +257,8 @@ def _known(db: Database, kind: str, key: str, name: str) -> bool:
         return _known_pci(db, key, name)
     if kind == "gpu_id":
         return _known_register(db, key)
+    if kind == "machine":
+        return bool(db.ids_of_name(name))
     return bool(db.ids({"gfx": "x", "compute capability": "c"}[kind] + f":{key}"))
 
 
