@@ -69,7 +69,9 @@ def _parser() -> argparse.ArgumentParser:
     notes.set_defaults(run=_notes)
     stale = commands.add_parser("stale", help="list what driver and id lists have beyond the table")
     stale.add_argument("files", nargs="+", metavar="FILE")
-    stale.add_argument("--since", type=_year, default=0, metavar="DATE", help="leave out older ones")
+    stale.add_argument(
+        "--since", type=_year, default=0, metavar="DATE", help="leave out older ones"
+    )
     stale.add_argument("--kind", choices=("gpu", "npu"), help="only these")
     stale.set_defaults(run=_stale)
     unread = commands.add_parser("unread", help="list figures that nobody read, by document")

@@ -1,8 +1,8 @@
 """The types under which clouds rent accelerators: machines, TPU slices, NVIDIA's HGX boards.
 
 A type stands for the product of its accelerators, whatever their number. `data/names` says which
-product, `data/rules/machine.toml` how each cloud writes family and number. Types that rent a part of
-a card (AWS g6f, Google's g4-standard-24, Azure's NV6ads_A10_v5) are left out: they are shares.
+product, `data/rules/machine.toml` how each cloud writes family and number. Types that rent a part
+of a card (AWS g6f, Google's g4-standard-24, Azure's NV6ads_A10_v5) are left out: they are shares.
 """
 
 from probe_chipdb.rules import built

@@ -1,7 +1,5 @@
 """Names of what is no whole chip: shares of a card, hosted cards, renderers, plain displays."""
 
-from probe_chipdb.rules import built
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_chipdb.rules import Rules
@@ -137,9 +135,13 @@ def hosted_in(name: str, rules: "Rules | None" = None) -> str:
     >>> hosted_in("virgl (Mesa Intel(R) UHD Graphics 620 (KBL GT2))"), hosted_in("virtio_gpu")
     ('Mesa Intel(R) UHD Graphics 620 (KBL GT2)', '')
     """
+    from probe_chipdb.rules import built
+
     lower = name[:MOST_LETTERS].lower()
-    host = next((rules or built()).every(lower, "host"), "")
-    at = lower.find(host) if host else -1
+    host = next(iter((rules or built()).every(lower, "host")), "")
+    if not host:
+        return ""
+    at = lower.find(host)
     return name[at : at + len(host)] if at >= 0 and name.isascii() else host
 
 
@@ -179,6 +181,8 @@ def exclusion(name: str | None, pci: str | None, rules: "Rules | None" = None) -
         return f"PCI vendor {pci[:4]} is {display}: a display, not an accelerator"
     if not name:
         return None
+    from probe_chipdb.rules import built
+
     # With another vendor's PCI id the word is a board's brand: Matrox sells cards by NVIDIA.
     if reason := (rules or built()).none(name.lower(), but="display" if pci else ""):
         return reason

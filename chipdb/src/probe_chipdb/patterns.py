@@ -125,16 +125,17 @@ class Pattern:
             raise BadPattern("it has no field any, name or part; write what the text becomes")
         return f"{{{usual}}}"
 
-    def may_be_plain(self) -> bool:
-        """Whether a text of letters, digits, blanks and hyphens alone may fit."""
-        return all(any(map(is_plain, _texts(node))) for node in self._nodes)
+    def texts(self) -> "list[tuple[str, ...]]":
+        """What each literal and field may be: all its words, or one text of its kind."""
+        return [_texts(node) for node in self._nodes]
 
     def gate(self) -> Gate:
         """The longest texts that say most: by the shortest of them, head and tail before others."""
         runs: list[tuple[int, Gate]] = []
         at = 0
         while at < len(self._nodes):
-            texts, end = ("",), at
+            texts: tuple[str, ...] = ("",)
+            end = at
             while end < len(self._nodes) and (own := _own_texts(self._nodes[end])):
                 longer = tuple(text + more for text in texts for more in own)
                 if len(longer) > _MOST_GATES:
@@ -165,12 +166,6 @@ class _Field:
         self.digits = _DIGITS.get(kind)
         if not (words or self.is_kind or self.digits):
             raise BadPattern(f"{{{kind}}} is no kind of field and no set of words")
-
-
-def is_plain(text: str) -> bool:
-    """Whether a text holds letters, digits, blanks and hyphens alone."""
-    bare = text.replace(" ", "").replace("-", "").replace("_", "")
-    return not bare or bare.isalnum()
 
 
 def _own_texts(node: "str | _Field") -> tuple[str, ...]:

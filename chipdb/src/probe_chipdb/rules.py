@@ -1,13 +1,12 @@
 """The rules of names: rows of `data/rules` as the build has compiled them, and how they apply."""
 
-from probe_chipdb.patterns import Pattern, is_plain
 from probe_chipdb.table import items, rules_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
-    from probe_chipdb.patterns import Sets
+    from probe_chipdb.patterns import Pattern, Sets
 
 _MOST = 32
 """Rewritings of one text: five times what the longest line of a log takes."""
@@ -33,6 +32,8 @@ class Rule:
     def fields(self, text: str) -> "dict[str, str] | None":
         """The fields of a text that the row fits, or None."""
         if self._pattern is None:  # read late: a process asks a few names, and has 150 rows
+            from probe_chipdb.patterns import Pattern
+
             pattern, _, unless = self._parts
             self._pattern = Pattern(pattern, self._sets)
             self._unless = Pattern(unless, self._sets) if unless else None
@@ -86,10 +87,10 @@ class Rules:
                 break
         return text
 
-    def every(self, text: str, stage: str) -> "Iterator[str]":
+    def every(self, text: str, stage: str) -> list[str]:
         """What each row of a stage makes of a text that fits it."""
         chosen = self._chosen.get((stage, "", "")) or self._choose(stage, "", "")
-        return filter(None, (rule.applied(text) for rule in chosen.gated(text)))
+        return [made for rule in chosen.gated(text) if (made := rule.applied(text))]
 
     def none(self, name: str, but: str = "") -> str:
         """Why a name in lower case is no chip's, by a word in it; empty where none is.
@@ -114,30 +115,46 @@ class Rules:
         return chosen
 
 
-class _Chosen:
-    """The rules of one stage and kind, for any text and for those of letters and digits alone."""
+def is_plain(text: str) -> bool:
+    """Whether a text holds letters, digits, blanks, hyphens and underscores alone."""
+    bare = text.replace(" ", "").replace("-", "").replace("_", "")
+    return not bare or bare.isalnum()
 
-    __slots__ = ("_all", "_plain")
+
+class _Chosen:
+    """The rules of one stage and kind, for any text and for plain ones: most names are."""
+
+    __slots__ = ("_every", "_plain", "_rows", "_sets")
 
     def __init__(self, rows: "list[tuple[str, ...]]", sets: "Sets") -> None:
-        rules = [Rule(row[0], *row[5:], sets) for row in rows]
-        gates = [(row[3], items(row[4])) for row in rows]
-        self._all = _Gated(rules, gates)
-        plain = [at for at, row in enumerate(rows) if row[2]]
-        self._plain = _Gated([rules[at] for at in plain], [gates[at] for at in plain])
+        self._rows = rows
+        self._sets = sets
+        self._every: _Gated | None = None
+        self._plain: _Gated | None = None
 
     def gated(self, text: str) -> "Iterable[Rule]":
         """The rules that may fit, in their order."""
-        return (self._plain if is_plain(text) else self._all).gated(text)
+        if is_plain(text):
+            if self._plain is None:
+                self._plain = _Gated([row for row in self._rows if row[2]], self._sets)
+            return self._plain.gated(text)
+        return self.every().gated(text)
+
+    def every(self) -> "_Gated":
+        """All of them behind their gates."""
+        if self._every is None:
+            self._every = _Gated(self._rows, self._sets)
+        return self._every
 
 
 class _Gated:
     """Rules behind the texts without which they do not fit: see `patterns.Gate`."""
 
-    __slots__ = ("_heads", "_marked", "_rules", "_tails")
+    __slots__ = ("_heads", "_marked", "_tails", "rules")
 
-    def __init__(self, rules: "list[Rule]", gates: "list[tuple[str, list[str]]]") -> None:
-        self._rules = rules
+    def __init__(self, rows: "list[tuple[str, ...]]", sets: "Sets") -> None:
+        self.rules = [Rule(row[0], row[5], row[6], row[7], sets) for row in rows]
+        gates = [(row[3], items(row[4])) for row in rows]
         flat = [(where, text, at) for at, (where, texts) in enumerate(gates) for text in texts]
         self._heads = _grouped((gate for gate in flat if gate[0] == "head"), lambda text: text[0])
         self._tails = _grouped((gate for gate in flat if gate[0] == "tail"), lambda text: text[-1])
@@ -154,7 +171,7 @@ class _Gated:
         }
         found.update(at for gate, at in self._heads.get(text[:1], ()) if text.startswith(gate))
         found.update(at for gate, at in self._tails.get(text[-1:], ()) if text.endswith(gate))
-        return [self._rules[at] for at in sorted(found)] if found else ()
+        return [self.rules[at] for at in sorted(found)] if found else ()
 
 
 _MARKS = "\"[(|=@,:/'"

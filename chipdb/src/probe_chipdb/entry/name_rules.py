@@ -3,7 +3,7 @@
 from typing import TypedDict, cast
 
 from probe_chipdb.patterns import BadPattern, Pattern
-from probe_chipdb.rules import Rules
+from probe_chipdb.rules import Rules, is_plain
 from probe_chipdb.spelling import KINDS
 from probe_chipdb.table import escape
 
@@ -88,7 +88,7 @@ def _columns(row: RuleRow, rules: RuleFiles) -> "Iterator[str]":
     gate = pattern.gate()
     yield of
     yield ",".join(rules.groups[of] if of else KINDS)
-    yield "1" if pattern.may_be_plain() else ""
+    yield "1" if all(any(map(is_plain, texts)) for texts in pattern.texts()) else ""
     yield gate.where
     yield _listed(gate.texts)
     yield row["pattern"]
