@@ -86,18 +86,21 @@ class Match:
 
 def match(db: "Database", facts: Facts) -> Match:
     """The chip, or what it may be and why it is not known."""
-    host = hosted_in(facts.name) if facts.name else ""
-    if host:  # the PCI id is the virtual machine's own
-        facts = replace(facts, pci=None, subsystem=None, revision=None, name=host)
     query = Query(facts)
-    result = _match(db, query)
+    reason = exclusion(query.name, query.pci)
+    # A name that holds its host's device is among those that are no chip's.
+    host = hosted_in(facts.name) if reason and facts.name else ""
+    if host:  # the PCI id is the virtual machine's own
+        query = Query(replace(facts, pci=None, subsystem=None, revision=None, name=host))
+        reason = exclusion(query.name, query.pci)
+    result = _match(db, query, reason)
     result.units = query.units
     result.virtual = bool(host)
     return result
 
 
-def _match(db: "Database", query: Query) -> Match:
-    if reason := exclusion(query.name, query.pci):
+def _match(db: "Database", query: Query, reason: str | None) -> Match:
+    if reason:
         excluded = Match(reason=f"no chip of the table: {reason}")
         if query.name and (share := share_in(query.name)):
             _add_parents(db, query, excluded, share)
