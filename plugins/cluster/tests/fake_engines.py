@@ -7,12 +7,16 @@ prints the report of the node FAKE_HOST.
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from probe_core import __version__
+
 PROBE = """#!/bin/sh
+[ "$1" = --version ] && { echo "probe-core ${FAKE_VERSION:-{version}}"; exit 0; }
 cd {reports}
 case $FAKE_HOST in
   broken) echo 'probe: internal error: KeyError' >&2; exit 70;;
@@ -44,29 +48,49 @@ exec sh -c "$2"
 """
 
 # FAKE_NODES tells on which nodes; all write into one pipe at once, as the tasks of a step do.
-SRUN = """#!/bin/sh
-echo "$@" > {folder}/srun.arguments
-case $FAKE_SRUN in
-  refused) echo 'srun: error: Unable to allocate resources: Invalid partition name' >&2; exit 1;;
-  queued) sleep 60;;
-esac
-while [ "$1" != sh ]; do shift; done
-export SLURM_STEP_NODELIST="$FAKE_NODELIST"
-rank=0
-for node in $FAKE_NODES; do
-  (
-    export FAKE_HOST=$node SLURMD_NODENAME=$node SLURM_PROCID=$rank
-    case $node in
-      dead) echo "srun: error: dead: task $rank: Killed" >&2; exit 137;;
-    esac
-    exec "$@"
-  ) &
-  rank=$((rank+1))
-done
-wait
-[ "$FAKE_SRUN" = late ] && sleep 60
-exit ${FAKE_STATUS:-0}
+SRUN = f"""#!{sys.executable} -S
+import os, subprocess, sys, threading, time
+
+arguments = sys.argv[1:]
+task = arguments[arguments.index("sh"):]
+with open("{{folder}}/srun.arguments", "w") as file:
+    file.write(" ".join(arguments))
+fake = os.environ.get("FAKE_SRUN")
+if fake == "refused":
+    sys.exit("srun: error: Unable to allocate resources: Invalid partition name")
+if fake == "queued":
+    time.sleep(60)
+children = []
+for rank, name in enumerate(os.environ.get("FAKE_NODES", "").split()):
+    if name == "dead":
+        print(f"srun: error: dead: task {{rank}}: Killed", file=sys.stderr)
+        continue
+    own = {{"FAKE_HOST": name, "SLURMD_NODENAME": name, "SLURM_PROCID": str(rank)}}
+    listed = {{"SLURM_STEP_NODELIST": os.environ.get("FAKE_NODELIST", "")}}
+    child = subprocess.Popen(task, stdin=subprocess.PIPE, env={{**os.environ, **own, **listed}})
+    children.append(child)
+
+def broadcast():
+    while data := os.read(0, 65536):
+        for child in children:
+            try:
+                child.stdin.write(data)
+                child.stdin.flush()
+            except OSError:
+                pass
+    for child in children:
+        try:
+            child.stdin.close()
+        except OSError:
+            pass
+
+threading.Thread(target=broadcast, daemon=True).start()
+status = max((child.wait() for child in children), default=0)
+if fake == "late":
+    time.sleep(60)
+os._exit(int(os.environ.get("FAKE_STATUS") or status))
 """
+# A real launcher gives its input to all processes; in a shell each reads another part of it.
 
 MPIRUN = """#!/bin/sh
 if [ "$1" = --version ]; then echo "${FAKE_MPI:-mpirun (Open MPI) 5.0.5}"; exit 0; fi
@@ -108,7 +132,8 @@ class Engines:
         monkeypatch.setenv("PATH", f"{folder}/bin:/usr/bin:/bin")
         for name in ("SLURM_JOB_NUM_NODES", "SLURM_NNODES", "SLURM_PROCID", "SLURMD_NODENAME"):
             monkeypatch.delenv(name, raising=False)
-        self.command("probe", PROBE.replace("{reports}", f"{folder}/reports"))
+        probe = PROBE.replace("{reports}", f"{folder}/reports")
+        self.command("probe", probe.replace("{version}", __version__))
 
     def command(self, name: str, script: str) -> None:
         """Put a command on PATH."""
@@ -129,33 +154,3 @@ class Engines:
     def arguments(self, name: str) -> str:
         """Return what a fake launcher was given; the script is one of the words."""
         return (self.folder / f"{name}.arguments").read_text()
-
-
-# A real launcher gives its input to all processes; in a shell each reads another part of it.
-BROADCAST = """#!{python} -S
-import os, subprocess, sys
-
-arguments = sys.argv[1:]
-task = arguments[arguments.index("sh"):]
-with open("{folder}/srun.arguments", "w") as file:
-    file.write(" ".join(arguments[: arguments.index("sh")]))
-names = os.environ["FAKE_NODES"].split()
-children = [
-    subprocess.Popen(
-        task,
-        stdin=subprocess.PIPE,
-        env={**os.environ, "FAKE_HOST": name, "SLURMD_NODENAME": name, "SLURM_PROCID": str(rank)},
-    )
-    for rank, name in enumerate(names)
-]
-while data := os.read(0, 65536):
-    for child in children:
-        try:
-            child.stdin.write(data)
-            child.stdin.flush()
-        except OSError:
-            pass
-for child in children:
-    child.stdin.close()
-sys.exit(max(child.wait() for child in children))
-"""

@@ -143,7 +143,9 @@ def test_mpi_starts_one_process_a_node(mpi: Engines) -> None:
     mpi.setenv(FAKE_NODES="desk nas")
     answer = asyncio.run(gather(Mpi(["--hostfile", "h"])))
     assert {id_: node.status for id_, node in answer.nodes.items()} == {"desk": "ok", "nas": "ok"}
-    assert mpi.arguments("mpirun").startswith("--map-by ppr:1:node --hostfile h sh -c ")
+    words = mpi.arguments("mpirun").split(" sh -c ")[0].split()
+    assert words[:4] == ["--map-by", "ppr:1:node", "-x", "PROBE_CORE_PROGRAM"]
+    assert words[-2:] == ["--hostfile", "h"]
     mpi.setenv(FAKE_MPI="HYDRA build details: Version: 4.2.0")
     assert asyncio.run(gather(Mpi())).complete
     assert mpi.arguments("mpirun").startswith("-ppn 1 sh -c ")

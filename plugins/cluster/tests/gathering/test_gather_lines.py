@@ -9,23 +9,28 @@ from typing import Any
 import pytest
 from fake_engines import Engines
 
-from probe_cluster.gathering.lines import Stream, Streams, node_script
+from probe_cluster import Limits
+from probe_cluster.gathering.lines import Stream, Streams
+from probe_cluster.gathering.sending import node_script, program
 
 
-def printed(engines: Engines, host: str, *, shell: str = "sh") -> bytes:
-    engines.setenv(FAKE_HOST=host, SLURMD_NODENAME=host, SLURM_PROCID="0")
-    return subprocess.run([shell, "-c", node_script()], capture_output=True, check=True).stdout
+def printed(engines: Engines, host: str) -> bytes:
+    """Return what the program of a node prints, whose `probe` prints the report of `host`."""
+    engines.setenv(FAKE_HOST=host, SLURMD_NODENAME=host, PROBE_CORE_PROGRAM=program().decode())
+    command = ["sh", "-c", node_script(Limits(), alone=True)]
+    return subprocess.run(command, capture_output=True, check=True).stdout
 
 
-def parsed(*chunks: bytes) -> list[Stream]:
-    """Return the streams that ended, with a copy of their pieces' text in `end`."""
-    texts: list[Any] = []
+def parsed(*chunks: bytes) -> list[tuple[str, str, bytes | str]]:
+    """Return node, kind of end and text of the messages, or why a text is not whole."""
+    texts: list[tuple[str, str, bytes | str]] = []
 
     def ended(stream: Stream) -> None:
+        assert stream.end is not None
         try:
-            texts.append((stream.node, stream.end and stream.end[0], stream.text()))
+            texts.append((stream.node, stream.end[0], stream.text()))
         except ValueError as error:
-            texts.append((stream.node, stream.end and stream.end[0], str(error)))
+            texts.append((stream.node, stream.end[0], str(error)))
 
     streams = Streams(ended)
     for chunk in chunks:
@@ -33,15 +38,21 @@ def parsed(*chunks: bytes) -> list[Stream]:
     return texts
 
 
+def answers(*chunks: bytes) -> list[tuple[str, Any]]:
+    """Return node and report of each answer."""
+    messages = [(node, json.loads(text)) for node, _, text in parsed(*chunks)]
+    return [(node, json.loads(message["out"])) for node, message in messages if "out" in message]
+
+
 def test_a_report_arrives_as_it_was_written(engines: Engines, home: dict[str, Any]) -> None:
     engines.report("desk", home["desk"])
     output = printed(engines, "desk")
     assert {len(line) for line in output.splitlines(keepends=True)} == {512}
-    ((node, kind, text),) = parsed(output)
-    assert (node, kind) == ("desk", "end")
-    assert json.loads(text) == home["desk"]
-    # Blanks at a piece's end are part of the text.
-    assert text == json.dumps(home["desk"]).encode()
+    messages = [json.loads(text) for _, _, text in parsed(output)]
+    assert [message["kind"] for message in messages] == ["start", "answer"]
+    # To the last byte, blanks at its end included.
+    assert messages[1]["out"] == json.dumps(home["desk"])
+    assert (messages[1]["status"], messages[1]["sent"]) == (0, False)
 
 
 def test_output_may_be_cut_anywhere(engines: Engines, home: dict[str, Any]) -> None:
@@ -49,8 +60,7 @@ def test_output_may_be_cut_anywhere(engines: Engines, home: dict[str, Any]) -> N
     output = printed(engines, "desk")
     for size in (1, 7, 511, 513, 4096):
         chunks = [output[at : at + size] for at in range(0, len(output), size)]
-        ((_, _, text),) = parsed(*chunks)
-        assert json.loads(text) == home["desk"]
+        assert answers(*chunks) == [("desk", home["desk"])]
 
 
 def test_lines_of_nodes_may_be_mixed(engines: Engines, home: dict[str, Any]) -> None:
@@ -64,8 +74,7 @@ def test_lines_of_nodes_may_be_mixed(engines: Engines, home: dict[str, Any]) -> 
             mixed += b"".join(lines[:2])
             del lines[:2]
         mixed += b"a banner\n"
-    texts = {node: json.loads(text) for node, _, text in parsed(mixed)}
-    assert texts == {"desk": home["desk"], "rock": home["rock"]}
+    assert dict(answers(mixed)) == {"desk": home["desk"], "rock": home["rock"]}
 
 
 @pytest.mark.parametrize("prefix", [b"0: ", b"[1,0]<stdout>:", b"Welcome! "])
@@ -74,23 +83,36 @@ def test_labels_and_carriage_returns_do_no_harm(
 ) -> None:
     engines.report("desk", home["desk"])
     lines = printed(engines, "desk").splitlines()
-    ((_, _, text),) = parsed(b"".join(prefix + line + b"\r\n" for line in lines))
-    assert json.loads(text) == home["desk"]
+    labelled = b"".join(prefix + line + b"\r\n" for line in lines)
+    assert answers(labelled) == [("desk", home["desk"])]
 
 
 def test_a_lost_line_is_noticed(engines: Engines, home: dict[str, Any]) -> None:
     engines.report("desk", home["desk"])
     lines = printed(engines, "desk").splitlines(keepends=True)
+    _, (_, _, whole) = parsed(b"".join(lines))
+    assert isinstance(whole, bytes)
     del lines[3]
-    ((_, _, sentence),) = parsed(b"".join(lines))
-    assert sentence == f"{len(lines) - 2} of the {len(lines) - 1} lines of its answer arrived"
+    *_, (_, _, sentence) = parsed(b"".join(lines))
+    count = len(lines) - 2  # without the message of the start, and the line of the end
+    assert sentence == f"{count - 1} of the {count} lines of its answer arrived"
+
+
+def test_a_changed_byte_is_noticed(engines: Engines, home: dict[str, Any]) -> None:
+    engines.report("desk", home["desk"])
+    lines = printed(engines, "desk").splitlines(keepends=True)
+    at = lines[3].rindex(b"|") - 200
+    lines[3] = (
+        lines[3][:at] + (b"A" if lines[3][at : at + 1] != b"A" else b"B") + lines[3][at + 1 :]
+    )
+    *_, (_, _, sentence) = parsed(b"".join(lines))
+    assert sentence == "its answer was damaged on the way"
 
 
 def test_two_nodes_of_one_name_are_two_streams(engines: Engines, home: dict[str, Any]) -> None:
     engines.report("desk", home["desk"])
-    first = printed(engines, "desk")
-    second = first.replace(b"#probe-cluster desk 0 ", b"#probe-cluster desk 1 ")
-    assert [node for node, _, _ in parsed(first + second)] == ["desk", "desk"]
+    both = printed(engines, "desk") + printed(engines, "desk")
+    assert [node for node, _ in answers(both)] == ["desk", "desk"]
 
 
 def test_an_endless_line_is_dropped_and_the_next_is_read(engines: Engines) -> None:
@@ -108,7 +130,7 @@ def test_an_endless_line_is_dropped_and_the_next_is_read(engines: Engines) -> No
         b"#probe-cluster",
         b"#probe-cluster |",
         b"#probe-cluster a b|",
-        b"#probe-cluster a 0 end 0 99999999999999999999|",
+        b"#probe-cluster a 0 end plain 99999999999999999999|",
         b"#probe-cluster \xff\xfe 0 end \xff|",
         b"#probe-cluster a 0 -1 x|",
     ],
@@ -123,7 +145,7 @@ def line(text: bytes) -> bytes:
 
 def test_a_line_that_lost_a_part_or_took_one_is_none() -> None:
     first, second = (b"#probe-cluster %s 0 0 %s|" % (node, node * 300) for node in (b"a", b"b"))
-    end = line(b"#probe-cluster b 0 end 0 1|")
+    end = line(b"#probe-cluster b 0 end plain 1|")
     # Cut in the middle of the first, as a terminal of Open MPI does: the second is whole.
     assert parsed(first[:200], line(second), end) == [("b", "end", b"b" * 300)]
     # A part of the second within the first: it is as long as no line of ours.
@@ -133,12 +155,13 @@ def test_a_line_that_lost_a_part_or_took_one_is_none() -> None:
 
 def test_an_answer_is_bounded() -> None:
     lines = [line(b"#probe-cluster a 0 %d %s|" % (at, b"x" * 470)) for at in range(9500)]
-    ((_, _, sentence),) = parsed(*lines, line(b"#probe-cluster a 0 end 0 9500|"))
+    ((_, _, sentence),) = parsed(*lines, line(b"#probe-cluster a 0 end plain 9500|"))
     assert sentence == "its answer is longer than 4 MiB"
 
 
 def test_the_script_suits_every_shell_as_one_quoted_word() -> None:
-    script = node_script(("/opt/my probe/bin/probe", "--flag"))
+    script = node_script(Limits(command=("/opt/my probe/bin/probe", "--flag"), send=False))
     assert "\n" not in script
     assert "!" not in script  # csh expands it
-    assert "'/opt/my probe/bin/probe' --flag --json" in script
+    assert script.endswith('absent |"')
+    assert " lifeline - - '/opt/my probe/bin/probe' --flag;" in script

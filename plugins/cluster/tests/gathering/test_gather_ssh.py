@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -63,15 +64,15 @@ REASONS = {
         "the host key of [10.0.0.7]:2222 has changed",
         "ssh-keygen -R '[10.0.0.7]:2222'",
     ),
-    "bare": ("no-probe", "probe-core is not installed there", "pip install probe-core"),
     "broken": ("failed", "ended with 70 there: probe: internal error: KeyError", "run `probe"),
-    "closed": ("missing", "the command ended with 1", ""),
-    "text": ("invalid", "its answer is no JSON: Expecting value", "same version"),
-    "list": ("invalid", "its answer is no table of JSON", "same version"),
-    "newer": ("invalid", "its report has schema 2", "same version"),
-    "empty": ("invalid", "its report has no devices", "same version"),
-    "nan": ("invalid", "NaN is no number of JSON", "same version"),
-    "deep": ("invalid", "", "same version"),
+    "closed": ("missing", "the connection ended before its answer was whole", "run it again"),
+    "text": ("invalid", "it printed no document, but: no json", "run it again, or run"),
+    "list": ("invalid", "its answer is no table of JSON", "another program may have its name"),
+    "newer": ("invalid", "its report has schema 2", "it is of probe-core 99.0, and here is"),
+    "empty": ("invalid", "its report has no devices", "another program may have its name"),
+    "nan": ("invalid", "is damaged: NaN is no number of JSON", "run it again"),
+    "cut": ("invalid", "is damaged: its end is missing", "run it again"),
+    "deep": ("invalid", "it printed no document", "run it again"),
 }
 
 
@@ -82,7 +83,8 @@ def test_each_failure_is_one_sentence_and_the_others_are_unharmed(
     engines.report("closed", home["desk"])
     engines.report("text", "no json")
     engines.report("list", "[]")
-    engines.report("newer", {"schema": 2, "devices": []})
+    engines.report("newer", {"schema": 2, "probe_core": "99.0", "devices": []})
+    engines.report("cut", json.dumps(home["desk"])[:4000])
     engines.report("empty", {"schema": 1, "devices": []})
     engines.report("nan", '{"schema": 1, "devices": [NaN]}')
     engines.report("deep", "[" * 100_000)

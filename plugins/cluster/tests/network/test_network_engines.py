@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_engines import BROADCAST, KUBECTL, MPIRUN, SSH, Engines
+from fake_engines import KUBECTL, MPIRUN, SRUN, SSH, Engines
 
 from probe_cluster import Gathered, Limits, gather
 from probe_cluster.gathering import Files, Kubectl, Mpi, Slurm, Ssh
@@ -103,7 +103,7 @@ def test_ssh_measures_all_pairs(engines: Engines, home: Home) -> None:
 
 @pytest.mark.heavy
 def test_srun_gives_its_input_to_all_tasks(engines: Engines, home: Home) -> None:
-    engines.command("srun", BROADCAST.replace("{python}", sys.executable))
+    engines.command("srun", SRUN)
     reports(engines, home, "desk", "nas", "rock")
     engines.setenv(FAKE_NODES="desk nas rock")
     gathered, _ = measured(Slurm(["-N3"]), pairs="desk:nas,rock:nas")
@@ -114,7 +114,7 @@ def test_srun_gives_its_input_to_all_tasks(engines: Engines, home: Home) -> None
 
 @pytest.mark.heavy
 def test_nodes_of_one_name_are_not_measured(engines: Engines, home: Home) -> None:
-    engines.command("srun", BROADCAST.replace("{python}", sys.executable))
+    engines.command("srun", SRUN)
     reports(engines, home, "desk", "nas")
     engines.setenv(FAKE_NODES="desk desk nas")
     gathered, sentences = measured(Slurm())

@@ -10,10 +10,12 @@ import asyncio
 import time
 from dataclasses import dataclass, field, replace
 
+from probe_cluster.gathering.answers import document_of
 from probe_cluster.gathering.model import LONGER, Answer, Limits, Sink, Target
 from probe_cluster.gathering.summaries import summary_of
-from probe_cluster.shared import ClusterError
-from probe_core.commands import parse_json, parse_report, write_json
+from probe_cluster.shared import ClusterError, plain
+from probe_core import __version__
+from probe_core.commands import parse_report, write_json
 from probe_core.wording import clean_text, error_text
 
 TYPE_CHECKING = False
@@ -21,7 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from probe_cluster.gathering.differences import DifferenceDoc
-    from probe_cluster.gathering.model import Collector, EngineDoc, LinkDoc, LinkFindingDoc
+    from probe_cluster.gathering.model import (
+        BasicsDoc,
+        Collector,
+        EngineDoc,
+        LinkDoc,
+        LinkFindingDoc,
+    )
     from probe_cluster.gathering.summaries import Summary
     from probe_core.model.document import Json, ReportDoc
 
@@ -54,6 +62,10 @@ class Node:
     """What the engine itself counts there; None where it counts nothing."""
     seconds: float | None = None
     """From the start of the gather to the answer."""
+    sent: bool | None = None
+    """Whether the probe that answered was sent there; None where that is unknown."""
+    basics: BasicsDoc | None = None
+    """What is known of the node without a report."""
 
     def report(self) -> ReportDoc:
         """Return the report's document, checked and complete. Raises `ValueError` without one."""
@@ -171,7 +183,7 @@ class _Gather:
         node.seconds = time.monotonic() - self._start
         checked = _checked(answer, node, self._texts)
         node.status, node.reason, node.fix = checked.status, checked.reason, checked.fix
-        node.text = checked.text
+        node.text, node.sent, node.basics = checked.text, checked.sent, checked.basics
         self._show()
 
     def problem(self, sentence: str) -> None:
@@ -254,24 +266,30 @@ def _checked(answer: Answer, node: Node, texts: bool) -> Answer:
     if answer.status != "ok":
         return _readable(answer)
     try:
-        document = _json(answer.text or b"")
+        text, document = document_of(answer.text or b"")
+    except ValueError as error:
+        return _invalid(answer, str(error), "run it again, or run `probe --json` on that node")
+    try:
         if not isinstance(document, dict):
             raise ValueError("its answer is no table of JSON")
         node.summary = summary_of(document)
-        text = _one_line(answer.text or b"", document) if texts else None
-        answer = replace(answer, text=text)
+        return replace(answer, text=_one_line(text, document) if texts else None)
     except (ValueError, RecursionError) as error:
         reason = clean_text(str(error), 300) or "its answer is nested too deep"
-        fix = "install the same version of probe-core there: pip install -U probe-core"
-        return Answer(answer.id, "invalid", reason, fix)
-    return answer
+        return _invalid(answer, reason, _version_fix(answer, document))
 
 
-def _json(text: bytes) -> Json:
-    try:
-        return parse_json(text)
-    except ValueError as error:
-        raise ValueError(f"its answer is no JSON: {error}") from None
+def _invalid(answer: Answer, reason: str, fix: str) -> Answer:
+    return replace(answer, status="invalid", reason=reason, fix=fix, text=None)
+
+
+def _version_fix(answer: Answer, document: Json) -> str:
+    """Return what to do about a document that is whole and no report that is read here."""
+    read = document.get("probe_core") if isinstance(document, dict) else None
+    other = plain(read) or answer.version
+    if other and other != __version__:
+        return f"it is of probe-core {other}, and here is {__version__}: pip install -U probe-core"
+    return "run `probe --json` on that node: another program may have its name"
 
 
 def _one_line(text: bytes, document: Json) -> bytes:

@@ -6,9 +6,9 @@ import asyncio
 from collections import Counter
 
 from probe_cluster.gathering.launching import attend_each, run_each
-from probe_cluster.gathering.lines import node_script
 from probe_cluster.gathering.model import Answer, Target
 from probe_cluster.gathering.process import output
+from probe_cluster.gathering.sending import node_script
 from probe_cluster.shared import ClusterError, quantity, table
 from probe_core.commands import parse_json
 from probe_core.wording import clean_text
@@ -75,16 +75,16 @@ class Kubectl:
         for id_, reason in self._stopped.items():
             sink.answer(Answer(id_, "missing", reason, "see `kubectl describe pod`"))
         running = [target for target in targets if target.id not in self._stopped]
-        script = node_script(limits.command)
+        script = node_script(limits)
         await run_each(running, lambda target: self._exec(target, script), limits, sink)
 
     async def agents(self, targets: Sequence[Target], start: Start, wire: Wire) -> None:
         """Start a `kubectl exec` for the agent of each pod; its input is the agent's."""
         script = start.script()
-        await attend_each(targets, lambda target: self._exec(target, script, "-i"), start, wire)
+        await attend_each(targets, lambda target: self._exec(target, script), start, wire)
 
-    def _exec(self, target: Target, script: str, *options: str) -> list[str]:
-        pod = [*options, target.address, *self._container]
+    def _exec(self, target: Target, script: str) -> list[str]:
+        pod = ["-i", target.address, *self._container]
         return ["kubectl", "exec", *self._space, *pod, "--", "sh", "-c", script]
 
 

@@ -1,103 +1,32 @@
-"""Start a task on each node, by one process a node or one for all, and say what its end means."""
+"""Start a task on each node, by one process a node or one for all, and take what comes of it."""
 
 from __future__ import annotations
 
 import asyncio
-import shlex
+import os
 import time
 
+from probe_cluster.gathering.answers import (
+    answer_of,
+    damaged,
+    late,
+    message_of,
+    unanswered,
+    unsent,
+)
 from probe_cluster.gathering.lines import Streams
-from probe_cluster.gathering.model import LONGER, Answer, Target
+from probe_cluster.gathering.model import Answer, Target
 from probe_cluster.gathering.process import run
+from probe_cluster.gathering.sending import Parcel, program
 from probe_cluster.shared import ClusterError
-from probe_core.commands import parse_json
-from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from probe_cluster.gathering.lines import Stream
     from probe_cluster.gathering.model import Limits, Message, Relay, Sink, Start, Wire, Write
     from probe_cluster.gathering.process import Ended
-
-
-# What the end of a node's stream, or of its process, means: the answer, its reason and its fix.
-
-INSTALL = "install it there: pip install probe-core, or name its place: --probe PATH"
-
-# What OpenSSH 9 and kubectl 1.31 print, and what to do. A sentence that none of them matches is
-# passed on as it is.
-_FIXES = (
-    # A host that was never connected to: with BatchMode ssh prints this line alone.
-    (
-        "Host key verification failed",
-        "connect by hand to accept its key: ssh {0}; if it replaces another: ssh-keygen -R {1}",
-    ),
-    ("Permission denied", "let {1} accept a key without a password: ssh-copy-id {0}"),
-    ("Could not resolve", "check the name {1}, or write its address"),
-    ("Connection refused", "start the ssh server on {1}, or name its port in ~/.ssh/config"),
-    ("No route to host", "check that {1} is on and reachable"),
-    ("timed out", "check that {1} is on, and that no firewall drops the connection"),
-    ("forbidden", "ask for the right to run `kubectl exec` and to list pods"),
-    ("Unauthorized", "log in again, then try `kubectl get pods`"),
-)
-
-_CHANGED = ("Host key for ", " has changed and you have requested strict checking.")
-"""What stands around the name under which OpenSSH keeps a key: [ADDRESS]:PORT, or the host."""
-
-
-def stream_answer(id_: str, stream: Stream) -> Answer:
-    """Return the answer of a stream that ended."""
-    kind, data = stream.end or ("error", b"")
-    if kind == "absent":
-        return Answer(id_, "no-probe", "probe-core is not installed there, or not on PATH", INSTALL)
-    if kind == "error":
-        status, _, text = data.decode("utf-8", "replace").partition(" ")
-        sentence = clean_text(text.strip(), 300) or "it printed nothing"
-        reason = f"`probe --json` ended with {clean_text(status, 12)} there: {sentence}"
-        return Answer(id_, "failed", reason, "run `probe --json` on that node")
-    try:
-        return Answer(id_, "ok", text=stream.text())
-    except ValueError as error:
-        return Answer(id_, "invalid", str(error), "run it again; other output was mixed with it")
-
-
-def unanswered(id_: str, host: str, ended: Ended, *, started: bool, seconds: float) -> Answer:
-    """Return the answer of a node whose process ended, or was ended, without one."""
-    if ended.unstarted is not None:
-        return Answer(id_, "failed", ended.unstarted, "install that command on this computer")
-    if ended.timed_out:
-        return _late(id_, started, seconds)
-    status = f"the command ended with {ended.status}"
-    if entry := _changed_key(ended.stderr):
-        fix = f"compare the key, then forget the old one: ssh-keygen -R {shlex.quote(entry)}"
-        return Answer(id_, "missing", f"the host key of {entry} has changed ({status})", fix)
-    sentence = ended.last_line()
-    reason = f"{sentence} ({status})" if sentence else f"{status} and no answer"
-    return Answer(id_, "missing", reason, _fix(ended.stderr, host))
-
-
-def _late(id_: str, started: bool, seconds: float) -> Answer:
-    step = "`probe --json` runs there since" if started else "nothing came of it for"
-    return Answer(id_, "timeout", f"{step} {seconds:g} s", LONGER)
-
-
-def _changed_key(stderr: str) -> str | None:
-    """Return the name in known_hosts of a host whose key is another one now."""
-    before, after = _CHANGED
-    for line in stderr.splitlines():
-        if line.startswith(before) and line.rstrip().endswith(after):
-            return clean_text(line.rstrip()[len(before) : -len(after)])
-    return None
-
-
-def _fix(stderr: str, host: str) -> str | None:
-    for pattern, fix in _FIXES:
-        if pattern in stderr:
-            # Of user@host the host alone is a name in known_hosts and in the DNS.
-            return fix.format(host, host.rpartition("@")[2])
-    return None
 
 
 # What the agents of a measurement print, and why one is not there.
@@ -105,17 +34,13 @@ def _fix(stderr: str, host: str) -> str | None:
 NO_PYTHON = "no Python 3.8 or newer is on its PATH, and `probe` names none"
 
 
-def message_of(stream: Stream) -> Message:
+def agent_message(stream: Stream) -> Message:
     """Return the message of a stream; one that cannot be read has the kind ``lost``."""
-    if stream.end is None or stream.end[0] != "end":
-        return {"kind": "lost", "reason": NO_PYTHON}
     try:
-        message = parse_json(stream.text())
-    except (ValueError, RecursionError):
-        message = None
-    if not isinstance(message, dict):
+        message = message_of(stream)
+    except ValueError:
         return {"kind": "lost", "reason": "its agent prints what cannot be read"}
-    return message
+    return {"kind": "lost", "reason": NO_PYTHON} if message.get("kind") == "no-python" else message
 
 
 def lost_sentence(ended: Ended) -> str:
@@ -141,27 +66,74 @@ async def run_each(
     """Run the command of each target, at most `limits.fanout` at a time."""
     slots = asyncio.Semaphore(max(1, limits.fanout))
 
+    parcel = Parcel(limits)
+    parcel.begin()
+
     async def ask(target: Target) -> None:
         async with slots:
-            await _ask(target, command(target), limits.node, sink)
+            await _Asked(target, limits, sink, parcel).run(command(target))
 
-    async with asyncio.TaskGroup() as group:
-        for target in targets:
-            group.create_task(ask(target))
+    try:
+        async with asyncio.TaskGroup() as group:
+            for target in targets:
+                group.create_task(ask(target))
+    finally:
+        await parcel.end()
 
 
-async def _ask(target: Target, command: Sequence[str], seconds: float, sink: Sink) -> None:
-    started: list[str] = []
+class _Asked:
+    """One node that has a process of its own here, whose input is that of the node's program."""
 
-    def answered(stream: Stream) -> None:
+    def __init__(self, target: Target, limits: Limits, sink: Sink, parcel: Parcel) -> None:
+        self._target = target
+        self._limits = limits
+        self._sink = sink
+        self._parcel = parcel
+        self._started = False
+        self._write: Write | None = None
+        self._sending: asyncio.Future[None] | None = None
+
+    async def run(self, command: Sequence[str]) -> None:
+        """Run the process until it ends, or for as long as a node may take."""
+        lines = Streams(self._take)
+        seconds = self._limits.node
+        try:
+            ended = await run(command, lines.feed, seconds, opened=self._open)
+        finally:
+            if self._sending is not None:
+                self._sending.cancel()
+        host = self._target.name or self._target.id
+        # The first answer counts: this is that of a node that gave none.
+        self._sink.answer(
+            unanswered(self._target.id, host, ended, started=self._started, seconds=seconds)
+        )
+
+    def _open(self, write: Write) -> None:
+        self._write = write
+        write(program())
+
+    def _take(self, stream: Stream) -> None:
         # The process reaches one node: whatever that node calls itself, the answer is this one's.
-        sink.answer(stream_answer(target.id, stream))
+        id_ = self._target.id
+        try:
+            message = message_of(stream)
+        except ValueError as error:
+            self._sink.answer(damaged(id_, error))
+            return
+        if message.get("kind") == "start":
+            self._started = True
+        elif message.get("kind") == "need":
+            self._sending = asyncio.ensure_future(self._send())
+        else:
+            self._sink.answer(answer_of(id_, message))
 
-    lines = Streams(answered, lambda node, _: started.append(node))
-    ended = await run(command, lines.feed, seconds)
-    host = target.name or target.id
-    # The first answer counts: this is that of a node that gave none.
-    sink.answer(unanswered(target.id, host, ended, started=bool(started), seconds=seconds))
+    async def _send(self) -> None:
+        assert self._write is not None
+        try:
+            self._write(await self._parcel.data())
+        except ValueError as error:
+            self._sink.answer(unsent(self._target.id, error))
+            self._write(b"")
 
 
 async def attend_each(
@@ -174,7 +146,7 @@ async def attend_each(
             write(start.program)
             wire.attach(target.id, write)
 
-        lines = Streams(lambda stream: wire.message(target.id, message_of(stream)))
+        lines = Streams(lambda stream: wire.message(target.id, agent_message(stream)))
         ended = await run(command(target), lines.feed, None, opened=opened)
         wire.lost(target.id, lost_sentence(ended))
 
@@ -196,8 +168,9 @@ class Launch:
     """One run of a launcher. The deadline of each node starts when the first of them starts.
 
     Until then the job may wait in a queue, which the overall time alone bounds. `listed` returns
-    the nodes that the data of a start line names, for an engine that lists them only then. With
-    `both` the nodes' lines come on standard error.
+    the nodes that a node's first message names, for an engine that lists them only then. With
+    `both` the nodes' lines come on standard error. The launcher passes its input on to all nodes:
+    their program, and what they ask for; one that does not gets both as variables, in `environ`.
     """
 
     def __init__(
@@ -205,24 +178,35 @@ class Launch:
         command: Sequence[str],
         limits: Limits,
         sink: Sink,
-        listed: Callable[[bytes], Sequence[str]] | None = None,
+        listed: Callable[[str], Sequence[str]] | None = None,
         *,
         both: bool = False,
+        environ: Mapping[str, str] | None = None,
     ) -> None:
         self._command = command
         self._limits = limits
         self._sink = sink
         self._listed = listed
         self._both = both
+        self._environ = environ
+        self._parcel = Parcel(limits)
         self._first: float | None = None
-        self._names: dict[str, int] = {}
-        self._running: set[str] = set()
+        self._numbers: dict[str, int] = {}
+        self._agents: dict[str, str] = {}
         self._ended_at: float | None = None
+        self._write: Write | None = None
+        self._sending: asyncio.Future[None] | None = None
 
     async def run(self) -> None:
         """Run the launcher. Raises `ClusterError` when it fails before any node starts."""
-        lines = Streams(self._stream_ended, self._node_started)
-        work = asyncio.ensure_future(run(self._command, lines.feed, None, both=self._both))
+        lines = Streams(self._take)
+        if self._environ is None:
+            opened, environ = self._open, None
+        else:
+            opened, environ = None, {**os.environ, **self._environ}
+        work = asyncio.ensure_future(
+            run(self._command, lines.feed, None, both=self._both, opened=opened, environ=environ)
+        )
         try:
             while not work.done() and not self._over():
                 await asyncio.wait({work}, timeout=_LOOK_S)
@@ -230,10 +214,17 @@ class Launch:
             stopped = not work.done()
             work.cancel()
             await asyncio.wait({work})
+            if self._sending is not None:
+                self._sending.cancel()
+            await self._parcel.end()
         if stopped or work.cancelled():
             self._close_late()
         else:
             self._close(work.result())
+
+    def _open(self, write: Write) -> None:
+        self._write = write
+        write(program())
 
     def _over(self) -> bool:
         """Return whether nothing more is to be waited for."""
@@ -245,30 +236,51 @@ class Launch:
         self._ended_at = None
         return time.monotonic() > self._first + self._limits.node
 
-    def _node_started(self, node: str, data: bytes) -> None:
+    def _take(self, stream: Stream) -> None:
+        """Take a message of one of the nodes."""
+        try:
+            message = message_of(stream)
+        except ValueError as error:
+            # Of which agent is unknown: of two nodes of one name the first that is open.
+            self._sink.answer(damaged(self._open_id(stream.node), error))
+            return
+        agent = str(message.get("agent") or f"{stream.node} without a program")
+        id_ = self._agents.get(agent) or self._started(stream.node, agent, message)
+        if message.get("kind") == "need":
+            self._sending = self._sending or asyncio.ensure_future(self._send())
+        elif message.get("kind") != "start":
+            self._sink.answer(answer_of(id_, message))
+
+    def _started(self, node: str, agent: str, message: Message) -> str:
         self._first = self._first or time.monotonic()
-        number = self._names[node] = self._names.get(node, 0) + 1
-        # Two nodes may have one host name; the tag of their lines keeps them apart.
-        id_ = node if number == 1 else f"{node}#{number}"
-        for name in self._listed(data) if self._listed is not None else ():
+        number = self._numbers[node] = self._numbers.get(node, 0) + 1
+        # Two nodes may have one host name; their programs' own numbers keep them apart.
+        id_ = self._agents[agent] = node if number == 1 else f"{node}#{number}"
+        for name in self._listed(str(message.get("nodelist") or "")) if self._listed else ():
             self._sink.target(Target(name))
         self._sink.target(Target(id_))
-        self._running.add(id_)
+        return id_
 
-    def _stream_ended(self, stream: Stream) -> None:
-        # Of several streams of one name the order of their ends is unknown: each takes a free id.
-        for number in range(1, self._names[stream.node] + 1):
-            id_ = stream.node if number == 1 else f"{stream.node}#{number}"
-            if id_ in self._running:
-                self._running.discard(id_)
-                self._sink.answer(stream_answer(id_, stream))
-                return
+    def _open_id(self, node: str) -> str:
+        waiting = {target.id for target in self._sink.open_targets()}
+        ids = [node, *(f"{node}#{number}" for number in range(2, self._numbers.get(node, 1) + 1))]
+        return next((id_ for id_ in ids if id_ in waiting), node)
+
+    async def _send(self) -> None:
+        """Send the archive once: the launcher gives it to all nodes, and some do not need it."""
+        try:
+            data = await self._parcel.data()
+            if self._write is not None:
+                self._write(data)
+        except ValueError as error:
+            for target in self._sink.open_targets():
+                self._sink.answer(unsent(target.id, error))
 
     def _close_late(self) -> None:
         """Give the nodes their reason after the launcher was ended."""
+        running = set(self._agents.values())
         for target in self._sink.open_targets():
-            running = target.id in self._running
-            self._sink.answer(_late(target.id, running, self._limits.node))
+            self._sink.answer(late(target.id, target.id in running, self._limits.node))
 
     def _close(self, ended: Ended) -> None:
         """Give the nodes their reason after the launcher ended by itself."""
@@ -278,9 +290,10 @@ class Launch:
         if self._first is None:
             how = f"{self._command[0]} ended with {ended.status} before any node started"
             raise ClusterError(f"{how}: {sentence}")
+        running = set(self._agents.values())
         for target in self._sink.open_targets():
-            running = target.id in self._running
-            answer = unanswered(target.id, target.id, ended, started=running, seconds=0)
+            started = target.id in running
+            answer = unanswered(target.id, target.id, ended, started=started, seconds=0)
             line = _line_about(target.id, ended.stderr)
             self._sink.answer(Answer(target.id, answer.status, line or answer.reason, answer.fix))
         # Where the engine named its nodes, a missing one has its own row.
@@ -329,7 +342,7 @@ async def attend_with_relay(
 
 
 def _messages(wire: Wire) -> Streams:
-    return Streams(lambda stream: wire.message(stream.node, message_of(stream)))
+    return Streams(lambda stream: wire.message(stream.node, agent_message(stream)))
 
 
 def _all_lost(ended: Ended, targets: Sequence[Target], wire: Wire) -> None:

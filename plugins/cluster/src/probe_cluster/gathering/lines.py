@@ -1,8 +1,8 @@
-"""How a node's report travels through an engine that mixes the lines of all nodes.
+"""How messages of a node travel through an engine that mixes the lines of all nodes.
 
-A shell script runs `probe --json` on the node and prints its text in pieces. Each line bears a
-mark, the node's name and a number. So banners, labels and the lines of other nodes do no harm, and
-a piece that is missing is noticed.
+A program on the node prints each message in pieces. Each line bears a mark, the node's name and a
+number. So banners, labels and the lines of other nodes do no harm, and a piece that is missing is
+noticed.
 
 Each line is 512 bytes and one write: a divisor of the 1,024 bytes of Slurm's messages
 (MAX_MSG_LEN, slurmstepd) and of the 4,096 of Open MPI's reads, which both pass on what they have,
@@ -11,11 +11,12 @@ line or not. Longer lines of two nodes were mixed in the middle.
 
 from __future__ import annotations
 
-import shlex
+import binascii
+import zlib
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     Line = tuple[str, str, str, bytes]
     """Node, tag, kind, data."""
@@ -32,33 +33,15 @@ _MOST_LINE = 4096
 MOST_TEXT = 4 << 20
 """Bytes of a report: as many as a file of one may have."""
 
-_MOST_STREAMS = 200_000
-"""Nodes of one engine: twice the largest cluster that the plan of docs/explanation names."""
+_MOST_MESSAGE = 3 * MOST_TEXT
+"""Bytes of a message, unpacked: JSON writes a control character of a report with six."""
+
+_MOST_STREAMS = 400_000
+"""Messages of one engine: three of a node of the largest cluster, and some."""
 
 TO_STDERR = "exec 1>&2; "
 """What a script begins with where standard output is no pipe on the node. Open MPI 4.1 gives each
 process a terminal there, whose reads of 4,095 bytes cut lines, and a pipe for standard error."""
-
-# The tag keeps nodes of one host name apart. csh expands "!" and fish reads a backslash within
-# quotes: there is none of either. `command -v` is POSIX, `which` is not everywhere.
-_SCRIPT = (
-    "n=${{SLURMD_NODENAME:-$(uname -n)}};"
-    " t=${{SLURM_PROCID:-${{OMPI_COMM_WORLD_RANK:-${{PMIX_RANK:-${{PMI_RANK:-$$}}}}}}}};"
-    " e() {{ printf '%-511s\n' \"#probe-cluster $n $t $1|\"; }};"
-    ' e "start $SLURM_STEP_NODELIST";'
-    " PATH=$PATH:$HOME/.local/bin:/usr/local/bin:/opt/probe/bin;"
-    " command -v {name} >/dev/null 2>&1 || {{ e 'absent '; exit 0; }};"
-    " o=$({command} --json 2>/dev/null); s=$?;"
-    ' if [ -n "$o" ]; then printf \'%s\n\' "$o" | fold -w 360 |'
-    ' {{ i=0; while IFS= read -r c; do e "$i $c"; i=$((i+1)); done; e "end $s $i"; }};'
-    ' else e "error $s $({command} --json 2>&1 >/dev/null | tail -n 1)"; fi'
-).replace("\n", "\\n")
-
-
-def node_script(command: Iterable[str] = ("probe",)) -> str:
-    """Return the script of one node, for ``sh -c``; `command` are the words that start `probe`."""
-    quoted = [shlex.quote(argument) for argument in command]
-    return _SCRIPT.format(name=quoted[0], command=" ".join(quoted))
 
 
 class Lines:
@@ -96,61 +79,70 @@ def _at(text: bytes, start: int) -> Line | None:
     if len(fields) != 4:
         return None
     node, tag, kind = (field.decode("utf-8", "replace") for field in fields[:3])
-    # The piece of a line that lost a part, or took one of another, would be a wrong report. The
-    # line of an error holds a sentence of any length.
+    # The piece of a line that lost a part, or took one of another, would be a wrong report.
     if (kind.isdecimal() or kind == "end") and len(text) - start != LINE_SIZE - 1:
         return None
     return node, tag, kind, fields[3]
 
 
 class Stream:
-    """What arrived of one node: pieces by number, and how it ended."""
+    """What arrived of one message: pieces by number, and how it ended."""
 
     __slots__ = ("_pieces", "_size", "end", "node")
 
     def __init__(self, node: str) -> None:
         self.node = node
         self.end: tuple[str, bytes] | None = None
-        """``absent``, ``end`` or ``error``, with the line's data; None while it runs."""
+        """``absent`` or ``end``, with the line's data; None while it runs."""
         self._pieces: dict[int, bytes] = {}
         self._size = 0
 
     def add(self, kind: str, data: bytes) -> None:
         """Take one line."""
-        if kind in ("absent", "end", "error"):
+        if kind in ("absent", "end"):
             self.end = self.end or (kind, data)
         elif kind.isdecimal() and len(kind) < 7 and self._size <= MOST_TEXT:
             self._size += len(data)
             self._pieces.setdefault(int(kind), data)
 
     def text(self) -> bytes:
-        """Return the report's text. Raises `ValueError` that says how many pieces are missing."""
-        _, data = self.end or ("", b"0 0")
-        expected = data.split()[-1:]
-        count = int(expected[0]) if expected and expected[0].isdigit() else 0
+        """Return the message's text. Raises `ValueError` that says what is missing of it."""
+        _, data = self.end or ("", b"plain 0")
+        how, _, expected = data.partition(b" ")
+        count = int(expected) if expected.isdigit() else 0
         if self._size > MOST_TEXT:
             raise ValueError(f"its answer is longer than {MOST_TEXT >> 20} MiB")
         if len(self._pieces) != count or any(at not in self._pieces for at in range(count)):
             raise ValueError(f"{len(self._pieces)} of the {count} lines of its answer arrived")
-        return b"".join(self._pieces[at] for at in range(count))
+        text = b"".join(self._pieces[at] for at in range(count))
+        return _unpacked(text) if how == b"packed" else text
 
     def clear(self) -> None:
         """Forget the pieces, which the node's answer holds now."""
         self._pieces.clear()
 
 
+def _unpacked(text: bytes) -> bytes:
+    """Return what an agent packed. Raises `ValueError` where bytes of it changed on the way."""
+    unpacker = zlib.decompressobj()
+    try:
+        data = unpacker.decompress(binascii.a2b_base64(text), _MOST_MESSAGE)
+    except (ValueError, zlib.error):
+        raise ValueError("its answer was damaged on the way") from None
+    if not unpacker.eof:
+        raise ValueError(f"its answer is longer than {MOST_TEXT >> 20} MiB, or was cut off")
+    return data
+
+
 class Streams:
-    """The streams of all nodes of one process; `ended` is called for each that is complete."""
+    """The messages of all nodes of one process; `ended` is called for each that is complete."""
 
-    __slots__ = ("_ended", "_lines", "_started", "_streams")
+    __slots__ = ("_ended", "_lines", "_streams")
 
-    def __init__(
-        self, ended: Callable[[Stream], None], started: Callable[[str, bytes], None] | None = None
-    ) -> None:
+    def __init__(self, ended: Callable[[Stream], None]) -> None:
         self._lines = Lines()
         self._streams: dict[tuple[str, str], Stream] = {}
         self._ended = ended
-        self._started = started
 
     def feed(self, data: bytes) -> None:
         """Take output of the process, cut anywhere."""
@@ -160,14 +152,12 @@ class Streams:
                 if len(self._streams) >= _MOST_STREAMS:
                     continue
                 stream = self._streams[node, tag] = Stream(node)
-                if self._started is not None:
-                    self._started(node, piece if kind == "start" else b"")
             if stream.end is None:
                 stream.add(kind, piece)
                 if stream.end is not None:
                     self._ended(stream)
                     stream.clear()
 
-    def running(self) -> list[str]:
-        """Return the nodes that started and have not ended."""
-        return [stream.node for stream in self._streams.values() if stream.end is None]
+    def unfinished(self) -> int:
+        """Return of how many messages a part has arrived."""
+        return sum(stream.end is None for stream in self._streams.values())

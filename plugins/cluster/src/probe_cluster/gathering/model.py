@@ -21,6 +21,17 @@ if TYPE_CHECKING:
         memory: int | None
         state: str | None
 
+    class BasicsDoc(TypedDict):
+        """What a Python too old for probe-core sees of its node; None is unknown."""
+
+        source: str
+        pci: list[dict[str, str]] | None
+        """Display devices and accelerators: ``address``, ``class`` and ``id`` (vendor:device), in
+        hexadecimal digits."""
+        memory: int | None
+        kernel: str | None
+        arch: str | None
+
     Message = dict[str, Json]
     """What an agent prints, or takes; see the agent's program."""
     Write = Callable[[bytes], None]
@@ -56,9 +67,10 @@ STATUSES = {
     "ok": "a report arrived",
     "missing": "the node could not be reached, or ended without an answer",
     "timeout": "the node did not answer in time",
-    "no-probe": "probe-core is not installed on the node, or not on its PATH",
+    "no-probe": "no probe runs there: none that fits is installed, and what is sent cannot run",
     "failed": "the node was reached, and the command failed there",
-    "invalid": "the answer is no report that this version reads",
+    "invalid": "the answer is damaged, or no report that this version reads",
+    "interrupted": "the gather ended before the node answered",
 }
 """Status of a node → what it means."""
 
@@ -90,6 +102,8 @@ class Limits:
     """Processes at once, where an engine needs one a node."""
     command: tuple[str, ...] = ("probe",)
     """The words that start `probe` on a node."""
+    send: bool = True
+    """Whether the probe is sent to a node that has none, or one of another version."""
 
     def total(self, count: int) -> float:
         """Return the seconds for `count` nodes."""
@@ -121,6 +135,12 @@ class Answer:
     reason: str | None = None
     fix: str | None = None
     text: bytes | None = field(default=None, repr=False)
+    version: str | None = None
+    """Of the probe-core that is installed there, where it was asked for its version."""
+    sent: bool | None = None
+    """Whether the probe that answered was sent there; None where that is unknown."""
+    basics: BasicsDoc | None = None
+    """What is known of the node without a report."""
 
 
 @dataclass(frozen=True, slots=True)

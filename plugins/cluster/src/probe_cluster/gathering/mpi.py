@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from probe_cluster.gathering.launching import Launch, attend_with_relay
-from probe_cluster.gathering.lines import TO_STDERR, node_script
+from probe_cluster.gathering.lines import TO_STDERR
 from probe_cluster.gathering.process import output
+from probe_cluster.gathering.sending import Parcel, node_script
 from probe_cluster.shared import ClusterError
 
 TYPE_CHECKING = False
@@ -36,10 +37,12 @@ class Mpi:
 
     async def collect(self, targets: Sequence[Target], limits: Limits, sink: Sink) -> None:
         """Run one mpirun."""
-        task = ["sh", "-c", TO_STDERR + node_script(limits.command)]
-        one_a_node, _ = await _own_options()
-        command = ["mpirun", *one_a_node, *self._options, *task]
-        await Launch(command, limits, sink, both=True).run()
+        task = ["sh", "-c", TO_STDERR + node_script(limits, alone=True)]
+        one_a_node, passing_on = await _own_options()
+        variables = await Parcel(limits).variables()
+        passed_on = [word for name in variables for word in (*passing_on, name)]
+        command = ["mpirun", *one_a_node, *(passed_on if passing_on else ()), *self._options, *task]
+        await Launch(command, limits, sink, both=True, environ=variables).run()
 
     async def agents(self, targets: Sequence[Target], start: Start, wire: Wire) -> None:
         """Run one mpirun; its agents connect to this computer for their commands.

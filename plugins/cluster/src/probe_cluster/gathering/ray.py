@@ -9,13 +9,16 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from dataclasses import replace
 
-from probe_cluster.gathering.launching import INSTALL, attend_all
+from probe_cluster.gathering.answers import answer_of, damaged, message_of
+from probe_cluster.gathering.launching import attend_all
 from probe_cluster.gathering.lines import Streams
 from probe_cluster.gathering.model import Answer, Target
 from probe_cluster.gathering.process import run
+from probe_cluster.gathering.ray_driver import NODE
+from probe_cluster.gathering.sending import Parcel, arguments, program
 from probe_cluster.shared import ClusterError, sentence
-from probe_core.commands import parse_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,21 +60,28 @@ class Ray:
     async def collect(self, targets: Sequence[Target], limits: Limits, sink: Sink) -> None:
         """Run the child until it ends."""
         seconds = limits.node + _START_S
-        command = self._driver("reports", f"{limits.node:g}", *limits.command)
-        ended = await self._child(command, seconds, sink)
+        parcel = Parcel(limits)
+        try:
+            gift = await parcel.data()
+        except ValueError:
+            gift, limits = b"", replace(limits, send=False)
+        words = ["-I", "-S", "-c", program().decode(), *arguments(limits, node=NODE)]
+        ended = await self._child(
+            self._driver("reports", f"{limits.node:g}", *words), gift, seconds, sink
+        )
         if ended.timed_out:
             sink.problem(f"Ray did not end within {seconds:g} s")
         elif ended.status != 0:
             sentence = ended.last_line() or "it printed nothing"
             raise ClusterError(f"no Ray cluster answers {self._place}: {sentence}")
         for target in sink.open_targets():
-            reason = f"its task gave no answer within {limits.node:g} s"
+            reason = f"its program gave no answer within {limits.node:g} s"
             sink.answer(Answer(target.id, "timeout", reason, "see `ray status`"))
 
     async def agents(self, targets: Sequence[Target], start: Start, wire: Wire) -> None:
         """Run the child that starts an actor on each node, which holds the agent's process."""
         nodes = ",".join(target.id for target in targets)
-        command = self._driver("agents", nodes, *start.words())
+        command = self._driver("agents", nodes, *start.words(), NODE)
         # Ray gives its workers the folder of the driver, and they would import what lies there.
         await attend_all(command, targets, wire, folder=os.sep)
 
@@ -80,7 +90,9 @@ class Ray:
         # -P: the script's folder has a ray.py of ours, which would be imported for Ray.
         return [self._python, "-P", path, self._address, task, *arguments]
 
-    async def _child(self, command: Sequence[str], seconds: float, sink: Sink) -> Ended:
+    async def _child(
+        self, command: Sequence[str], gift: bytes, seconds: float, sink: Sink
+    ) -> Ended:
         """Run the child. Raises `ClusterError` when nothing comes of it while Ray starts."""
         connected = asyncio.Event()
 
@@ -91,7 +103,13 @@ class Ray:
         # Ray gives its workers the folder of the driver, and they would import what lies there.
         # Its input is open as long as this process lives.
         work = asyncio.ensure_future(
-            run(command, Streams(take).feed, seconds, folder=os.sep, opened=lambda _: None)
+            run(
+                command,
+                Streams(take).feed,
+                seconds,
+                folder=os.sep,
+                opened=lambda write: write(b"%08x" % len(gift) + gift),
+            )
         )
         first = asyncio.ensure_future(connected.wait())
         try:
@@ -122,26 +140,21 @@ async def _connect(address: str) -> None:
 
 
 def _take(stream: Stream, sink: Sink) -> None:
-    """Take what the child prints of one node: what Ray counts, or the task's answer."""
-    kind, data = stream.end or ("error", b"")
+    """Take what the child prints of a node: what Ray counts, or what its program prints."""
+    id_ = stream.node
     try:
-        text = stream.text() if kind == "end" else data
-        table = parse_json(text)
+        message = message_of(stream)
     except ValueError as error:
-        sink.problem(f"Ray's answer of node {stream.node} cannot be read: {error}")
+        sink.answer(damaged(id_, error))
         return
-    if not isinstance(table, dict):
-        return
-    if "engine" in table:
-        sink.target(_target(stream.node, table))
-        return
-    report = table.get("report")
-    if isinstance(report, str):
-        sink.answer(Answer(stream.node, "ok", text=report.encode()))
-        return
-    status = str(table.get("status"))
-    fix = INSTALL if status == "no-probe" else "see `ray status` and `ray list nodes`"
-    sink.answer(Answer(stream.node, status, sentence(table.get("reason")) or "", fix))
+    kind = message.get("kind")
+    if kind == "node":
+        sink.target(_target(id_, message))
+    elif kind == "lost":  # of several answers the first counts: it may have given one
+        reason = sentence(message.get("reason")) or "it gave no reason"
+        sink.answer(Answer(id_, "missing", reason, "see `ray status` and `ray list nodes`"))
+    elif kind not in ("start", "need"):
+        sink.answer(answer_of(id_, message))
 
 
 def _target(id_: str, table: Mapping[str, Json]) -> Target:

@@ -1,10 +1,10 @@
 """The only process that imports Ray: has each node report, or starts an agent on each.
 
-It is run as a script, so that the task and the actor are defined in ``__main__`` and cloudpickle
-sends their code: what an installed package defines is sent by name, and a node without the package
-cannot load it. Argument 1 is the address. Then: ``reports``, the seconds for the tasks, and what
-starts `probe` on a node; or ``agents``, the nodes' ids with commas, and the words that start an
-agent after a Python. It ends with its input.
+It is run as a script, so that the actor is defined in ``__main__`` and cloudpickle sends its code:
+what an installed package defines is sent by name, and a node without the package cannot load it.
+Argument 1 is the address. Then: ``reports``, the seconds for the nodes, and the words that start
+the program of a node after a Python, and on standard input what those programs are given; or
+``agents``, the nodes' ids with commas, and the words of an agent. It ends with its input.
 """
 
 from __future__ import annotations
@@ -21,23 +21,25 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_STEP_S = 0.5
-
-_AGENTS_STEP_S = 0.2
+_STEP_S = 0.2
 
 _DAY_MS = 86_400_000
 """A cluster that grows and shrinks keeps its preempted nodes listed for weeks."""
 
+NODE = "NODE"
+"""The word of an agent's arguments that is its node's id."""
+
 _MARGIN_S = 5.0
-"""Seconds for a worker to start, and for a task whose `probe` reached its deadline to say so."""
+"""Seconds for a worker to start, and for a program that reached its deadline to say so."""
 
 _LEAVE_S, _AGENTS_LEAVE_S = 5.0, 2.0
-"""Seconds to cancel tasks, or to end actors, and to disconnect: both may wait for a hung node."""
+"""Seconds to end actors, and to disconnect: both may wait for a hung node."""
 
 
 def main(arguments: list[str]) -> int:
     """Connect to Ray, and do what the arguments say."""
     address, task, first, *words = arguments
+    gift = _gift() if task == "reports" else b""
     if task == "reports":
         threading.Thread(target=_end_with_input, daemon=True).start()
     # Ray prints "(raylet) … marked dead" on standard output, also with log_to_driver=False.
@@ -51,19 +53,36 @@ def main(arguments: list[str]) -> int:
         print(f"{type(error).__name__}: {str(error).splitlines()[0]}", file=sys.stderr)
         return 1
     if task == "reports":
-        _report(ray, printer, float(first), words)
+        _report(ray, printer, float(first), words, gift)
     else:
         _carry(ray, printer, first.split(","), words)
     return 0
 
 
-def _report(ray: Any, printer: Printer, seconds: float, command: list[str]) -> None:
-    """Print what Ray counts on each node, then each answer as it comes."""
-    refs = _started(ray, _nodes(ray, printer), command, seconds)
+def _gift() -> bytes:
+    """Return what each node's program is given: its length in eight hexadecimal digits, itself."""
+    size = int(_exactly(8), 16)
+    return _exactly(size)
+
+
+def _exactly(size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        piece = os.read(0, size - len(data))
+        if not piece:
+            os._exit(3)
+        data += piece
+    return data
+
+
+def _report(ray: Any, printer: Printer, seconds: float, words: list[str], gift: bytes) -> None:
+    """Print what Ray counts on each node, then what the program of each prints."""
+    nodes = _nodes(ray, printer)
+    carrier = Carrier(ray, nodes, words, printer, gift)
     try:
-        _await(ray, refs, printer, seconds + _MARGIN_S)
+        carrier.run(time.monotonic() + seconds + _MARGIN_S)
     finally:
-        _leave(lambda: _cancel(ray, list(refs)), _LEAVE_S)
+        _leave(carrier.leave, _LEAVE_S)
 
 
 def _carry(ray: Any, printer: Printer, nodes: list[str], words: list[str]) -> None:
@@ -80,15 +99,6 @@ def _leave(work: Callable[[], None], seconds: float) -> None:
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     thread.join(seconds)
-
-
-def _cancel(ray: Any, refs: list[Any]) -> None:
-    for ref in refs:
-        try:
-            ray.cancel(ref, force=True)
-        except Exception:  # it ended already
-            pass
-    ray.shutdown()
 
 
 _SENTENCES = {
@@ -136,56 +146,6 @@ class Printer:
             data = data[os.write(self._file, data) :]
 
 
-def node_task(command: list[str], seconds: float) -> dict[str, str]:
-    """Return the report of the node it runs on. Imports all that it needs, being sent by value."""
-    import os
-    import shutil
-    import subprocess
-    import sys
-    from importlib.util import find_spec
-
-    environ = dict(os.environ)
-    try:
-        # Releases before 2.60 hide all GPUs from a task that asks for none: CUDA_VISIBLE_DEVICES
-        # is empty. The view of the raylet, which started this worker, is the node's.
-        with open(f"/proc/{os.getppid()}/environ", encoding="utf-8", errors="replace") as file:
-            pairs = [entry.partition("=") for entry in file.read().split("\0")]
-        views = ("_VISIBLE_DEVICES", "ZE_AFFINITY_MASK", "GPU_DEVICE_ORDINAL")
-        for name in [name for name in environ if name.endswith(views)]:
-            del environ[name]
-        environ.update({name: value for name, _, value in pairs if name.endswith(views)})
-    except OSError:
-        pass
-    program = [sys.executable, "-m", "probe_core"]
-    if command != ["probe"]:
-        program = command
-    elif find_spec("probe_core") is None:
-        path = shutil.which("probe")
-        if path is None:
-            return {"status": "no-probe", "reason": "Ray's Python on that node has no probe-core"}
-        program = [path]
-    try:
-        ended = subprocess.run(
-            [*program, "--json"],
-            cwd=os.sep,
-            env=environ,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=seconds,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return {"status": "timeout", "reason": f"`probe --json` runs there since {seconds:g} s"}
-    except OSError as error:
-        return {"status": "no-probe", "reason": f"{program[0]}: {error.strerror}"}
-    if not ended.stdout.strip():
-        lines = ended.stderr.decode("utf-8", "replace").strip().splitlines()
-        tail = lines[-1] if lines else "it printed nothing"
-        reason = f"`probe --json` ended with {ended.returncode} there: {tail}"
-        return {"status": "failed", "reason": reason}
-    return {"report": ended.stdout.decode("utf-8", "replace")}
-
-
 def _nodes(ray: Any, printer: Printer) -> list[str]:
     """Print what Ray counts; return the ids of the nodes that it calls alive.
 
@@ -202,11 +162,12 @@ def _nodes(ray: Any, printer: Printer) -> list[str]:
         # The name is the address by default, and several raylets of a computer have one.
         name = f"{name}#{id_[:6]}" if names[name] > 1 else name
         state = "alive" if node["Alive"] else "dead"
-        facts = {"engine": node.get("Resources") or {}, "name": name, "state": state}
+        counts = node.get("Resources") or {}
+        facts = {"kind": "node", "engine": counts, "name": name, "state": state}
         printer.send(id_, facts)
         if not node["Alive"]:
             reason = str(node.get("DeathReasonMessage") or "it gave no reason")
-            printer.send(id_, {"status": "missing", "reason": f"Ray calls it dead: {reason}"})
+            printer.send(id_, {"kind": "lost", "reason": f"Ray calls it dead: {reason}"})
     return [node["NodeID"] for node in alive]
 
 
@@ -262,34 +223,6 @@ def _not_replaced(
     return missing
 
 
-def _started(ray: Any, nodes: list[str], command: list[str], seconds: float) -> dict[Any, str]:
-    """Start a task on each node; all at once."""
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    task = ray.remote(num_cpus=0, num_gpus=0, max_retries=0)(node_task)
-    return {
-        task.options(scheduling_strategy=NodeAffinitySchedulingStrategy(id_, soft=False)).remote(
-            command, seconds
-        ): id_
-        for id_ in nodes
-    }
-
-
-def _await(ray: Any, refs: dict[Any, str], printer: Printer, seconds: float) -> None:
-    """Print each answer as it comes, until all came or the time is over."""
-    waiting = list(refs)
-    until = time.monotonic() + seconds
-    while waiting and time.monotonic() < until:
-        ready, waiting = ray.wait(waiting, num_returns=1, timeout=_STEP_S)
-        for ref in ready:
-            try:
-                # A hung host's task can be ready and its result out of reach.
-                message = ray.get(ref, timeout=5)
-            except Exception as error:
-                message = {"status": "missing", "reason": _sentence(error)}
-            printer.send(refs[ref], message)
-
-
 class Holder:
     """An agent's process on a node. Sent by value: it imports what it needs itself.
 
@@ -297,16 +230,34 @@ class Holder:
     loopback takes 5 µs.
     """
 
-    def __init__(self, words: list[str]) -> None:
+    def __init__(self, words: list[str], gift: bytes) -> None:
+        import os
         import queue
         import subprocess
         import sys
         import threading
 
+        environ = dict(os.environ)
+        try:
+            # Releases before 2.60 hide all GPUs from an actor that asks for none:
+            # CUDA_VISIBLE_DEVICES is empty. The view of the raylet, which started this worker, is
+            # the node's.
+            with open(f"/proc/{os.getppid()}/environ", encoding="utf-8", errors="replace") as file:
+                pairs = [entry.partition("=") for entry in file.read().split("\0")]
+            views = ("_VISIBLE_DEVICES", "ZE_AFFINITY_MASK", "GPU_DEVICE_ORDINAL")
+            for name in [name for name in environ if name.endswith(views)]:
+                del environ[name]
+            environ.update({name: value for name, _, value in pairs if name.endswith(views)})
+            # Ray's Python has its commands beside it, not always on PATH.
+            own = os.path.dirname(sys.executable)
+            environ["PATH"] = f"{own}{os.pathsep}{environ.get('PATH', os.defpath)}"
+        except OSError:
+            pass
         # Its input is a pipe of this worker: when Ray ends the worker, the agent ends, too.
         self._process = subprocess.Popen(
             [sys.executable, *words],
             cwd="/",
+            env=environ,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -320,15 +271,23 @@ class Holder:
             self._lines.put(None)
 
         threading.Thread(target=read, daemon=True).start()
+        if gift:  # more than a pipe holds, and not each agent reads it
+            threading.Thread(target=self._give, args=(gift,), daemon=True).start()
 
-    def write(self, line: bytes) -> None:
-        """Write a line to the agent."""
+    def _give(self, gift: bytes) -> None:
+        try:
+            self.write(gift)
+        except OSError:  # it ended without it
+            pass
+
+    def write(self, data: bytes) -> None:
+        """Write to the agent."""
         assert self._process.stdin is not None
-        self._process.stdin.write(line)
+        self._process.stdin.write(data)
         self._process.stdin.flush()
 
-    def lines(self) -> list[bytes] | None:
-        """Wait for lines of the agent, a second at most; None when it has ended."""
+    def lines(self) -> list[bytes | None]:
+        """Wait for lines of the agent, a second at most; the last is None when it has ended."""
         import queue
 
         try:
@@ -338,22 +297,26 @@ class Holder:
         lines = [first]
         while not self._lines.empty():
             lines.append(self._lines.get())
-        return None if None in lines else lines
+        return lines
 
 
 class Carrier:
     """The actors, and the lines between them and this process's input and output."""
 
-    def __init__(self, ray: Any, nodes: list[str], words: list[str], printer: Printer) -> None:
+    def __init__(
+        self, ray: Any, nodes: list[str], words: list[str], printer: Printer, gift: bytes = b""
+    ) -> None:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         self._ray = ray
         self._printer = printer
         actor = ray.remote(num_cpus=0, num_gpus=0, max_concurrency=2)(Holder)
+        # Once into Ray's store, which each node reads it from.
+        given = ray.put(gift) if gift else gift
         self._actors = {
             node: actor.options(
                 scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False)
-            ).remote([*words, node])
+            ).remote([word.replace(NODE, node) for word in words], given)
             for node in nodes
         }
         self.ended = threading.Event()
@@ -369,11 +332,11 @@ class Carrier:
                 actor.write.remote(line)
         self.ended.set()
 
-    def run(self) -> None:
-        """Print what the agents print, until the input ends or no agent runs."""
+    def run(self, until: float | None = None) -> None:
+        """Print what the agents print, until the input ends, no agent runs or the time is over."""
         waiting = {actor.lines.remote(): node for node, actor in self._actors.items()}
-        while waiting and not self.ended.is_set():
-            ready, _ = self._ray.wait(list(waiting), num_returns=1, timeout=_AGENTS_STEP_S)
+        while waiting and not self.ended.is_set() and (until is None or time.monotonic() < until):
+            ready, _ = self._ray.wait(list(waiting), num_returns=1, timeout=_STEP_S)
             for ref in ready:
                 node = waiting.pop(ref)
                 try:
@@ -381,12 +344,13 @@ class Carrier:
                 except Exception as error:
                     self._lose(node, _sentence(error))
                     continue
-                if lines is None:
-                    self._lose(node, "its agent ended")
-                    continue
                 for line in lines:
-                    self._printer.write(line)
-                waiting[self._actors[node].lines.remote()] = node
+                    if line is None:
+                        self._lose(node, "its agent ended")
+                    else:
+                        self._printer.write(line)
+                if None not in lines:
+                    waiting[self._actors[node].lines.remote()] = node
 
     def _lose(self, node: str, reason: str) -> None:
         """Print what the agent cannot print itself."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from probe_cluster.gathering.launching import Launch, attend_all
-from probe_cluster.gathering.lines import node_script
 from probe_cluster.gathering.model import Target
 from probe_cluster.gathering.process import output
+from probe_cluster.gathering.sending import node_script
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
@@ -89,11 +89,11 @@ class Slurm:
 
     async def collect(self, targets: Sequence[Target], limits: Limits, sink: Sink) -> None:
         """Run one srun, then ask slurmctld what it counts on the nodes."""
-        task = ["sh", "-c", node_script(limits.command)]
+        task = ["sh", "-c", node_script(limits)]
         ids: list[str] = []
 
-        def listed(data: bytes) -> list[str]:
-            names = expand(data.decode("utf-8", "replace"))
+        def listed(text: str) -> list[str]:
+            names = expand(text)
             ids.extend(names)
             return names
 

@@ -6,8 +6,8 @@ import os
 import shlex
 
 from probe_cluster.gathering.launching import attend_each, run_each
-from probe_cluster.gathering.lines import node_script
 from probe_cluster.gathering.model import Target
+from probe_cluster.gathering.sending import node_script
 from probe_cluster.shared import ClusterError
 
 TYPE_CHECKING = False
@@ -24,8 +24,11 @@ _FILE_LIMIT = 4 << 20
 
 # BatchMode: a question for a password would wait for a terminal that 64 of them share.
 # ControlMaster: an existing shared connection is used, but none is left behind that holds the
-# pipes open.
-_OPTIONS = "-T -o BatchMode=yes -o ConnectTimeout=5 -o ControlMaster=no".split()
+# pipes open. A network that is cut closes no connection: without an answer for 15 s ssh ends.
+_OPTIONS = (
+    "-T -o BatchMode=yes -o ConnectTimeout=5 -o ControlMaster=no"
+    " -o ServerAliveInterval=5 -o ServerAliveCountMax=3"
+).split()
 
 
 class Ssh:
@@ -43,9 +46,8 @@ class Ssh:
 
     async def collect(self, targets: Sequence[Target], limits: Limits, sink: Sink) -> None:
         """Start an ssh for each host."""
-        script = f"exec sh -c {shlex.quote(node_script(limits.command))}"
-        options = ["-n", *_OPTIONS]
-        await run_each(targets, lambda t: ["ssh", *options, t.address, script], limits, sink)
+        script = f"exec sh -c {shlex.quote(node_script(limits))}"
+        await run_each(targets, lambda t: ["ssh", *_OPTIONS, t.address, script], limits, sink)
 
     async def agents(self, targets: Sequence[Target], start: Start, wire: Wire) -> None:
         """Start an ssh for the agent of each host; its input is the agent's."""

@@ -23,7 +23,7 @@ _SCRIPT = (
     " $p -I -S -c 'import sys; sys.exit(sys.version_info < (3, 8))' </dev/null >/dev/null 2>&1"
     " && exec $p -I -S -c {code} {arguments}; done;"
     " n=${{SLURMD_NODENAME:-$(uname -n)}};"
-    " printf '%-511s\\n' \"#probe-cluster $n $$ error 127 |\""
+    " printf '%-511s\\n' \"#probe-cluster $n $$ absent |\""
 )
 
 # Without `probe` head would read the input, which is the agent's program and commands.
