@@ -29,9 +29,11 @@ cat $FAKE_HOST.json
 SSH = """#!/bin/sh
 while [ $# -gt 2 ]; do shift; done
 export FAKE_HOST=${1#*@}
+echo $1 >> {folder}/ssh.hosts
 case $FAKE_HOST in
   hung) sleep 60;;
   stubborn) trap '' TERM; sleep 60; sleep 60;;
+  waits) while [ ! -e {folder}/go ]; do sleep 0.1; done;;
   refused) echo 'ssh: connect to host refused port 22: Connection refused' >&2; exit 255;;
   nokey) echo "nokey: Permission denied (publickey)." >&2; exit 255;;
   changed) printf '@@@@@\\r\\nHost key verification failed.\\r\\n' >&2; exit 255;;

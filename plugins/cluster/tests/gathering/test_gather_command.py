@@ -17,11 +17,8 @@ from fake_engines import SRUN, SSH, Engines
 
 from probe_cluster import Answer, ClusterError, Gathered, Limits, Target, gather
 from probe_cluster.gathering import Files
-from probe_cluster.gathering.document import (
-    cluster_document,
-    document_lines,
-    write_reports,
-)
+from probe_cluster.gathering.document import cluster_document, document_lines
+from probe_cluster.gathering.folder import Folder
 from probe_cluster.gathering.terminal import ProgressLine
 from probe_core.cli import main
 
@@ -75,7 +72,17 @@ def test_the_document_has_all_nodes(
     assert (document["schema"], document["collector"], document["complete"]) == (1, "files", False)
     assert list(document["nodes"]) == ["desk", "twin", "rock", "none"]
     desk = document["nodes"]["desk"]
-    assert list(desk) == ["name", "status", "reason", "fix", "seconds", "engine", "report"]
+    assert list(desk) == [
+        "name",
+        "status",
+        "reason",
+        "fix",
+        "seconds",
+        "engine",
+        "sent",
+        "basics",
+        "report",
+    ]
     assert desk["report"] == home["desk"]
     missing = document["nodes"]["none"]
     assert (missing["status"], missing["report"]) == ("missing", None)
@@ -122,7 +129,7 @@ def test_each_report_is_a_file_that_topology_reads(
     folder = tmp_path / "out" / "new"
     status, _, _ = run(capsys, "--hosts", "desk,me@desk,nokey", "--output", str(folder))
     assert status == 1
-    assert sorted(os.listdir(folder)) == ["desk.json", "me@desk.json"]
+    assert sorted(os.listdir(folder)) == ["cluster.jsonl", "desk.json", "me@desk.json"]
     assert json.loads((folder / "desk.json").read_text()) == home["desk"]
     assert main(["topology", str(folder / "desk.json")]) == 0
 
@@ -163,13 +170,13 @@ def test_names_of_nodes_are_no_paths(home: Home, tmp_path: Path) -> None:
             for target in targets:
                 sink.answer(Answer(target.id, "ok", text=text))
 
-    gathered = asyncio.run(gather(Odd()))
     folder = tmp_path / "deep"
-    folder.mkdir()
-    paths = write_reports(gathered, str(folder))
+    written = Folder(str(folder), "odd")
+    asyncio.run(gather(Odd(), texts=False, arrived=written.take))
+    assert written.problem is None
     assert sorted(os.listdir(tmp_path)) == ["deep"]
-    names = sorted(os.path.basename(path) for path in paths)
-    assert names == sorted(
+    paths = sorted(folder.glob("*.json"))
+    assert sorted(path.name for path in paths) == sorted(
         [
             "_up.json",
             "n1_pod.json",
@@ -181,7 +188,7 @@ def test_names_of_nodes_are_no_paths(home: Home, tmp_path: Path) -> None:
             "节" * 66 + ".json",
         ]
     )
-    assert stat.S_IMODE(os.stat(paths[0]).st_mode) & 0o400
+    assert stat.S_IMODE(paths[0].stat().st_mode) & 0o400
 
 
 def test_many_nodes_share_rows(capsys: pytest.CaptureFixture[str], files: list[str]) -> None:
@@ -200,6 +207,9 @@ def test_many_nodes_share_rows(capsys: pytest.CaptureFixture[str], files: list[s
         ([], "no nodes are named: FILE…, or one of --hosts, --slurm, --mpi, --kubectl, --ray"),
         (["--hosts", "a", "--mpi"], "name the nodes once"),
         (["--hosts", "a", "b.json"], "name the nodes once"),
+        (["ssh://a", "b.json"], "name the nodes once"),
+        (["--resume", "ssh://a"], "--resume belongs to --output"),
+        (["--resume", "--output", "x", "b.json"], "--resume: files takes no list of nodes"),
         (["--namespace", "x", "b.json"], "belong to --kubectl"),
         (["--hosts", ","], "no host is in it"),
         (["--timeout", "soon", "b.json"], "--timeout soon: write seconds, 0.1 to 86400"),
@@ -246,7 +256,7 @@ def test_a_report_that_cannot_be_written_costs_its_own_file_alone(
     assert status == 1
     assert set(json.loads(out)["nodes"]) == {first, *others}
     assert err.startswith(f"probe cluster: --output {folder}/{first}.json: ")
-    written = {path.stem for path in folder.iterdir() if path.is_file()}
+    written = {path.stem for path in folder.glob("*.json") if path.is_file()}
     assert written == set(others)
 
 

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -208,20 +209,79 @@ def test_cancelling_ends_all_processes(engines: Engines) -> None:
     assert gone(marker)
 
 
-@pytest.mark.heavy
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_the_command_and_its_processes(engines: Engines, number: int) -> None:
+def command(*arguments: str) -> subprocess.Popen[str]:
+    words = [sys.executable, "-m", "probe_core", "cluster", *arguments]
+    environ = {**os.environ, "COLUMNS": "100"}
+    return subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ
+    )
+
+
+def wait_for(what: Callable[[], object]) -> None:
+    until = time.monotonic() + 60
+    while not what():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_what_came_and_no_process(
+    engines: Engines, home: Home, tmp_path: Path, number: int
+) -> None:
     marker = f"GATHER_MARKER={os.getpid()}-{time.monotonic_ns()}"
     engines.setenv(GATHER_MARKER=marker.partition("=")[2])
-    command = [sys.executable, "-m", "probe_core", "cluster", "--hosts", "hung,desk2"]
-    engines.report("desk2", "no json")
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    until = time.monotonic() + 60
-    while not sleeping(marker):
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    engines.report("desk", home["desk"])
+    folder = tmp_path / "out"
+    process = command("--json", "--output", str(folder), "ssh://hung,desk")
+    # Written as it arrives, not at the end.
+    wait_for(lambda: (folder / "desk.json").exists() and sleeping(marker))
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
-    assert (process.returncode, out) == (-number, b"")
-    assert b"Traceback" not in err
+    assert process.returncode == (130 if number == signal.SIGINT else -number)
+    document = json.loads(out)
+    assert {id_: row["status"] for id_, row in document["nodes"].items()} == {
+        "hung": "interrupted",
+        "desk": "ok",
+    }
+    assert document["nodes"]["desk"]["report"] == home["desk"]
+    assert (document["complete"], document["problem"]) == (
+        False,
+        "interrupted: 1 of 2 nodes had answered",
+    )
+    assert "Traceback" not in err
     assert gone(marker)
+
+
+def asked(engines: Engines) -> list[str]:
+    path = engines.folder / "ssh.hosts"
+    hosts = sorted(path.read_text().split())
+    path.unlink()
+    return hosts
+
+
+def test_a_gather_that_was_killed_is_resumed_and_asks_the_missing_alone(
+    engines: Engines, home: Home, tmp_path: Path
+) -> None:
+    engines.report("desk", home["desk"])
+    engines.report("waits", home["rock"])
+    out_folder = tmp_path / "out"
+    words = ("--json", "--output", str(out_folder), "--hosts", "desk,waits,refused")
+    process = command(*words)
+    journal = out_folder / "cluster.jsonl"
+    wait_for(lambda: (out_folder / "desk.json").exists() and "Connection" in journal.read_text())
+    process.kill()
+    process.communicate(timeout=60)
+    assert asked(engines) == ["desk", "refused", "waits"]
+    # What was cut off in the middle of a line is no line.
+    journal.write_bytes(journal.read_bytes() + b'{"id": "waits", "status": "o')
+    (engines.folder / "go").touch()
+    out, _ = command(*words, "--resume").communicate(timeout=60)
+    document = json.loads(out)
+    assert asked(engines) == ["refused", "waits"]
+    assert {id_: row["status"] for id_, row in document["nodes"].items()} == {
+        "desk": "ok",
+        "waits": "ok",
+        "refused": "missing",
+    }
+    assert document["nodes"]["desk"]["report"] == home["desk"]
+    assert sorted(path.name for path in out_folder.glob("*.json")) == ["desk.json", "waits.json"]

@@ -76,3 +76,122 @@ def test_a_node_without_probe_core_reports_through_what_is_sent() -> None:
     # Root's rule of trust: none of what was sent was left out for its owner.
     assert not [o for o in report["outcomes"] if "running as root" in (o["reason"] or "")]
     assert left_folders() <= before
+
+
+def processes(marker: str) -> dict[int, str]:
+    """Return the processes of the node, by number: all that sshd's own variables reach."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if marker.encode() in (folder / "environ").read_bytes():
+                command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                if command:  # a zombie has none
+                    found[int(folder.name)] = command
+        except OSError:
+            continue
+    return found
+
+
+def wait_for(what: Callable[[], object], seconds: float = 60.0) -> None:
+    until = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def nothing_left(marker: str, before: set[str]) -> bool:
+    return not processes(marker) and left_folders() <= before
+
+
+@pytest.fixture
+def hanging(sshd: Sshd) -> Iterator[None]:
+    """A prober that never returns, so that what was sent runs until its deadline of a minute."""
+    sshd.synthetic.write_text('{"devices": [], "then": "hang"}')
+    yield
+    sshd.synthetic.write_text("[]")
+
+
+def command(*hosts: str) -> subprocess.Popen[str]:
+    words = [sys.executable, "-m", "probe_core", "cluster", "--json", *hosts]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def is_probing(marker: str) -> bool:
+    """Return whether the probe that was sent runs, and its prober, too."""
+    found = processes(marker).values()
+    return (
+        any(".probe-cluster-" in line and "--json" in line for line in found)
+        and sum("probe_core.isolation.start" in line for line in found) > 0
+    )
+
+
+@pytest.mark.usefixtures("on_path", "hanging")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_a_command_that_is_ended_leaves_nothing_on_the_node(marker: str, number: int) -> None:
+    before = left_folders()
+    process = command("ssh://one,two")
+    wait_for(lambda: is_probing(marker))
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    wait_for(lambda: nothing_left(marker, before), 20)
+
+
+@pytest.mark.usefixtures("on_path", "hanging")
+def test_a_connection_that_is_cut_leaves_nothing_on_the_node(marker: str) -> None:
+    before = left_folders()
+    process = command("ssh://one")
+    wait_for(lambda: is_probing(marker))
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    for child in children:
+        os.kill(int(child), signal.SIGKILL)  # ssh: to the node it is gone as behind a cut cable
+    out, _ = process.communicate(timeout=60)
+    node = json.loads(out)["nodes"]["one"]
+    assert node["status"] == "missing"
+    assert node["reason"].startswith("the connection ended before its answer was whole")
+    wait_for(lambda: nothing_left(marker, before), 20)
+
+
+@pytest.mark.usefixtures("on_path", "hanging")
+@pytest.mark.parametrize("victim", ["-I -S -c", ".probe-cluster-"])
+def test_what_is_killed_there_leaves_nothing_either(marker: str, victim: str) -> None:
+    """The program of the node, and the probe that it started: each may run out of memory."""
+    before = left_folders()
+    process = command("ssh://one")
+    wait_for(lambda: is_probing(marker))
+    found = processes(marker)
+    # The program's own copy, which cleans up, has the same words: it is the younger.
+    number = min(pid for pid, line in found.items() if victim in line and "isolation" not in line)
+    os.kill(number, signal.SIGKILL)
+    out, _ = process.communicate(timeout=60)
+    node = json.loads(out)["nodes"]["one"]
+    if victim == "-I -S -c":
+        assert node["status"] == "missing"
+    else:
+        assert (node["status"], node["reason"]) == (
+            "failed",
+            "`probe --json` was ended there by SIGKILL",
+        )
+    wait_for(lambda: nothing_left(marker, before), 20)
+
+
+@pytest.mark.usefixtures("on_path", "hanging")
+def test_a_network_that_is_lost_ends_the_program_by_its_own_deadline(marker: str) -> None:
+    """A cut cable closes nothing: here the connection's own process there is stopped."""
+    before = left_folders()
+    process = subprocess.Popen(
+        [*command_words("ssh://one"), "--timeout", "3"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_for(lambda: is_probing(marker))
+    (program, *_) = sorted(pid for pid, line in processes(marker).items() if "-I -S -c" in line)
+    status = Path(f"/proc/{program}/status").read_text()
+    parent = int(status.partition("PPid:")[2].split()[0])
+    os.kill(parent, signal.SIGSTOP)
+    try:
+        process.communicate(timeout=60)
+        # Three seconds, and five in which the connection may still bring the end of its input.
+        wait_for(lambda: nothing_left(marker, before), 30)
+    finally:
+        os.kill(parent, signal.SIGCONT)

@@ -124,7 +124,7 @@ def _signal(number: int) -> str:
 
 def _too_old(id_: str, message: Message) -> Answer:
     """Return the answer of a node whose Python is too old for what is sent, with what it sees."""
-    basics = _basics(table(message.get("basics")))
+    basics = basics_of(table(message.get("basics")))
     python = _text(message.get("python"), 20) or "older"
     installed = _text(message.get("installed"), 60)
     reason = f"no Python 3.11 or newer is there to run the probe: it has {python}"
@@ -133,7 +133,8 @@ def _too_old(id_: str, message: Message) -> Answer:
     return Answer(id_, "no-probe", f"{reason}; {_seen(basics)}", _PYTHON, basics=basics)
 
 
-def _basics(facts: Mapping[str, Json]) -> BasicsDoc:
+def basics_of(facts: Mapping[str, Json]) -> BasicsDoc:
+    """Return what an old Python sees, each part that has no sound form unknown."""
     devices = facts.get("pci")
     rows = [
         {name: _text(row.get(name), 20) for name in ("address", "class", "id")}

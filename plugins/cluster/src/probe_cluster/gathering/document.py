@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
+from probe_cluster.gathering.answers import basics_of
 from probe_cluster.gathering.model import LINK_CODES, STATUSES, Answer, Target
 from probe_cluster.shared import (
-    ClusterError,
     amount,
     rate,
     read_document,
@@ -15,7 +13,7 @@ from probe_cluster.shared import (
     tables,
     text,
 )
-from probe_core.commands import replace_file, write_json
+from probe_core.commands import write_json
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
 
     from probe_cluster.gathering.differences import DifferenceDoc
     from probe_cluster.gathering.gathered import Gathered, Node
-    from probe_cluster.gathering.model import EngineDoc, LinkDoc, LinkFindingDoc
+    from probe_cluster.gathering.model import BasicsDoc, EngineDoc, LinkDoc, LinkFindingDoc
     from probe_core.model.document import Json, ReportDoc
 
     class NodeRow(TypedDict):
@@ -37,6 +35,8 @@ if TYPE_CHECKING:
         fix: str | None
         seconds: float | None
         engine: EngineDoc | None
+        sent: bool | None
+        basics: BasicsDoc | None
         report: ReportDoc | None
 
     class ClusterDoc(TypedDict):
@@ -54,9 +54,6 @@ if TYPE_CHECKING:
 
 
 SCHEMA = 1
-
-_MOST_NAME = 200
-"""Bytes of a node's name in that of its file."""
 
 
 def cluster_document(gathered: Gathered) -> ClusterDoc:
@@ -89,7 +86,7 @@ def document_lines(gathered: Gathered) -> Iterator[str]:
     yield f'{write_json(head)[:-1]}, "nodes": {{'
     last = len(gathered.nodes) - 1
     for number, node in enumerate(gathered.nodes.values()):
-        row = write_json({**_facts(node), "report": None})
+        row = write_json({**facts(node), "report": None})
         if node.text is not None:
             row = f"{row.removesuffix('null}')}{node.text.decode('ascii')}}}"
         yield f"{write_json(node.id)}: {row}{'' if number == last else ','}"
@@ -106,10 +103,11 @@ def _row(node: Node) -> NodeRow:
         report = node.report() if node.text is not None else None
     except (ValueError, RecursionError):
         report = None
-    return {**_facts(node), "report": report}  # type: ignore[typeddict-item]
+    return {**facts(node), "report": report}  # type: ignore[typeddict-item]
 
 
-def _facts(node: Node) -> dict[str, object]:
+def facts(node: Node) -> dict[str, object]:
+    """Return a node's row without its report."""
     return {
         "name": node.name,
         "status": node.status or "timeout",
@@ -117,53 +115,9 @@ def _facts(node: Node) -> dict[str, object]:
         "fix": node.fix,
         "seconds": None if node.seconds is None else round(node.seconds, 3),
         "engine": node.engine,
+        "sent": node.sent,
+        "basics": node.basics,
     }
-
-
-def make_folder(path: str) -> None:
-    """Make the folder of the reports. Raises `ClusterError` where that fails."""
-    try:
-        os.makedirs(path, exist_ok=True)
-    except OSError as error:
-        raise ClusterError(f"--output {path}: {error.strerror or error}") from None
-
-
-def write_reports(gathered: Gathered, folder: str) -> list[str]:
-    """Write each report to ``FOLDER/NODE.json``, each in one step; return the paths.
-
-    Raises `ClusterError` for a file that cannot be written, after the others were.
-    """
-    paths: list[str] = []
-    names: set[str] = set()
-    problem: ClusterError | None = None
-    for node in gathered.nodes.values():
-        if node.text is None:
-            continue
-        name = _file_name(node.name, names)
-        path = os.path.join(folder, f"{name}.json")
-        try:
-            replace_file(path, node.text + b"\n")
-        except OSError as error:
-            problem = problem or ClusterError(f"--output {path}: {error.strerror or error}")
-            continue
-        paths.append(path)
-    if problem is not None:
-        raise problem
-    return paths
-
-
-def _file_name(name: str, used: set[str]) -> str:
-    """Return a name that is no path, no hidden file, and no other node's."""
-    safe = "".join(char if char.isalnum() or char in "-_.@" else "_" for char in name)
-    # A file system counts bytes: 255 with the hidden name under which it is written.
-    safe = safe.encode()[:_MOST_NAME].decode("utf-8", "ignore").lstrip(".") or "node"
-    unique, number = safe, 1
-    # Compared without case: macOS and Windows have one file for both.
-    while unique.lower() in used:
-        number += 1
-        unique = f"{safe}-{number}"
-    used.add(unique.lower())
-    return unique
 
 
 # The nodes of a saved document of `probe cluster --json` as answers, so that it is shown again.
@@ -178,7 +132,7 @@ class SavedCluster:
     def __init__(self, path: str) -> None:
         self._document = read_document(path)
         self.nodes = {
-            id_: (_target(id_, table(entry)), _answer(id_, table(entry)))
+            id_: (target_in(id_, table(entry)), answer_in(id_, table(entry)))
             for id_, entry in table(self._document.get("nodes")).items()
         }
 
@@ -200,7 +154,8 @@ class SavedCluster:
         return tables(rows)
 
 
-def _target(id_: str, entry: Mapping[str, Json]) -> Target:
+def target_in(id_: str, entry: Mapping[str, Json]) -> Target:
+    """Return the node of a row."""
     return Target(id_, name=text(entry.get("name")) or "", engine=_engine(entry.get("engine")))
 
 
@@ -223,15 +178,18 @@ def _count(value: Json) -> float | None:
     return value if type(value) in (int, float) and value == 0 else rate(value)
 
 
-def _answer(id_: str, entry: Mapping[str, Json]) -> Answer:
+def answer_in(id_: str, entry: Mapping[str, Json]) -> Answer:
+    """Return the answer of a row."""
     report = entry.get("report")
     if report is not None:
-        return Answer(id_, "ok", text=write_json(report).encode())
+        sent = entry.get("sent") is True if isinstance(entry.get("sent"), bool) else None
+        return Answer(id_, "ok", text=write_json(report).encode(), sent=sent)
     status = entry.get("status")
     if status == "ok" or status not in STATUSES:
         return Answer(id_, "invalid", "the saved document has no report of it", "gather it again")
     reason, fix = sentence(entry.get("reason")), sentence(entry.get("fix"))
-    return Answer(id_, str(status), reason, fix)
+    found = table(entry.get("basics"))
+    return Answer(id_, str(status), reason, fix, basics=basics_of(found) if found else None)
 
 
 def _link(row: Mapping[str, Json], ids: Mapping[str, str]) -> LinkDoc | None:

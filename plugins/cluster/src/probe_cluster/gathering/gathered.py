@@ -16,11 +16,11 @@ from probe_cluster.gathering.summaries import summary_of
 from probe_cluster.shared import ClusterError, plain
 from probe_core import __version__
 from probe_core.commands import parse_report, write_json
-from probe_core.wording import clean_text, error_text
+from probe_core.wording import clean_text, counted, error_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from probe_cluster.gathering.differences import DifferenceDoc
     from probe_cluster.gathering.model import (
@@ -131,38 +131,78 @@ async def gather(
     limits: Limits | None = None,
     progress: Progress | None = None,
     texts: bool = True,
+    arrived: Arrived | None = None,
+    known: Known | None = None,
+    stop: asyncio.Event | None = None,
 ) -> Gathered:
     """Ask all nodes of `collector` at once for their reports.
 
     Each node has a deadline, and all together have one: see `Limits`. A node that fails costs its
     own row alone. Without `texts` only the summary of each report is kept, which is what a table
-    and the differences need: of 10,000 nodes the texts are a gigabyte. Raises `ClusterError` when
-    the engine does not answer, or lists no node.
+    and the differences need: of 10,000 nodes the texts are a gigabyte. `arrived` is called with a
+    node when it is listed and when it answers, its text with it. `known` are nodes of an earlier
+    gather: those with an answer are not asked again. When `stop` is set the gather ends, and the
+    nodes that have not answered are ``interrupted``. Raises `ClusterError` when the engine does not
+    answer, or lists no node.
     """
     limits = limits or Limits()
-    task = _Gather(collector.name, progress, texts)
-    try:
-        async with asyncio.timeout(limits.total(1)):
-            targets = await collector.targets()
-    except TimeoutError:
-        raise ClusterError(
-            f"{collector.name} did not list its nodes within {limits.total(1):g} s"
-        ) from None
-    for target in targets:
+    stop = stop or asyncio.Event()
+    task = _Gather(collector.name, progress, texts, arrived, stop)
+    listed = await _listed(collector, limits, stop)
+    for target in listed:
         task.add(target)
-    await task.run(collector, targets, limits)
+    ids = {target.id for target in listed}
+    for target, answer in (known or {}).values():
+        if listed and target.id not in ids:  # the engine does not reach it this time
+            continue
+        task.add(target)
+        if answer is not None:
+            task.answer(answer)
+    if known and not task.waiting():
+        return task.result()
+    await task.run(collector, limits)
     return task.result()
+
+
+async def _listed(collector: Collector, limits: Limits, stop: asyncio.Event) -> Sequence[Target]:
+    """Return the nodes of the engine. Raises `ClusterError` where it does not list them in time."""
+    listing = asyncio.ensure_future(collector.targets())
+    stopped = asyncio.ensure_future(stop.wait())
+    seconds = limits.total(1)
+    try:
+        await asyncio.wait({listing, stopped}, timeout=seconds, return_when="FIRST_COMPLETED")
+        if listing.done():
+            return listing.result()
+        how = "before the interruption" if stop.is_set() else f"within {seconds:g} s"
+        raise ClusterError(f"{collector.name} did not list its nodes {how}")
+    finally:
+        stopped.cancel()
+        listing.cancel()
 
 
 class _Gather:
     """One gather while it runs."""
 
-    def __init__(self, collector: str, progress: Progress | None, texts: bool) -> None:
+    def __init__(
+        self,
+        collector: str,
+        progress: Progress | None,
+        texts: bool,
+        arrived: Arrived | None,
+        stop: asyncio.Event,
+    ) -> None:
         self._start = time.monotonic()
         self._texts = texts
         self._gathered = Gathered(collector)
         self._progress = progress
+        self._arrived = arrived
+        self._stop = stop
         self._targets = self._gathered.targets
+
+    def waiting(self) -> list[Target]:
+        """Return the nodes that have not answered yet."""
+        ids = {node.id for node in self._gathered.waiting}
+        return [target for id_, target in self._targets.items() if id_ in ids]
 
     def add(self, target: Target) -> None:
         """Take a node, or what the engine counts on a node that is listed already."""
@@ -170,7 +210,10 @@ class _Gather:
         if node is None:
             self._targets[target.id] = target
             name = clean_text(target.name or target.id)
-            self._gathered.nodes[target.id] = Node(target.id, name, engine=target.engine)
+            node = Node(target.id, name, engine=target.engine)
+            self._gathered.nodes[target.id] = node
+            if self._arrived is not None:
+                self._arrived(node)
         elif target.engine is not None:
             node.engine = target.engine
 
@@ -181,9 +224,13 @@ class _Gather:
         if node.status is not None:
             return
         node.seconds = time.monotonic() - self._start
-        checked = _checked(answer, node, self._texts)
+        checked = _checked(answer, node, self._texts or self._arrived is not None)
         node.status, node.reason, node.fix = checked.status, checked.reason, checked.fix
         node.text, node.sent, node.basics = checked.text, checked.sent, checked.basics
+        if self._arrived is not None:
+            self._arrived(node)
+            if not self._texts:
+                node.text = None
         self._show()
 
     def problem(self, sentence: str) -> None:
@@ -193,28 +240,31 @@ class _Gather:
         self._gathered.links += links
         self._gathered.findings += findings
 
-    def _open(self) -> list[Target]:
-        waiting = {node.id for node in self._gathered.waiting}
-        return [target for id_, target in self._targets.items() if id_ in waiting]
-
     def _show(self) -> None:
         if self._progress is not None:
             self._gathered.seconds = time.monotonic() - self._start
             self._progress(self._gathered)
 
-    async def run(self, collector: Collector, targets: object, limits: Limits) -> None:
-        """Run the collector until it ends or the overall time is over."""
-        sink = Sink(self.answer, self.add, self.problem, self._open, self._add_links)
-        listed = list(self._targets.values())
-        work = asyncio.ensure_future(collector.collect(listed, limits, sink))
-        total = limits.total(len(listed))
+    async def run(self, collector: Collector, limits: Limits) -> None:
+        """Run the collector until it ends, the overall time is over, or the gather is stopped."""
+        sink = Sink(self.answer, self.add, self.problem, self.waiting, self._add_links)
+        asked = self.waiting()
+        work = asyncio.ensure_future(collector.collect(asked, limits, sink))
+        stopped = asyncio.ensure_future(self._stop.wait())
+        total = limits.total(len(asked))
         until = time.monotonic() + total
         try:
-            while not work.done() and (remaining := until - time.monotonic()) > 0:
+            while not (work.done() or stopped.done()):
+                remaining = until - time.monotonic()
+                if remaining <= 0:
+                    break
                 beat = _BEAT_S if self._progress is not None else remaining
-                await asyncio.wait({work}, timeout=min(beat, remaining))
+                await asyncio.wait(
+                    {work, stopped}, timeout=min(beat, remaining), return_when="FIRST_COMPLETED"
+                )
                 self._show()
         finally:
+            stopped.cancel()
             await _stopped(work)
         self._close(collector.name, work, total)
 
@@ -227,7 +277,9 @@ class _Gather:
             text = str(error) if isinstance(error, ClusterError) else error_text(error)
             self.problem(f"{name}: {text}")
         ended = work.done() and not work.cancelled()
-        if error is None and not ended and not self._gathered.nodes:
+        if error is None and not ended and self._stop.is_set():
+            self.problem(_interrupted(self._gathered))
+        elif error is None and not ended and not self._gathered.nodes:
             # A job waits in the queue of its engine, which lists no node until it starts.
             self.problem(f"{name} lists no node: none started within {total:g} s; {_QUEUE}")
         for node in self._gathered.waiting:
@@ -235,6 +287,9 @@ class _Gather:
                 self.answer(Answer(node.id, "failed", f"{name} failed: {self._gathered.problem}"))
             elif ended:
                 self.answer(Answer(node.id, "missing", f"{name} ended without an answer of it"))
+            elif self._stop.is_set():
+                reason = "the gather was interrupted before it answered"
+                self.answer(Answer(node.id, "interrupted", reason, _RESUME))
             else:
                 reason = f"it gave no answer within the {total:g} s for all nodes"
                 self.answer(Answer(node.id, "timeout", reason, LONGER))
@@ -246,6 +301,16 @@ class _Gather:
         if not gathered.nodes:
             raise ClusterError(gathered.problem or f"{gathered.collector} lists no node")
         return gathered
+
+
+_RESUME = "ask those that are missing: --output DIR --resume"
+
+
+def _interrupted(gathered: Gathered) -> str:
+    count = len(gathered.nodes)
+    if not count:
+        return f"interrupted before {gathered.collector} listed a node"
+    return f"interrupted: {count - len(gathered.waiting)} of {counted(count, 'node')} had answered"
 
 
 _QUEUE = "look into its queue, or give it more time: --overall SECONDS"
@@ -305,3 +370,5 @@ def _readable(answer: Answer) -> Answer:
 
 if TYPE_CHECKING:
     Progress = Callable[["Gathered"], None]
+    Arrived = Callable[["Node"], None]
+    Known = Mapping[str, tuple[Target, Answer | None]]

@@ -37,6 +37,7 @@ class Kubectl:
     """Running pods of a label selector."""
 
     name = "kubectl"
+    resumes = True
     process_each = True
 
     def __init__(

@@ -40,6 +40,7 @@ class Ray:
     """The nodes of the Ray cluster at `address`: HOST:PORT, or ``auto`` for this computer's."""
 
     name = "ray"
+    resumes = True
     process_each = False
 
     def __init__(self, address: str = "auto", *, python: str | None = None) -> None:
@@ -66,9 +67,9 @@ class Ray:
         except ValueError:
             gift, limits = b"", replace(limits, send=False)
         words = ["-I", "-S", "-c", program().decode(), *arguments(limits, node=NODE)]
-        ended = await self._child(
-            self._driver("reports", f"{limits.node:g}", *words), gift, seconds, sink
-        )
+        only = ",".join(target.id for target in targets)
+        command = self._driver("reports", f"{limits.node:g}", only, *words)
+        ended = await self._child(command, gift, seconds, sink)
         if ended.timed_out:
             sink.problem(f"Ray did not end within {seconds:g} s")
         elif ended.status != 0:

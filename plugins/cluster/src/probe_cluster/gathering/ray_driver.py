@@ -2,9 +2,10 @@
 
 It is run as a script, so that the actor is defined in ``__main__`` and cloudpickle sends its code:
 what an installed package defines is sent by name, and a node without the package cannot load it.
-Argument 1 is the address. Then: ``reports``, the seconds for the nodes, and the words that start
-the program of a node after a Python, and on standard input what those programs are given; or
-``agents``, the nodes' ids with commas, and the words of an agent. It ends with its input.
+Argument 1 is the address. Then: ``reports``, the seconds for the nodes, the ids of those that are
+asked, with commas, or nothing for all, and the words that start the program of a node after a
+Python, and on standard input what those programs are given; or ``agents``, the nodes' ids with
+commas, and the words of an agent. It ends with its input.
 """
 
 from __future__ import annotations
@@ -77,7 +78,8 @@ def _exactly(size: int) -> bytes:
 
 def _report(ray: Any, printer: Printer, seconds: float, words: list[str], gift: bytes) -> None:
     """Print what Ray counts on each node, then what the program of each prints."""
-    nodes = _nodes(ray, printer)
+    only, *words = words
+    nodes = _nodes(ray, printer, only.split(",") if only else [])
     carrier = Carrier(ray, nodes, words, printer, gift)
     try:
         carrier.run(time.monotonic() + seconds + _MARGIN_S)
@@ -146,13 +148,15 @@ class Printer:
             data = data[os.write(self._file, data) :]
 
 
-def _nodes(ray: Any, printer: Printer) -> list[str]:
+def _nodes(ray: Any, printer: Printer, only: list[str]) -> list[str]:
     """Print what Ray counts; return the ids of the nodes that it calls alive.
+
+    Where `only` names nodes those alone are printed and returned.
 
     Ray keeps nodes that ended long ago. One that was drained or stopped is no missing node, and
     neither is one that came back, or that ended a day ago.
     """
-    listed = ray.nodes()
+    listed = [node for node in ray.nodes() if not only or node["NodeID"] in only]
     times = _times()
     lost = _not_replaced([node for node in listed if _is_lost(node)], listed, times)
     alive = [node for node in listed if node["Alive"]]

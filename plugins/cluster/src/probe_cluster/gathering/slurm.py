@@ -75,6 +75,7 @@ class Slurm:
     """The nodes that srun gets with `options`; within a job those of the job."""
 
     name = "slurm"
+    resumes = True
     process_each = False
 
     def __init__(
@@ -97,7 +98,10 @@ class Slurm:
             ids.extend(names)
             return names
 
-        launch = Launch([*self._srun(), *task], limits, sink, listed)
+        # A gather that is resumed asks these alone.
+        names = [target.id for target in targets]
+        only = [f"--nodes={len(names)}", f"--nodelist={','.join(names)}"] if names else []
+        launch = Launch([*self._srun(), *only, *task], limits, sink, listed)
         await launch.run()
         for id_, counts in (await _counts()).items():
             if id_ in ids:

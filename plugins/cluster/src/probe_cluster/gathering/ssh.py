@@ -35,6 +35,7 @@ class Ssh:
     """Hosts as `ssh` takes them: a name, user@name, or a Host of ~/.ssh/config."""
 
     name = "ssh"
+    resumes = True
     process_each = True
 
     def __init__(self, hosts: Sequence[str]) -> None:
@@ -42,7 +43,7 @@ class Ssh:
 
     async def targets(self) -> list[Target]:
         """Return the hosts."""
-        return [Target(host, host) for host in self._hosts]
+        return [Target(host, _destination(host)) for host in self._hosts]
 
     async def collect(self, targets: Sequence[Target], limits: Limits, sink: Sink) -> None:
         """Start an ssh for each host."""
@@ -53,6 +54,12 @@ class Ssh:
         """Start an ssh for the agent of each host; its input is the agent's."""
         script = f"exec sh -c {shlex.quote(start.script())}"
         await attend_each(targets, lambda t: ["ssh", *_OPTIONS, t.address, script], start, wire)
+
+
+def _destination(host: str) -> str:
+    """Return what ssh takes: of ``host:22`` a URI, for alone it has no such form."""
+    name, colon, port = host.rpartition(":")
+    return f"ssh://{host}" if colon and port.isdecimal() and ":" not in name else host
 
 
 def parse_hosts(text: str) -> list[str]:

@@ -33,6 +33,7 @@ class ProgressLine:
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._due = 0.0
+        self._shown = 0
 
     def __call__(self, gathered: Gathered) -> None:
         """Draw how many nodes have answered, and who is waited for."""
@@ -46,6 +47,19 @@ class ProgressLine:
         if waiting:
             line += f", waiting for {names(waiting)}"
         self._write(_CLEAR + clean_text(line, _WIDTH))
+
+    def arrived(self, node: Node) -> None:
+        """Print what came of a node, above the line; of many nodes those that failed alone."""
+        if node.status is None:
+            return
+        self._shown += 1
+        if node.status == "ok" and self._shown > _ALONE:
+            return
+        what = _devices(node.summary) if node.summary is not None else node.reason
+        seconds = f" ({node.seconds:.1f} s)" if node.seconds is not None else ""
+        line = f"{node.name}: {node.status}: {what}"
+        self._write(f"{_CLEAR}{clean_text(line, _WIDTH - len(seconds))}{seconds}\n")
+        self._due = self._due or 1e-9
 
     def pairs(self, done: int, total: int, seconds: float) -> None:
         """Draw how many pairs are measured."""
