@@ -1,7 +1,8 @@
 """A real Ray cluster on this computer: a head and four raylets, each of another sort of node.
 
 Run by a Python that has ray: it prints the address, then "ready", waits for a line on its standard
-input, and ends all that it started. Argument 1 is a PYTHONPATH with probe-core.
+input, and ends all that it started. No node has probe-core; one has a `probe` that hangs, in the
+folder that is argument 1.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ import tempfile
 
 from ray.cluster_utils import Cluster
 
+PATH = "/usr/bin:/bin"
+
 ONE = {"num_cpus": 1, "object_store_memory": 80_000_000}
 
 
-def main(path: str, slow: str) -> None:
+def main(slow: str) -> None:
     """Start the nodes, break two of them, and wait."""
     # Short: a socket of Ray is below it, and 107 bytes are the most.
     folder = tempfile.mkdtemp(prefix="ray-")
@@ -30,13 +33,13 @@ def main(path: str, slow: str) -> None:
             "num_gpus": 2,
             "include_dashboard": False,
             "temp_dir": folder,
-            "env_vars": {"PYTHONPATH": path},
+            "env_vars": {"PATH": PATH},
         },
     )
-    cluster.add_node(**ONE, node_name="bare", env_vars={"PYTHONPATH": "", "PATH": "/usr/bin"})
-    cluster.add_node(**ONE, node_name="slow", env_vars={"PYTHONPATH": slow})
-    killed = cluster.add_node(**ONE, node_name="killed", env_vars={"PYTHONPATH": path})
-    stopped = cluster.add_node(**ONE, node_name="stopped", env_vars={"PYTHONPATH": path})
+    cluster.add_node(**ONE, node_name="bare", env_vars={"PATH": PATH})
+    cluster.add_node(**ONE, node_name="slow", env_vars={"PATH": f"{slow}:{PATH}"})
+    killed = cluster.add_node(**ONE, node_name="killed", env_vars={"PATH": PATH})
+    stopped = cluster.add_node(**ONE, node_name="stopped", env_vars={"PATH": PATH})
     cluster.wait_for_nodes()
     print(cluster.address, flush=True)
     stopped_pid = stopped.all_processes["raylet"][0].process.pid
