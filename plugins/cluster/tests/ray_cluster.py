@@ -24,6 +24,8 @@ def main(slow: str) -> None:
     # Short: a socket of Ray is below it, and 107 bytes are the most.
     folder = tempfile.mkdtemp(prefix="ray-")
     os.environ["RAY_TMPDIR"] = folder
+    # On a computer that is busy with other tests; 30 by default.
+    os.environ.setdefault("RAY_raylet_start_wait_time_s", "120")
     os.mkdir(f"{folder}/ray")
     cluster = Cluster(
         initialize_head=True,
