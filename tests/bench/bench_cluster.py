@@ -68,7 +68,7 @@ def run(place: Place) -> Iterator[Figure]:
 def _thousand(place: Place) -> Iterator[Figure]:
     folder = Path(place.folder) / "nodes"
     folder.mkdir(exist_ok=True)
-    kilobytes = _write(folder, NODES)
+    kilobytes = write_reports(folder, NODES)
     rounds = []
     for _ in range(place.rounds(5, 2)):
         start = perf_counter()
@@ -152,7 +152,7 @@ def _iperf3() -> float:
     return received["bits_per_second"] / 1e9
 
 
-def _write(folder: Path, count: int) -> float:
+def write_reports(folder: Path, count: int) -> float:
     """Write the reports; return their mean size in kB."""
     from home_nodes import NODES as HOMES
     from home_nodes import report_of, rtx_4090

@@ -25,6 +25,7 @@ import bench_cluster
 import bench_cold
 import bench_commands
 import bench_doctor
+import bench_engines
 import bench_env
 import bench_exo
 import bench_export
@@ -76,6 +77,8 @@ QUESTIONS: dict[str, Callable[[places.Place], Iterator[Figure]]] = {
     "predictions": bench_predictions.run,
     "serving": bench_serving.run,
     "cluster": bench_cluster.run,
+    "engines": bench_engines.run,
+    "sshd": bench_engines.first_answer,
     "commands": bench_commands.run,
     "doctor": bench_doctor.run,
     "env": bench_env.run,

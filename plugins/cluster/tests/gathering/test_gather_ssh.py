@@ -285,3 +285,33 @@ def test_a_gather_that_was_killed_is_resumed_and_asks_the_missing_alone(
     }
     assert document["nodes"]["desk"]["report"] == home["desk"]
     assert sorted(path.name for path in out_folder.glob("*.json")) == ["desk.json", "waits.json"]
+
+
+COUNTED = """#!/bin/sh
+echo + >> {folder}/running
+cat {folder}/answer
+echo - >> {folder}/running
+"""
+
+
+def test_two_hundred_hosts_are_asked_by_64_connections_at_a_time(
+    engines: Engines, home: Home
+) -> None:
+    """Each stand-in prints what the program of a node prints, and says when it begins and ends."""
+    engines.command("ssh", COUNTED)
+    code = (
+        "import sys; from probe_cluster.gathering.node_agent import Voice; voice = Voice('n');"
+        " voice.send('start'); voice.send('answer', status=0, out=sys.argv[1], err='')"
+    )
+    text = json.dumps(home["nas"])
+    with (engines.folder / "answer").open("wb") as file:
+        subprocess.run([sys.executable, "-c", code, text], stdout=file, check=True)
+    answer = gathered(*(f"n{at}" for at in range(200)), node=100.0)
+    assert answer.complete
+    assert len(answer.nodes) == 200
+    running, most = 0, 0
+    for line in (engines.folder / "running").read_text().split():
+        running += 1 if line == "+" else -1
+        most = max(most, running)
+    assert running == 0
+    assert 2 <= most <= 64

@@ -43,7 +43,7 @@ HEAD = 74
 
 PART = "PROBE_CORE_PART_"
 """What the names of the variables begin with. The values, joined by their numbers, are the same as
-the input, compressed and written in base 85."""
+the input, written in base 85."""
 
 _VERSION_S = 5.0
 """Seconds for an installed `probe` to print its version, from a network file system."""
@@ -200,10 +200,8 @@ def places(environ: "dict[str, str]") -> "list[str]":
 
 def unpacked(data: bytes, environ: "dict[str, str]", warden: Warden) -> str:
     """Return the folder with the archive's files. Raises `OSError` where no place takes them."""
-    import io
-    import zipfile
-
     os.umask(0o077)
+    content = zlib.decompress(data, 31)
     problems = []
     for place in places(environ):
         sweep(place)
@@ -213,13 +211,33 @@ def unpacked(data: bytes, environ: "dict[str, str]", warden: Warden) -> str:
             os.mkdir(folder, 0o700)
             warden.tell("folder", folder)
             _lock(folder)
-            with zipfile.ZipFile(io.BytesIO(data)) as file:
-                file.extractall(folder)
+            _extract(content, folder)
             return folder
         except OSError as error:
             problems.append(f"{place}: {error.strerror or error}")
             _delete(folder)
     raise OSError(errno.ENOSPC, "; ".join(problems) or "no folder for temporary files is there")
+
+
+def _extract(content: bytes, folder: str) -> None:
+    """Write the files of a tar file (ustar, see tar(5)). `tarfile` takes a quarter of a second."""
+    at = 0
+    made = set()  # type: set[str]
+    while at < len(content) and content[at]:
+        name, above = content[at : at + 100], content[at + 345 : at + 500]
+        parts = [part.rstrip(b"\0").decode() for part in (above, name)]
+        path = os.path.join(folder, *filter(None, parts))
+        size = int(content[at + 124 : at + 135], 8)
+        parent = os.path.dirname(path)
+        if parent not in made:
+            os.makedirs(parent, exist_ok=True)
+            made.add(parent)
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            _write_all(file, content[at + 512 : at + 512 + size])
+        finally:
+            os.close(file)
+        at += 512 + size + -size % 512
 
 
 def _lock(folder: str) -> bool:
@@ -303,7 +321,7 @@ def received(values: "list[str]") -> bytes:
     another one.
     """
     if values:
-        text = zlib.decompress(base64.b85decode("".join(values)))
+        text = base64.b85decode("".join(values))
         head, data = text[:HEAD].split(), text[HEAD:]
     else:
         head = _exactly(HEAD).split()
