@@ -164,7 +164,7 @@ def test_a_killed_and_a_stopped_raylet_cost_their_rows_alone(cluster: Cluster) -
     assert rows["killed"].status in ("missing", "timeout")
     assert rows["stopped"].status in ("missing", "timeout")
     assert all(rows[name].reason for name in ("killed", "stopped"))
-    assert time.monotonic() - start < 60
+    assert time.monotonic() - start < 90
 
 
 def unused_port() -> int:
@@ -194,7 +194,7 @@ def test_something_else_that_listens_is_no_ray() -> None:
         start = time.monotonic()
         with pytest.raises(ClusterError, match="no Ray"):
             asyncio.run(gather(Ray(address, python=PYTHON)))
-        assert time.monotonic() - start < 30
+        assert time.monotonic() - start < 60
 
 
 @pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="Ray is installed")

@@ -9,10 +9,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from node_processes import folders_of, is_probing, nothing_left, processes, wait_for
 from real_sshd import SSH, SSHD, Sshd
 
 from probe_cluster import Gathered, Limits, gather
@@ -63,41 +64,6 @@ def on_path(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{sshd.bin}:/usr/bin:/bin")
 
 
-def folders_of(marker: str) -> set[str]:
-    """Return the private folders that the node's processes run from."""
-    return {
-        word
-        for line in processes(marker).values()
-        for word in line.split()
-        if "/.probe-cluster-" in word
-    }
-
-
-def processes(marker: str) -> dict[int, str]:
-    """Return the processes of the node, by number: all that sshd's own variables reach."""
-    found = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if marker.encode() in (folder / "environ").read_bytes():
-                command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-                if command:  # a zombie has none
-                    found[int(folder.name)] = command
-        except OSError:
-            continue
-    return found
-
-
-def wait_for(what: Callable[[], object], seconds: float = 60.0) -> None:
-    until = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < until
-        time.sleep(0.02)
-
-
-def nothing_left(marker: str, folders: set[str]) -> bool:
-    return not processes(marker) and not any(map(os.path.lexists, folders))
-
-
 def gathered(*hosts: str, **limits: float) -> Gathered:
     return asyncio.run(gather(Ssh(hosts), limits=Limits(**{"node": 60.0, **limits})))  # type: ignore[arg-type]
 
@@ -126,15 +92,6 @@ def hanging(synthetic: Path) -> Iterator[None]:
 def command(*arguments: str) -> subprocess.Popen[str]:
     words = [sys.executable, "-m", "probe_core", "cluster", "--json", *arguments]
     return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def is_probing(marker: str) -> bool:
-    """Return whether the probe that was sent runs, and its prober, too."""
-    found = processes(marker).values()
-    return (
-        any(".probe-cluster-" in line and "--json" in line for line in found)
-        and sum("probe_core.isolation.start" in line for line in found) > 0
-    )
 
 
 @pytest.mark.usefixtures("on_path", "hanging")

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 _BEAT_S = 0.1
 """Seconds between two looks at the clock, for the progress line."""
 
-_MARGIN_S = 3.0
-"""Seconds for a collector to end its processes after the overall time: SIGTERM, then SIGKILL."""
+_MARGIN_S = 5.0
+"""Seconds for a collector to end its processes: the end of their input, SIGTERM, then SIGKILL."""
 
 
 @dataclass(slots=True)

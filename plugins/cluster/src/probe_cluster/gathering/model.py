@@ -81,9 +81,9 @@ NODE_S = 30.0
 """Seconds for one node: `probe` itself needs 1 s beyond its longest deadline, 10 s by default;
 the rest is for a login and an interpreter from a network file system. A judgement."""
 
-START_S = 15.0
+START_S = 30.0
 """Seconds for an engine to start its nodes, beyond their own: Ray 2.60 connects in 1 to 4 s on an
-idle computer; the rest is for a busy one. A judgement."""
+idle computer, and took 15 on one with forty processes for each core. A judgement."""
 
 FANOUT = 64
 """Nodes at a time through a process each. pdsh starts 32, clush 64: beyond that the file
@@ -97,7 +97,7 @@ class Limits:
     node: float = NODE_S
     """Seconds for one node, from the moment that its process starts."""
     overall: float | None = None
-    """Seconds for all; None: as many as the rounds of nodes need, and fifteen more."""
+    """Seconds for all; None: as many as the rounds of nodes need, and thirty more."""
     fanout: int = FANOUT
     """Processes at once, where an engine needs one a node."""
     command: tuple[str, ...] = ("probe",)

@@ -23,6 +23,10 @@ _STDERR_TAIL = 256 << 10
 _GRACE_S = 1.0
 """Seconds between SIGTERM and SIGKILL: srun cancels its step at SIGTERM."""
 
+_LEAVE_S = 1.5
+"""Seconds between the end of its input and SIGTERM: what runs on a node ends with its input, and
+removes what it made there, for which an engine that is ended leaves it no time (srun kills)."""
+
 _DRAIN_S = 0.5
 """Seconds for the pipes to close after the process ended. A child that it left behind may hold
 them: an ssh connection that is shared by ControlPersist holds standard error for minutes."""
@@ -161,8 +165,12 @@ async def _end(transport: asyncio.SubprocessTransport, pipes: _Pipes) -> None:
         transport.close()  # what it left behind is its own, such as a shared connection of ssh
         return
     try:
-        _signal(transport, "SIGTERM")
-        await asyncio.wait({pipes.exited}, timeout=_GRACE_S)
+        if transport.get_pipe_transport(0) is not None:
+            _writer(transport)(b"")
+            await asyncio.wait({pipes.exited}, timeout=_LEAVE_S)
+        if not pipes.exited.done():
+            _signal(transport, "SIGTERM")
+            await asyncio.wait({pipes.exited}, timeout=_GRACE_S)
     finally:
         # The first process may be gone and others of its group ignore SIGTERM.
         _signal(transport, "SIGKILL")

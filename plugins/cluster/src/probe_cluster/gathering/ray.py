@@ -14,7 +14,7 @@ from dataclasses import replace
 from probe_cluster.gathering.answers import answer_of, damaged, message_of
 from probe_cluster.gathering.launching import attend_all
 from probe_cluster.gathering.lines import Streams
-from probe_cluster.gathering.model import Answer, Target
+from probe_cluster.gathering.model import START_S, Answer, Target
 from probe_cluster.gathering.process import run
 from probe_cluster.gathering.ray_driver import NODE
 from probe_cluster.gathering.sending import Parcel, arguments, program
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 
 
 _CONNECT_S = 5.0
-
-_START_S = 15.0
-"""Seconds for the child to connect: `import ray` and `ray.init` take 1 to 4 s here."""
 
 
 class Ray:
@@ -60,7 +57,7 @@ class Ray:
 
     async def collect(self, targets: Sequence[Target], limits: Limits, sink: Sink) -> None:
         """Run the child until it ends."""
-        seconds = limits.node + _START_S
+        seconds = limits.node + START_S
         parcel = Parcel(limits)
         try:
             gift = await parcel.data()
@@ -114,9 +111,9 @@ class Ray:
         )
         first = asyncio.ensure_future(connected.wait())
         try:
-            await asyncio.wait({work, first}, timeout=_START_S, return_when="FIRST_COMPLETED")
+            await asyncio.wait({work, first}, timeout=START_S, return_when="FIRST_COMPLETED")
             if not (work.done() or first.done()):
-                raise ClusterError(f"no Ray answers {self._place} within {_START_S:g} s")
+                raise ClusterError(f"no Ray answers {self._place} within {START_S:g} s")
             return await work
         finally:
             first.cancel()
