@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from node_processes import processes, wait_for
 
 from probe_cluster import ClusterError, Gathered, Limits, gather
 from probe_cluster.gathering import Ray
@@ -65,8 +66,9 @@ def test_the_driver_connects_to_the_address_and_is_silent_about_logs(tmp_path: P
 class Cluster:
     """A running cluster; `say` sends it a command and returns what it prints."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: subprocess.Popen[str], marker: str) -> None:
         self._process = process
+        self.marker = marker
         self.address = self._line()
 
     def _line(self) -> str:
@@ -87,11 +89,17 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     probe.write_text(SLOW.replace("{version}", __version__))
     probe.chmod(0o755)
     command = [str(PYTHON), str(HERE / "ray_cluster.py"), str(slow)]
+    marker = f"probe-test-{os.getpid()}-{time.monotonic_ns()}"
     process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "GATHER_MARKER": marker},
     )
     try:
-        yield Cluster(process)
+        yield Cluster(process, marker)
     finally:
         process.communicate("end\n", timeout=120)
 
@@ -102,7 +110,7 @@ def gathered(address: str, seconds: float) -> Gathered:
 
 @needs_ray
 def test_each_raylet_has_its_row(cluster: Cluster) -> None:
-    seconds = 20.0
+    seconds = 40.0
     answer = gathered(cluster.address, seconds)
     rows: dict[str, Any] = {node.name: node for node in answer.nodes.values()}
     assert {name: node.status for name, node in rows.items()} == {
@@ -136,7 +144,7 @@ print(sorted({actor["State"] for actor in actors().values()}))
 @needs_ray
 def test_the_raylets_measure_each_other_and_leave_no_actor(cluster: Cluster) -> None:
     collector = Ray(cluster.address, python=PYTHON)
-    limits = Limits(node=8.0)
+    limits = Limits(node=40.0)
 
     async def work() -> Gathered:
         answer = await gather(collector, limits=limits)
@@ -153,11 +161,34 @@ def test_the_raylets_measure_each_other_and_leave_no_actor(cluster: Cluster) -> 
     assert done.stdout.strip().splitlines()[-1] == "['DEAD']"
 
 
+GATHER = """
+import asyncio, sys
+from probe_cluster import Limits, gather
+from probe_cluster.gathering import Ray
+asyncio.run(gather(Ray(sys.argv[1], python=sys.argv[2]), limits=Limits(node=300)))
+"""
+
+
+@needs_ray
+def test_a_gather_that_is_killed_leaves_nothing_on_the_raylets(cluster: Cluster) -> None:
+    """One of them has a `probe` that sleeps: it ends with the gather, after Ray ended the actor."""
+
+    def sleeping() -> list[str]:
+        return [line for line in processes(cluster.marker).values() if line == "sleep 100 "]
+
+    wait_for(lambda: not sleeping(), 100)
+    process = subprocess.Popen([sys.executable, "-c", GATHER, cluster.address, str(PYTHON)])
+    wait_for(sleeping, 100)
+    process.kill()
+    process.wait(60)
+    wait_for(lambda: not sleeping(), 60)
+
+
 @needs_ray
 def test_a_killed_and_a_stopped_raylet_cost_their_rows_alone(cluster: Cluster) -> None:
     assert cluster.say("break") == "broken"
     start = time.monotonic()
-    answer = gathered(cluster.address, 20.0)
+    answer = gathered(cluster.address, 40.0)
     rows: dict[str, Any] = {node.name: node for node in answer.nodes.values()}
     assert rows["head"].status == "ok"
     assert rows["bare"].status == "ok"
