@@ -180,6 +180,16 @@ def test_hosts_are_read_from_a_file_or_a_list(tmp_path: Path) -> None:
     assert parse_hosts("a, b,,a") == ["a", "b"]
 
 
+def test_a_port_is_what_ssh_takes_as_a_uri() -> None:
+    targets = asyncio.run(Ssh(["a", "me@b:2222", "fe80::1", "c.example"]).targets())
+    assert [(target.id, target.address) for target in targets] == [
+        ("a", "a"),
+        ("me@b:2222", "ssh://me@b:2222"),
+        ("fe80::1", "fe80::1"),
+        ("c.example", "c.example"),
+    ]
+
+
 @pytest.mark.parametrize("text", ["", ",", "-oProxyCommand=x", "a,b c", "a\x1b[1m", "x" * 301])
 def test_what_is_no_host_is_refused(text: str) -> None:
     with pytest.raises(ClusterError, match="host"):

@@ -112,8 +112,9 @@ class _Content:
     def __init__(self) -> None:
         self._trust = Trust()
         self._names: set[str] = set()
-        # 31 is a gzip file, without a name or a time: the same files make the same archive.
-        self._compressor = zlib.compressobj(wbits=31)
+        # 31 is a gzip file, without a name or a time: the same files make the same archive. Level 6
+        # takes twice the time of 4 and is 6 % smaller.
+        self._compressor = zlib.compressobj(4, wbits=31)
         self._data = bytearray()
         self._write({"__main__.py": _MAIN})
 
