@@ -51,6 +51,9 @@ _VERSION_S = 5.0
 _END_S = 1.0
 """Seconds between SIGTERM and SIGKILL."""
 
+_DELETE_S = 10.0
+"""Seconds in which the folder is deleted again while something still writes into it."""
+
 _DRAIN_S = 0.3
 """Seconds for the pipes to close after `probe` ended, which a process that it left may hold."""
 
@@ -146,7 +149,13 @@ def _ward(pipe: int) -> None:
             _end_group(int(value))
     for what, value in orders:
         if what == "folder":
+            # A prober, in a session of its own, ends a moment after the probe, and may write
+            # bytecode until then.
+            until = time.monotonic() + _DELETE_S
             _delete(value)
+            while os.path.lexists(value) and time.monotonic() < until:
+                time.sleep(0.05)
+                _delete(value)
 
 
 def _end_group(group: int) -> None:
