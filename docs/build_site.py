@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import screens
 from regions import filled
 
 __all__ = ["ROOT", "build", "sources"]
@@ -60,6 +61,7 @@ def _stage(folder: Path) -> None:
         copy = folder / path.relative_to(ROOT)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, copy)
+    screens.add(folder)
 
 
 def build(into: Path) -> subprocess.CompletedProcess[str]:

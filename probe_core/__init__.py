@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from probe_core.model import Outcome as Outcome
     from probe_core.model import Peak as Peak
     from probe_core.model import Report as Report
+    from probe_core.model import Sample as Sample
     from probe_core.probing import child_entry as child_entry
     from probe_core.probing import probe as probe
     from probe_core.probing import probe_async as probe_async
@@ -56,6 +57,7 @@ _HOMES = {
     "Machine": "machine",
     "ConfigError": "config",
     "Report": "model",
+    "Sample": "model",
     "Device": "model",
     "Memory": "model",
     "Node": "model",

@@ -303,6 +303,14 @@ def default_file(environ: Mapping[str, str], is_file: Callable[[str], bool] = is
     return path if path and is_file(path) else None
 
 
+_SERVICE = (
+    r"PROBE_(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?"
+    r"|PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?)"
+)
+"""What Kubernetes sets for a Service named probe, or probe-…, in every pod beside it
+(kubernetes.io, Service: environment variables)."""
+
+
 def _unknown_variables(environ: Mapping[str, str]) -> list[IgnoredSetting]:
     names = {setting.variable for setting in SETTINGS.values()} | {FILE_VARIABLE}
     unknown = [
@@ -312,6 +320,10 @@ def _unknown_variables(environ: Mapping[str, str]) -> list[IgnoredSetting]:
         and name not in names | ELSEWHERE
         and not any(mark in name for mark in _MARKED)
     ]
+    if unknown:
+        import re  # no probe without such a variable needs it
+
+        unknown = [name for name in unknown if not re.fullmatch(_SERVICE, name)]
     return [
         IgnoredSetting(
             f"the environment variable {name} is not one of probe-core's:"

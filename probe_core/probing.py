@@ -237,6 +237,7 @@ class _Call:
 
     def _probe(self, wake_fd: int) -> Report:
         from probe_core.gate import load
+        from probe_core.model.logged import log
         from probe_core.model.report import Report
 
         plain = document(
@@ -248,6 +249,7 @@ class _Call:
             wake_fd=wake_fd,
             load=load,
         )
+        log(plain["findings"])
         return Report.of(plain)
 
 

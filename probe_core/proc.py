@@ -21,6 +21,7 @@ __all__ = [
     "descriptor_numbers",
     "descriptors",
     "environment",
+    "groups",
     "held_locks",
     "open_files",
     "openers",
@@ -175,10 +176,16 @@ def open_files() -> Collection[int]:
     return range(min(os.sysconf("SC_OPEN_MAX"), _MOST_DESCRIPTORS))
 
 
-def arguments(pid: int) -> list[bytes]:
+def arguments(pid: int, root: str = "") -> list[bytes]:
     """Return the arguments that a process was started with, or has written over them since."""
-    text = _read(f"/proc/{pid}/cmdline", _STATUS_BYTES) or b""
+    text = _read(f"{root}/proc/{pid}/cmdline", _STATUS_BYTES) or b""
     return text.removesuffix(b"\0").split(b"\0") if text else []
+
+
+def groups(pid: int, root: str = "") -> str | None:
+    """Return the text of /proc/PID/cgroup, which names the container or the job of a process."""
+    text = _read(f"{root}/proc/{pid}/cgroup", _STATUS_BYTES)
+    return None if text is None else text.decode("utf-8", "replace")
 
 
 class HeldLock:

@@ -84,7 +84,7 @@ def test_what_is_there_keeps_every_contract(graph: grimp.ImportGraph) -> None:
         ("probe_watch", "probe_core.isolation", COMMANDS),
         ("probe_watch", "probe_chipdb", "who imports chipdb"),
         ("probe_core.model", "probe_chipdb", "who imports chipdb"),
-        ("probe_watch", "probe_cluster", "who imports cluster"),
+        ("probe_report", "probe_cluster", "who imports cluster"),
         ("probe_exo", "probe_export", "who imports export"),
         ("probe_exo", "probe_wheels", "who imports wheels"),
     ],

@@ -43,9 +43,12 @@ if TYPE_CHECKING:
     from probe_core.config import journal_file as journal_file
     from probe_core.config import state_base as state_base
     from probe_core.doctor.check import Request as Request
+    from probe_core.leasing.listing import leases_now as leases_now
     from probe_core.machine.files import replace_file as replace_file
     from probe_core.measured.compare import above_peak as above_peak
+    from probe_core.measured.compare import claims as claims
     from probe_core.measured.compare import with_fractions as with_fractions
+    from probe_core.measured.compare import with_repeat as with_repeat
     from probe_core.model.ids import driver_text as driver_text
     from probe_core.pipeline.settings import plugin_rules as plugin_rules
     from probe_core.recording.anonymise import Anonymiser as Anonymiser
@@ -59,6 +62,8 @@ _MODULES = {
     "CommandError": "commands.context",
     "Context": "commands.context",
     "above_peak": "measured.compare",
+    "claims": "measured.compare",
+    "with_repeat": "measured.compare",
     "Argument": "commands.options",
     "Option": "commands.options",
     "add_options": "commands.options",
@@ -72,6 +77,7 @@ _MODULES = {
     "folded": "commands.text",
     "grid": "commands.tables",
     "grid_rows": "commands.tables",
+    "leases_now": "leasing.listing",
     "listed": "commands.text",
     "measured_amount": "commands.measured",
     "measured_name": "commands.measured",

@@ -36,13 +36,15 @@ def measured_amount(figure: MeasuredDoc, value: float | None) -> str:
 
 
 def measured_part(figure: MeasuredDoc) -> str:
-    """Return the part of the derived figure, at both clocks: ``145%, 100% at 3625 MHz``."""
+    """Return the part of the derived figure at the same clock: ``98% at 3625 MHz``.
+
+    ``–`` where there is nothing to compare with; `unknown` then says why.
+    """
     fraction, at_clock = figure.get("fraction"), figure.get("fraction_at_clock")
-    if fraction is None:
-        return "–"
-    if at_clock is None:
-        return f"{fraction:.0%}"
-    return f"{fraction:.0%}, {at_clock:.0%} at {figure.get('clock_mhz') or 0:.0f} MHz"
+    if at_clock is not None:
+        return f"{at_clock:.0%} at {figure.get('clock_mhz') or 0:.0f} MHz"
+    # Bytes per second have no clock to compare.
+    return "–" if fraction is None or figure["figure"] == "compute" else f"{fraction:.0%}"
 
 
 def save_measured(

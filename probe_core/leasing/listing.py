@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from time import monotonic
 
+from probe_core.leasing.folder import present_folder
 from probe_core.leasing.holders import Holders, Proof, remains
 from probe_core.leasing.ranges import QUEUES, SLOT, UNITS, is_over, obstacle, slot
 from probe_core.leasing.records import COMMAND, Record, command_text, read_records
@@ -12,7 +13,7 @@ from probe_core.proc import arguments, pid_namespace, started, user
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from probe_core.leasing.folder import Folder
     from probe_core.leasing.ranges import Key
@@ -61,6 +62,20 @@ def leases(folder: Folder, names: Collection[str] = ()) -> list[LeaseDoc]:
     record is told by its PCI address, or its name among `names`; else as ``?``.
     """
     return [holding.doc for holding in holdings(folder, names)]
+
+
+def leases_now(environ: Mapping[str, str]) -> list[LeaseDoc]:
+    """Return the leases of the folder that `environ` names, or of the usual one.
+
+    Nothing is made for a look: without a folder there is no lease. Raises `LeaseError`.
+    """
+    folder = present_folder(environ)
+    if folder is None:
+        return []
+    try:
+        return leases(folder)
+    finally:
+        folder.close()
 
 
 def obstacles(folder: Folder, keys: Sequence[Key]) -> list[LeaseDoc]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.measured.store import FILE_LIMIT, figures_of, parsed
+from probe_core.measured.store import FILE_LIMIT, figures_of, key_of, parsed
 from probe_core.model.ids import driver_text
 from probe_core.model.parts import finding
 from probe_core.wording import clean_text, counted
@@ -16,6 +16,15 @@ if TYPE_CHECKING:
 
 ABOVE = 1.02
 """A fraction that is above 1 beyond the error of a clock: two runs of one loop differ by 1 %."""
+
+SAME = 0.05
+"""Part by which two runs of one figure may differ and still say the same."""
+
+LEAST_RUNS = 10
+"""Runs from which best and median mean something, after the warm-up."""
+
+LOWER_BOUND = "not comparable: the derived peak is a lower bound"
+NO_CLOCK = "not comparable: the clock of the run, or that of the derived peak, is not known"
 
 
 def counts(figure: MeasuredDoc) -> bool:
@@ -53,7 +62,8 @@ def _part(device: DeviceDoc, figure: MeasuredDoc) -> float:
 def with_fractions(device: DeviceDoc, figure: MeasuredDoc) -> MeasuredDoc:
     """Return the figure with its fraction of the derived peak, or of the memory bandwidth.
 
-    At the nominal clock, which the peak is made of, and at the measured one.
+    At the nominal clock, which the peak is made of, and at the measured one, which alone compares
+    like with like. A peak that is a lower bound compares with nothing: `unknown` says so.
     """
     result = figure.copy()
     result["fraction"] = result["fraction_at_clock"] = None
@@ -66,12 +76,20 @@ def with_fractions(device: DeviceDoc, figure: MeasuredDoc) -> MeasuredDoc:
     peak = peak_of(device, figure)
     if peak is None or best is None or not peak["tflops"]:
         return result
+    if peak.get("bound") == "lower":
+        return _incomparable(result, LOWER_BOUND)
     fraction = best / (peak["tflops"] * _part(device, figure))
     result["fraction"] = round(fraction, 4)
     nominal, clock = peak.get("mhz"), figure.get("clock_mhz")
     if nominal and clock:
         result["fraction_at_clock"] = round(fraction * nominal / clock, 4)
-    return result
+        return result
+    return _incomparable(result, NO_CLOCK)
+
+
+def _incomparable(figure: MeasuredDoc, reason: str) -> MeasuredDoc:
+    figure["unknown"] = {**(figure.get("unknown") or {}), "fraction_at_clock": reason}
+    return figure
 
 
 def _link_bandwidth(device: DeviceDoc) -> float | None:
@@ -89,43 +107,49 @@ def stale_reason(device: DeviceDoc, figure: MeasuredDoc) -> str | None:
     return f"measured with driver {before or 'unknown'}; it is now {now or 'unknown'}"
 
 
-def above_peak(device: DeviceDoc, figures: list[MeasuredDoc]) -> FindingDoc | None:
-    """Return the finding about a peak that a fresh figure exceeds; None where none does.
+def with_repeat(device: DeviceDoc, figure: MeasuredDoc) -> MeasuredDoc:
+    """Return a new figure, marked where the kept one of its kind has the same result.
 
-    Nothing computes faster than it can: the derivation's clock, or its rate, is too low.
+    Both are undisturbed, of the same driver, and of another run.
     """
-    above = [f for f in figures if f["stale"] is None and (f.get("fraction") or 0) > ABOVE]
+    known = (f for f in device.get("measured") or () if key_of(f) == key_of(figure))
+    older, now = next(known, None), figure["best"]
+    if older is None or figure["disturbed"] or older["disturbed"] or not (older["best"] and now):
+        return figure
+    is_other = older["driver"] == figure["driver"] and older["date"] != figure["date"]
+    is_same = is_other and abs(now / older["best"] - 1) <= SAME
+    return {**figure, "repeated": True} if is_same else figure
+
+
+def claims(figure: MeasuredDoc) -> bool:
+    """Return whether a figure supports a claim: undisturbed, fresh, and of enough runs."""
+    return counts(figure) and (figure["runs"] or 0) >= LEAST_RUNS
+
+
+def above_peak(device: DeviceDoc, figures: list[MeasuredDoc]) -> FindingDoc | None:
+    """Return the finding about a peak that a figure exceeds at the run's clock; None without one.
+
+    Nothing computes faster than it can, so the derivation's rate is too low. Said only where it is
+    so twice, undisturbed: one run can have had another clock than the one that was read.
+    """
+    above = [
+        f
+        for f in figures
+        if claims(f) and f.get("repeated") and (f.get("fraction_at_clock") or 0) > ABOVE
+    ]
     if not above:
         return None
-    figure = max(above, key=lambda f: f.get("fraction") or 0)
-    peak = peak_of(device, figure)
+    figure = max(above, key=lambda f: f.get("fraction_at_clock") or 0)
+    part, clock = figure.get("fraction_at_clock") or 0.0, figure.get("clock_mhz") or 0.0
     return finding(
         "peak-exceeded",
-        f"{device['id']} computes faster than its derived peak: {figure['fraction']:.0%} of it",
-        _explanation(figure, peak),
-        "compare with the fraction at the measured clock; the derived peak is a lower bound",
+        f"{device['id']} computes faster than its derived peak: {part:.0%} of it"
+        f" at {clock:.0f} MHz, twice",
+        "the rate in chipdb is too low",
+        "report it: the derived peak is a lower bound",
         severity="info",
         device=device["id"],
         evidence=f"{figure['dtype'] or figure['figure']} by {figure['by']}, {figure['date']}",
-    )
-
-
-def _explanation(figure: MeasuredDoc, peak: PeakDoc | None) -> str:
-    if peak is None:
-        return "the memory bandwidth that the report derives is too low"
-    nominal, clock = peak.get("mhz"), figure.get("clock_mhz")
-    at_clock = figure.get("fraction_at_clock")
-    if nominal is None or clock is None or at_clock is None:
-        return f"the derivation rests on its {peak['clock']} clock, and the run's is not known"
-    if at_clock > ABOVE and figure["disturbed"]:
-        return (
-            f"the derivation rests on {nominal:.0f} MHz ({peak['clock']});"
-            f" other load disturbed the run's, {clock:.0f} MHz"
-        )
-    if at_clock > ABOVE:
-        return f"also at the run's {clock:.0f} MHz: the rate in chipdb is too low"
-    return (
-        f"the derivation rests on {nominal:.0f} MHz ({peak['clock']}), the run had {clock:.0f} MHz"
     )
 
 

@@ -117,9 +117,14 @@ def _is_same(entry: StoredDevice, device: DeviceDoc) -> bool:
 def with_figures(
     content: Stored, node: str | None, device: DeviceDoc, figures: Iterable[MeasuredDoc]
 ) -> Stored:
-    """Return the content with new figures of a device; each replaces the older one of its kind."""
-    fresh = {_key(figure): figure for figure in figures}
-    older = {_key(figure): figure for figure in figures_of(content, node, device)}
+    """Return the content with new figures of a device; each replaces the older one of its kind.
+
+    But a disturbed one replaces no clean one of the same driver.
+    """
+    older = {key_of(figure): figure for figure in figures_of(content, node, device)}
+    fresh = {
+        key: figure for figure in figures if not is_worse(figure, older.get(key := key_of(figure)))
+    }
     merged = list({**older, **fresh}.values())[-MAX_FIGURES:]
     entries = [e for e in content["nodes"].get(node or "", ()) if not _is_same(e, device)]
     entry: StoredDevice = {
@@ -132,7 +137,14 @@ def with_figures(
     return {"schema": SCHEMA, "nodes": dict(list(nodes.items())[-MAX_NODES:])}
 
 
-def _key(figure: MeasuredDoc) -> tuple[str | None, ...]:
+def is_worse(figure: MeasuredDoc, older: MeasuredDoc | None) -> bool:
+    """Return whether a figure is disturbed while the one that is kept is clean and still counts."""
+    if older is None or not figure["disturbed"] or older["disturbed"]:
+        return False
+    return older["driver"] == figure["driver"]
+
+
+def key_of(figure: MeasuredDoc) -> tuple[str | None, ...]:
     """Return what two figures of one kind share: a newer version of a library replaces its own."""
     library = (figure["by"] or "").partition(" ")[0]
     return figure["figure"], figure["kind"], figure["dtype"], figure.get("accumulate"), library

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from probe_core.model.report import NodeMemory as NodeMemory
     from probe_core.model.report import Outcome as Outcome
     from probe_core.model.report import Report as Report
+    from probe_core.model.sample_fields import Sample as Sample
 
 _MODULES = {
     "ChipRef": "device",
@@ -33,6 +34,7 @@ _MODULES = {
     "Peak": "device",
     "Readiness": "device",
     "Report": "report",
+    "Sample": "sample_fields",
 }
 
 __all__ = [*_MODULES]

@@ -99,6 +99,7 @@ class MeasuredDoc(TypedDict, total=False):
     date: Required[str | None]
     disturbed: Required[list[str]]
     stale: Required[str | None]
+    repeated: bool | None
     fraction: float | None
     fraction_at_clock: float | None
     unknown: dict[str, str] | None

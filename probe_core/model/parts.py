@@ -281,6 +281,9 @@ MEASURED = by_name(
             empty=[],
         ),
         "stale": F(Text(), "Why it no longer counts; null where it does", always=True),
+        "repeated": F(
+            Flag(), "An earlier undisturbed run, of the same driver, had the same result"
+        ),
         "fraction": F(MEASURED_SHARE, "Part of the derived peak, or of the bandwidth", unit="1"),
         "fraction_at_clock": F(MEASURED_SHARE, "The same at the measured clock", unit="1"),
         "unknown": F(TableOf(Text(least=1)), "Field to the reason why it is not known"),
@@ -429,7 +432,7 @@ CODES: dict[str, str] = {
     "no-cpu-facts": "the CPU or memory of this machine could not be read",
     "no-driver": "an accelerator is on the bus without a driver, or reserved for a guest",
     "order-unknown": "only the driver knows in which order a runtime counts the devices",
-    "peak-exceeded": "a measured figure is above the derived peak: its clock or rate is too low",
+    "peak-exceeded": "two undisturbed runs were faster than the derived peak at their own clock",
     "prober-failed": "a prober crashed, hung or broke the contract",
     "prober-raises": "a prober raised while it asked a device, and was run again without it",
     "prober-missing": "an accelerator was detected that no installed prober supports",

@@ -483,6 +483,17 @@ class Report(View):
     def __iter__(self) -> Iterator[Device]:
         return iter(self.devices)
 
+    def __repr__(self) -> str:
+        from probe_core.model.notebook import summary
+
+        return f"Report({summary(self)})"
+
+    def _repr_html_(self) -> str:
+        """Return the devices as a table, for a notebook."""
+        from probe_core.model.notebook import html
+
+        return html(self)
+
 
 def _is_blocked(device: Device) -> bool:
     from probe_core.model.verdict import blocking_step_of  # here: most hosts never ask

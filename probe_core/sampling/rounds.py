@@ -14,18 +14,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from probe_core.model.document import EventDoc, FindingDoc, SampleDoc
+    from probe_core.model.sample_fields import Sample
 
 
 class Round:
     """One look at all devices.
 
     `number` counts from 1. `time` is when it began, in seconds since 1970 (UTC). `samples` has one
-    sample for each device that is known and asked for, in the order of the report, then the node's
-    own (``node:self``). `events` tells which devices came, went or changed since the last round.
-    `findings` is what a person should know now; the same finding is not repeated in each round.
+    `Sample` for each device that is known and asked for, in the order of the report, then the
+    node's own (``node:self``); `documents` has the same as plain data. `events` tells which
+    devices came, went or changed since the last round. `findings` is what a person should know now;
+    the same finding is not repeated in each round.
     """
 
-    __slots__ = ("events", "findings", "number", "samples", "time")
+    __slots__ = ("_samples", "documents", "events", "findings", "number", "time")
 
     def __init__(
         self,
@@ -37,16 +39,26 @@ class Round:
     ) -> None:
         self.number = number
         self.time = time
-        self.samples = list(samples)
+        self.documents = list(samples)
+        self._samples: list[Sample] | None = None
         self.events = list(events)
         self.findings = list(findings)
 
     def __repr__(self) -> str:
-        return f"Round({self.number}, {len(self.samples)} samples, {len(self.events)} events)"
+        return f"Round({self.number}, {len(self.documents)} samples, {len(self.events)} events)"
 
-    def sample(self, device: str) -> SampleDoc | None:
+    @property
+    def samples(self) -> list[Sample]:
+        """The samples, typed: ``sample.busy``, ``sample.memory.used``; ``sample["busy"]``, too."""
+        if self._samples is None:
+            from probe_core.model.sample_fields import Sample
+
+            self._samples = [Sample.of(document) for document in self.documents]
+        return self._samples
+
+    def sample(self, device: str) -> Sample | None:
         """Return the sample of a device, by its id in the report; None without one."""
-        return next((sample for sample in self.samples if sample["device"] == device), None)
+        return next((sample for sample in self.samples if sample.device == device), None)
 
 
 # When the next round begins: on multiples of the interval, on the monotonic clock.

@@ -13,9 +13,9 @@ from probe_core.isolation import launch
 from probe_core.isolation.resident import Resident
 from probe_core.isolation.worker import Worker
 from probe_core.machine import Machine
+from probe_core.model.sample_check import check_sample
 from probe_core.registry.prober import Prober
 from probe_core.sampling import sampler
-from probe_core.sampling.collect import check_sample
 from probe_core.testing.case import Case
 from probe_core.testing.checks import Declared
 from probe_core.testing.checks_hardware import contents

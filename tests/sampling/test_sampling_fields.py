@@ -8,8 +8,8 @@ from typing import Any, get_type_hints
 import pytest
 
 from probe_core.model import document
+from probe_core.model.sample_check import check_sample, without_figures
 from probe_core.model.sample_fields import SAMPLE_FIELDS, STATUSES
-from probe_core.sampling.collect import check_sample, without_figures
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/reference/samples.md"
 NESTED = {

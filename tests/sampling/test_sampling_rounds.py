@@ -64,7 +64,8 @@ def test_every_sample_has_every_key_and_a_reason_for_null(stage) -> None:
             assert empty <= sample["unknown"].keys()
         else:
             assert sample["reason"]
-    json.dumps(last.samples, allow_nan=False)
+    json.dumps(last.documents, allow_nan=False)
+    assert last.samples == last.documents
 
 
 def test_a_prober_without_the_hook_is_not_sampled(stage) -> None:

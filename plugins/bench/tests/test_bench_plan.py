@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import io
 from typing import cast
 
 import pytest
 from bench_devices import cpu, gpu
 
 from probe_bench import cores
-from probe_bench.figures import checked, figure, grouped, notes
+from probe_bench.figures import checked, figure, grouped, lines, notes
 from probe_bench.sensors import Readings, Sensors, joined, of_sample
 from probe_bench.session import bound, child_environ
 from probe_bench.tasks import Line, Task, backends, buffer_bytes, obstacle, tasks, title
+from probe_core.commands import Context
 from probe_core.model.document import DeviceDoc
 from probe_core.testing import Tree
 
@@ -237,7 +239,7 @@ LOW_COPY = (
 @pytest.mark.parametrize(("part", "sentences"), [(0.5, [LOW_COPY]), (0.7, []), (None, [])])
 def test_bandwidth_below_what_is_usual(part: float | None, sentences: list[str]) -> None:
     entry = figure(gpu(), {**READ, "figure": "copy"}, {**LINE, "by": "x"}, Readings(), 0)
-    entry["disturbed"] = []
+    entry["disturbed"], entry["runs"] = [], 10
     entry["fraction"] = part
     assert list(notes(gpu(), [entry])) == sentences
     assert list(notes(cpu(), [entry])) == []
@@ -258,8 +260,10 @@ LOW_ALU = "bf16 alu by x: 89% of the derived peak; a register kernel achieves 90
 def test_figure_below_what_is_usual_is_told(part: float, kind: str, sentences: list[str]) -> None:
     task: Task = {"figure": "compute", "kind": kind, "dtype": "bf16", "library": "tinygrad"}
     entry = figure(gpu(), task, {**LINE, "rates": [1e12], "cold": 1e12, "by": "x"}, Readings(), 0)
-    entry["fraction"] = part
+    entry["fraction_at_clock"], entry["runs"] = part, 10
     assert list(notes(gpu(), [entry])) == sentences
+    entry["runs"] = 9  # a short run makes no claim
+    assert list(notes(gpu(), [entry])) == []
 
 
 def test_problems_of_one_cause_are_one_sentence() -> None:
@@ -298,3 +302,16 @@ def test_child_gets_the_leases_variables_and_no_others() -> None:
 )
 def test_tinygrad_never_takes_a_device_from_its_driver(dev: str, result: str) -> None:
     assert bound(dev) == result
+
+
+@pytest.mark.parametrize("width", range(40, 161, 8))
+def test_every_width_has_the_heads(width: int) -> None:
+    entry = figure(gpu(), {**READ, "figure": "copy"}, {**LINE, "by": "x 1.0"}, Readings(), 0)
+    entry |= {"power_w": 612.0, "temperature_c": 67.0, "clock_mhz": 1755.0}
+    context = Context(stdout=io.StringIO())
+    context.width = width
+    shown = list(lines(gpu(), [entry], context))
+    assert all(len(line) <= width for line in shown[1:])
+    text = "\n".join(shown[1:])
+    assert ("ACHIEVED" in text and "MEDIAN" in text) or "    median: " in text
+    assert "x 1.0" in text  # what BY does not fit beside the figures stands below them

@@ -100,7 +100,8 @@ def test_json_has_a_line_for_each_device_and_sample(live: Live) -> None:
 def test_all_adds_the_other_fields(live: Live) -> None:
     live.set(card(1, activity={"sm": 0.9, "tensor": 0.5, "memory": 0.2}, throttled=["power"]))
     done = watch(live, "--json", "--all", "-n", "1", "--device", "01:00.0")
-    (document,) = [json.loads(line) for line in done.stdout.splitlines()]
+    named, document = [json.loads(line) for line in done.stdout.splitlines()]
+    assert (named["event"], named["name"]) == ("device", "NVIDIA H100 80GB HBM3")
     assert document["activity"] == {"sm": 0.9, "tensor": 0.5, "memory": 0.2}
     assert (document["throttled"], document["prober"]) == (["power"], "live")
 
@@ -493,7 +494,7 @@ def test_latency_to_a_peer(live: Live) -> None:
             "--peer", place,
         )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
-    (alert,) = events(done.stdout)
+    _, alert = events(done.stdout)  # the first one names the device
     assert (alert["device"], alert["alert"], alert["unit"]) == ("node:self", "latency", "ms")
     nodes = [json.loads(line) for line in done.stdout.splitlines() if "latency_ms" in line]
     assert {document["device"] for document in nodes} == {"node:self"}
@@ -556,7 +557,8 @@ def test_a_place_that_is_taken_is_one_sentence(live: Live) -> None:
 SETTINGS = [
     ("[command.watch]\nalerts = 5\n",
      "command.watch.alerts: expected a table, such as memory = { above = 0.9 }"),
-    ("[command.watch]\ncolour = 1\n", "command.watch.colour is no setting; the only one is alerts"),
+    ("[command.watch]\ncolour = 1\n",
+     "command.watch.colour is no setting; there are alerts and theme"),
     ("[command.watch.alerts]\nmemory = { above = 85 }\n",
      "command.watch.alerts.memory.above = 85: expected a fraction from 0 to 1"),
 ]  # fmt: skip

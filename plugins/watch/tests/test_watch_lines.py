@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from watch_samples import GIB, NIGHT, address, busy, sample, silent
+import io
+import json
+from typing import Any
 
+import pytest
+from watch_samples import GIB, NIGHT, address, busy, report, sample, silent
+
+from probe_core.commands import Context
 from probe_watch.alerts import Alerts, rules_of
+from probe_watch.figures import History, spark
 from probe_watch.lines import (
+    Lines,
     alert_document,
     alert_line,
     event_document,
@@ -14,6 +22,7 @@ from probe_watch.lines import (
     sample_line,
     timestamp,
 )
+from probe_watch.rounds import Happening
 
 GPU = address(1)
 KEYS = [
@@ -111,3 +120,49 @@ def test_events() -> None:
     assert event_line(event, NIGHT) == (  # type: ignore[arg-type]
         "2026-11-21T22:14:03.512Z pci:0000:01:00.0 removed: it is not on the bus any more"
     )
+
+
+def test_history() -> None:
+    history = History()
+    for value in (0.0, None, 0.5, 1.0):
+        history.add([sample("a", busy=value), sample("b", busy=value)])
+    assert spark(history.values("a"), 4) == "▁ ▅█"
+    assert spark(history.values("a"), 6) == "  ▁ ▅█"
+    assert spark(history.values("a"), 2) == "▅█"
+    assert spark(history.values("a"), 0) == ""
+    history.add([sample("b", busy=0.1)])
+    assert history.values("a") == []
+    for _ in range(500):
+        history.add([sample("b", busy=0.1)])
+    assert len(history.values("b")) == 60
+
+
+@pytest.mark.parametrize("is_json", [True, False])
+def test_devices_that_come_and_go_are_lines(is_json: bool) -> None:
+    out = io.StringIO()
+    lines = Lines(Context(stdout=out), Alerts(rules_of({})), json=is_json, full=False)
+    events: Any = [
+        {"event": "added", "device": address(2), "change": "it is on the bus now"},
+        {"event": "removed", "device": address(1), "change": "it left the bus"},
+    ]
+    lines.take(Happening(NIGHT, [busy(address(2))], events, [], []))
+    written = out.getvalue().splitlines()
+    assert len(written) == 3
+    if is_json:
+        documents = [json.loads(line) for line in written]
+        assert [d.get("event") for d in documents] == ["added", "removed", None]
+        assert documents[1]["device"] == address(1)
+    else:
+        assert written[0].endswith("pci:0000:02:00.0 added: it is on the bus now")
+
+
+def test_all_names_the_devices_once() -> None:
+    out = io.StringIO()
+    devices = report("NVIDIA H100 80GB HBM3", cpu=False)["devices"]
+    lines = Lines(Context(stdout=out), Alerts(rules_of({})), json=True, full=True, devices=devices)
+    for second in range(2):
+        lines.take(Happening(NIGHT + second, [busy(address(1))], [], [], []))
+    documents = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert [d.get("event") for d in documents] == ["device", None, None]
+    assert documents[0]["name"] == "NVIDIA H100 80GB HBM3"
+    assert (documents[0]["kind"], documents[0]["memory"]) == ("gpu", None)

@@ -52,6 +52,7 @@ class Emulator:
         self.alternate = False
         self.cursor_shown = True
         self.wraps = True
+        self.pastes = False
         self.colours: set[str] = set()
         self.raw = ""
 
@@ -69,7 +70,9 @@ class Emulator:
         for part in _PARTS.findall(text):
             if part.startswith("\x1b["):
                 self._control(part[2:-1], part[-1])
-            elif part not in "\r\n\x18" and self.row < self.rows:
+            elif part == "\n" and self.alternate:
+                self.row, self.column = self.row + 1, 0  # the terminal's ONLCR
+            elif part not in "\r\n\x18\x07" and self.row < self.rows:
                 assert self.column < self.columns or not self.alternate, "a line is too long"
                 if self.column < self.columns:
                     self.cells[self.row][self.column] = part
@@ -88,7 +91,8 @@ class Emulator:
             self.colours |= {parameters} - {"", "0"}
         elif kind in "hl":
             on = kind == "h"
-            name = {"?1049": "alternate", "?25": "cursor_shown", "?7": "wraps"}[parameters]
+            names = {"?1049": "alternate", "?25": "cursor_shown", "?7": "wraps", "?2004": "pastes"}
+            name = names[parameters]
             setattr(self, name, on)
         else:
             raise AssertionError(f"an unknown sequence: {parameters}{kind}")
@@ -197,6 +201,7 @@ class Terminal:
         assert not self.screen.alternate
         assert self.screen.cursor_shown
         assert self.screen.wraps
+        assert not self.screen.pastes
         assert termios.tcgetattr(self.theirs) == self.before
 
     def close(self) -> None:

@@ -7,6 +7,7 @@ from time import gmtime, strftime
 from probe_bench.statistics import disturbances, median
 from probe_bench.tasks import title
 from probe_core.commands import (
+    claims,
     driver_text,
     folded,
     grid,
@@ -15,6 +16,7 @@ from probe_core.commands import (
     measured_part,
     paint,
     with_fractions,
+    with_repeat,
 )
 from probe_core.model.parts import DISTURBANCES, Measurement
 
@@ -83,7 +85,7 @@ def figure(
         "stale": None,
     }
     result["unknown"] = _unknown(device, result)
-    return with_fractions(device, result)
+    return with_repeat(device, with_fractions(device, result))
 
 
 def _unknown(device: DeviceDoc, entry: MeasuredDoc) -> dict[str, str]:
@@ -112,7 +114,7 @@ def notes(device: DeviceDoc, figures: Sequence[MeasuredDoc]) -> Iterator[str]:
         if names:
             yield f"* not for planning ({', '.join(names)}): {meaning}"
     for entry in figures:
-        low = "" if entry["disturbed"] else _below(device, entry)
+        low = _below(device, entry) if claims(entry) else ""
         if low:
             yield f"{measured_name(entry)} by {entry['by']}: {low}"
 
@@ -127,7 +129,9 @@ def grouped(problems: Sequence[tuple[Task, str]]) -> Iterator[str]:
 
 
 def _below(device: DeviceDoc, entry: MeasuredDoc) -> str:
-    part = entry.get("fraction_at_clock") or entry.get("fraction")
+    # A peak at another clock is none of this run's.
+    is_compute = entry["figure"] == "compute"
+    part = entry.get("fraction_at_clock") if is_compute else entry.get("fraction")
     if part is None:
         return ""
     if entry["figure"] != "compute":
@@ -155,6 +159,8 @@ def _below_bandwidth(part: float) -> str:
 
 _HEAD = ("ACHIEVED", "BEST", "MEDIAN", "COLD", "RUNS", "OF PEAK", "CLOCK", "POWER", "TEMP", "BY")
 _RIGHT = ("BEST", "MEDIAN", "COLD", "RUNS", "CLOCK", "POWER", "TEMP")
+_LEAVING = ("TEMP", "POWER", "COLD", "RUNS")
+"""What a narrower terminal goes without, in this order; then each row is lines with its heads."""
 
 
 def lines(device: DeviceDoc, figures: Sequence[MeasuredDoc], context: Context) -> Iterator[str]:
@@ -164,7 +170,18 @@ def lines(device: DeviceDoc, figures: Sequence[MeasuredDoc], context: Context) -
     if figures:
         rows = [_HEAD, *map(_row, figures)]
         shown = [[context.encodable(cell) for cell in row] for row in rows]
-        yield from grid(shown, context.width, right=_RIGHT, wrap="BY", indent="  ")
+        table = grid(shown, context.width, right=_RIGHT, wrap="BY", leaving=_LEAVING, indent="  ")
+        yield from table if table[0].split()[0] == _HEAD[0] else _stacked(shown, context)
+
+
+def _stacked(rows: Sequence[Sequence[str]], context: Context) -> Iterator[str]:
+    """Yield each row as lines of ``head: value``, where no table has room."""
+    for row in rows[1:]:
+        for head, cell in zip(rows[0], row, strict=True):
+            if head == _HEAD[0]:
+                yield f"  {cell}"
+            elif cell not in ("–", context.encodable("–")):
+                yield from folded(f"{head.lower()}: {cell}", context.width, "    ", "      ")
 
 
 def sentence(text: str, context: Context) -> Iterator[str]:

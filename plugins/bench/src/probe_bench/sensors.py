@@ -108,7 +108,7 @@ class Live:
             return Readings()
         following = next(self._rounds, None)
         self._last = monotonic()
-        samples = following.samples if following is not None else ()
+        samples = following.documents if following is not None else ()
         own = next((entry for entry in samples if entry["device"] == self._device), None)
         return of_sample(own) if own is not None else Readings()
 

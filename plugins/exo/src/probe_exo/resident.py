@@ -112,7 +112,7 @@ class FreeMemory:
                     following = next(rounds, None)
                     if following is None:
                         return
-                    self._take(following.samples, began)
+                    self._take(following.documents, began)
         except Exception:  # a refused process or argument: the report's own figure stays
             pass
         finally:

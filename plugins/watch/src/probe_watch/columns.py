@@ -1,145 +1,30 @@
-"""The columns of the screen: which it has room for, how wide they are, and each device's cells.
+"""The columns of devices: which a screen has room for, how wide they are, and their cells.
 
 Widths are constants and not those of the values, so that nothing moves when 9 % becomes 10 %.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from probe_watch.figures import memory_fraction, peak_fraction, spark
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from probe_watch.view import Row
-
-    Cell = tuple[str, str]
-    """A text and a style of rich; "" is none."""
-
+    from probe_watch.node import Row
 
 GAP = 2
-_LEAST_NAME = 12
-"""Enough of a name to tell two apart, as in the table of `probe`."""
+"""Columns of the terminal between two of the table."""
 
+_RIGHT = frozenset(("#", "TEMP", "POWER", "CLOCK", "LINK", "PROC"))
 
-class Layout:
-    """The columns and their details. Widths are in columns of the terminal; 0 is no column."""
-
-    __slots__ = (
-        "bar",
-        "busy",
-        "cap",
-        "clock",
-        "distinct",
-        "link",
-        "name",
-        "peak",
-        "power",
-        "processes",
-        "short",
-        "spark",
-        "total",
-    )
-
-    def __init__(self, name: int, short: int, distinct: bool) -> None:
-        self.name = name
-        self.short = short
-        self.distinct = distinct
-        self.busy = 5
-        self.spark = 20
-        self.peak = 6
-        self.total = True
-        self.bar = 8
-        self.power = True
-        self.cap = True
-        self.clock = 8
-        self.link = 5
-        self.processes = 4
-
-    def widths(self) -> dict[str, int]:
-        """Return the width of each column that is shown, in their order."""
-        columns = {
-            "#": 2,
-            "ID": self.short,
-            "DEVICE": self.name,
-            "BUSY": self.busy + (self.spark + 1 if self.spark else 0),
-            "PEAK": self.peak,
-            # Behind peak, memory and temperature a place for the mark of an alert.
-            "MEMORY": (16 if self.total else 9) + (self.bar + 1 if self.bar else 0) + 1,
-            "TEMP": 7,
-            "POWER": (11 if self.cap else 6) if self.power else 0,
-            "CLOCK": self.clock,
-            "LINK": self.link,
-            "PROC": self.processes,
-        }
-        return {name: width for name, width in columns.items() if width}
-
-    def needed(self) -> int:
-        """Return the columns of the whole line."""
-        widths = self.widths()
-        return sum(widths.values()) + GAP * (len(widths) - 1)
-
-
-def _set(**values: int) -> Callable[[Layout], None]:
-    def change(layout: Layout) -> None:
-        for name, value in values.items():
-            setattr(layout, name, value)
-
-    return change
-
-
-def _shorter_name(layout: Layout) -> None:
-    layout.name = min(layout.name, _LEAST_NAME)
-
-
-def _single_identity(layout: Layout) -> None:
-    """Leave out the id where the names tell the devices apart, else the names."""
-    if layout.distinct:
-        layout.short = 0
-    else:
-        layout.name = 0
-
-
-_STEPS: tuple[Callable[[Layout], None], ...] = (
-    _set(link=0),
-    _set(peak=0),
-    _set(clock=0),
-    _set(cap=False),
-    _set(spark=12),
-    _set(bar=4),
-    _single_identity,
-    _set(spark=8),
-    _set(bar=0),
-    _shorter_name,
-    _set(processes=0),
-    _set(total=False),
-    _set(power=0),
-    _set(spark=4),
-    _set(spark=0),
-)
-"""What a narrower screen goes without, in this order."""
-
-
-def fit(width: int, names: int, shorts: int, *, distinct: bool) -> Layout:
-    """Return the layout for a screen; `names` and `shorts` are the widest name and short id.
-
-    A width of 0 is no column. `distinct` says whether no two devices have the same name. Of a name
-    at least twelve columns stay; an id is never cut.
-    """
-    layout = Layout(names, shorts, distinct)
-    for step in _STEPS:
-        if layout.needed() <= width:
-            break
-        step(layout)
-    return layout
-
-
-UNKNOWN = "–"
-MARK = "!"
-SHARED = "*"
-"""Behind memory that is the CPU's as well."""
+UNKNOWN, MARK, SHARED = "–", "!", "*"
+"""Not known; above its threshold; memory that is the CPU's as well."""
 
 STYLES = {
     "ok": "",
@@ -152,49 +37,18 @@ STYLES = {
 }
 """State of a device to the style of its line. Marks and words tell the same without colours."""
 
-_FULL = "█"
-_EIGHTHS = " ▏▎▍▌▋▊▉"
 
+class Column(NamedTuple):
+    """A column: its head, the widths that it may have, the widest first, and what makes a cell.
 
-def cells(row: Row, layout: Layout, levels: str) -> dict[str, Cell]:
-    """Return the cells of a device that answered, by column; those behind the name."""
-    style = STYLES[row.state]
-    sample = row.sample
-    clocks = sample["clocks_mhz"]
-    busy = _percent(sample["busy"])
-    if layout.spark:
-        busy = f"{busy} {spark(row.history['busy'], layout.spark, levels)}"
-    peak = _percent(peak_fraction(sample)) + _mark(row, "utilisation")
-    return {
-        "BUSY": (busy, style or "green"),
-        "PEAK": (peak, _marked(row, "utilisation")),
-        "MEMORY": (_memory(row, layout, levels), _marked(row, "memory")),
-        "TEMP": (_temperature(row), _marked(row, "temperature")),
-        "POWER": (_power(row, layout), style),
-        "CLOCK": (_unit(clocks["sm"] if clocks else None, "MHz", 8), style),
-        "LINK": (_link(row), style),
-        "PROC": (_count(row), style),
-    }
+    `alert` is the alert whose colour a cell has; None where it has that of the state.
+    """
 
-
-def _marked(row: Row, alert: str) -> str:
-    return STYLES[row.alerts[alert]] if alert in row.alerts else ""
-
-
-def _mark(row: Row, alert: str) -> str:
-    return MARK if alert in row.alerts else " "
-
-
-def shared_mark(row: Row) -> str:
-    """Return the mark behind a size of memory that the CPU shares."""
-    return SHARED if row.is_shared and row.sample["memory"] else ""
-
-
-def fitted(text: str, width: int) -> str:
-    """Return a text of exactly so many columns of the terminal."""
-    shown = Text(text)
-    shown.truncate(width, overflow="ellipsis", pad=True)
-    return shown.plain
+    head: str
+    about: str
+    widths: Sequence[int]
+    cell: Callable[[Row, int], str]
+    alert: str | None = None
 
 
 def _percent(value: float | None) -> str:
@@ -205,7 +59,11 @@ def _unit(value: float | None, unit: str, width: int) -> str:
     return f"{UNKNOWN if value is None else f'{value:.0f} {unit}':>{width}}"
 
 
-def amount(count: int | None, unit: int) -> str:
+def _mark(row: Row, alert: str) -> str:
+    return MARK if alert in row.alerts else " "
+
+
+def _amount(count: int | None, unit: int) -> str:
     """Return bytes in a unit of 2^`unit` bytes: one digit behind the point up to 99.9."""
     if count is None:
         return UNKNOWN
@@ -213,58 +71,145 @@ def amount(count: int | None, unit: int) -> str:
     return f"{value:.1f}" if value < 999.95 else f"{value:.0f}"
 
 
-def _memory(row: Row, layout: Layout, levels: str) -> str:
-    memory = row.sample["memory"] or {"used": None, "total": None}
-    used, total = memory["used"], memory["total"]
-    largest = max(used or 0, total or 0)
-    unit, name = (40, "TiB") if largest >= 10_000 << 30 else (30, "GiB")
+def _memory(row: Row, width: int) -> str:
+    memory = row.sample["memory"]
+    used, total = (memory["used"], memory["total"]) if memory else (None, None)
+    is_large = max(used or 0, total or 0) >= 10_000 << 30
+    unit, name = (40, "TiB") if is_large else (30, "GiB")
     if used is None and total is None:
-        text = f"{UNKNOWN:>{16 if layout.total else 9}}"
-    elif layout.total:
-        text = f"{amount(used, unit):>5} / {amount(total, unit)} {name}"[:16].ljust(16)
-    else:
-        text = f"{amount(used, unit):>5} {name}"
-    if not layout.bar:
-        return text + (MARK if "memory" in row.alerts else shared_mark(row) or " ")
-    bar = _bar(memory_fraction(row.sample), layout.bar, levels.isascii())
-    return text + (shared_mark(row) or " ") + bar + _mark(row, "memory")
+        return f"{UNKNOWN:>{width - 1}} "
+    text = f"{_amount(used, unit):>5}"
+    text += f" / {_amount(total, unit)} {name}" if width > 10 else f" {name}"
+    mark = MARK if "memory" in row.alerts else SHARED if row.is_shared else " "
+    return text.ljust(width - 1)[: width - 1] + mark
 
 
-def _bar(fraction: float | None, width: int, is_ascii: bool) -> str:
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+
+
+def _bar(row: Row, width: int) -> str:
+    fraction = memory_fraction(row.sample)
     if fraction is None:
-        return " " * width
-    if is_ascii:
-        return ("#" * round(fraction * width)).ljust(width)
-    whole, eighths = divmod(round(fraction * width * 8), 8)
-    bar = _FULL * whole + (_EIGHTHS[eighths] if eighths else "")
-    return bar.ljust(width)
+        return ""
+    whole, eighths = divmod(round(min(1.0, fraction) * width * 8), 8)
+    return "█" * whole + _EIGHTHS[eighths].strip()
 
 
-def _temperature(row: Row) -> str:
-    return _unit(row.sample["temperature_c"], "°C", 6) + _mark(row, "temperature")
-
-
-def _power(row: Row, layout: Layout) -> str:
+def _power(row: Row, width: int) -> str:
     power, cap = row.sample["power_w"], row.sample["power_cap_w"]
-    if layout.cap and power is not None and cap is not None:
-        return f"{power:.0f} / {cap:.0f} W".rjust(11)
-    return _unit(power, "W", 11 if layout.cap else 6)
+    if width > 6 and power is not None and cap is not None:
+        return f"{power:.0f} / {cap:.0f} W".rjust(width)
+    return _unit(power, "W", width)
 
 
-def _link(row: Row) -> str:
+def _clock(row: Row, width: int) -> str:
+    clocks = row.sample["clocks_mhz"]
+    return _unit(clocks["sm"] if clocks else None, "MHz", width)
+
+
+def _link(row: Row, width: int) -> str:
     for link in row.sample["links"]:
         if link["kind"] == "pcie" and link["generation"] and link["width"]:
-            return f"{link['generation']}×{link['width']}"
-    return UNKNOWN
+            return f"{link['generation']}×{link['width']}".rjust(width)
+    return UNKNOWN.rjust(width)
 
 
-def _count(row: Row) -> str:
+def _count(row: Row, width: int) -> str:
     processes = row.sample["processes"]
-    return f"{UNKNOWN if processes is None else len(processes):>4}"
+    return f"{UNKNOWN if processes is None else len(processes):>{width}}"
 
 
-def sentence(row: Row) -> Cell:
+COLUMNS = (
+    Column("#", "place in the report", (2,), lambda row, width:
+           ("" if row.number is None else str(row.number)).rjust(width)),
+    Column("ID", "id as every command takes it", (0,), lambda row, width: row.short),
+    Column("DEVICE", "name, without the words that all share", (0,), lambda row, width: row.name),
+    Column("BUSY", "share of time in which anything ran", (5,),
+           lambda row, width: _percent(row.sample["busy"])),
+    Column("HISTORY", "of BUSY, the newest sample at the right end", (20, 12, 8, 0),
+           lambda row, width: spark(row.history["busy"], width)),
+    Column("PEAK", "share of the matrix units' peak, where the hardware counts it", (6, 0),
+           lambda row, width: _percent(peak_fraction(row.sample)) + _mark(row, "utilisation"),
+           "utilisation"),
+    Column("MEMORY", "used and total; * is memory that the CPU shares", (18, 10), _memory,
+           "memory"),
+    Column("USED", "share of the memory", (8, 4, 0), _bar, "memory"),
+    Column("TEMP", "temperature of the chip", (7,), lambda row, width:
+           _unit(row.sample["temperature_c"], "°C", 6) + _mark(row, "temperature"), "temperature"),
+    Column("POWER", "power drawn, and the cap of the driver", (11, 6, 0), _power),
+    Column("CLOCK", "clock of the compute units", (8, 0), _clock),
+    Column("LINK", "PCIe generation × lanes of now; 1 is usual when idle", (5, 0), _link),
+    Column("PROC", "processes that use the device", (4, 0), _count),
+)  # fmt: skip
+"""What is shown of a device. The widths of ID and DEVICE are those of their texts."""
+
+_LEAVING = ("LINK", "PEAK", "CLOCK", "POWER", "HISTORY", "USED", "HISTORY", "USED", "PROC",
+            "MEMORY", "POWER", "HISTORY", "DEVICE")  # fmt: skip
+"""What a narrower screen goes without, in this order: each time the next width of a column."""
+
+_LEAST_NAME = 12
+"""Enough of a name to tell two apart, as in the table of `probe`."""
+
+
+def fit(room: int, rows: Sequence[Row]) -> dict[str, int]:
+    """Return the width of each column that is shown, in their order.
+
+    An id is never cut. A name is as wide as the widest, until nothing else can leave.
+    """
+    names = [cell_len(row.name) for row in rows]
+    levels = {column.head: list(column.widths) for column in COLUMNS}
+    levels["ID"] = [max((cell_len(row.short) for row in rows), default=2)]
+    models = [row.name for row in rows if row.group == 0]
+    # One model says nothing in each line: the title has it.
+    is_one = len(models) > 1 and len(set(models)) == 1
+    widest = 0 if is_one else min(30, max(names, default=0))
+    levels["DEVICE"] = [widest, min(widest, _LEAST_NAME), 0] if widest else [0]
+    for head in (*_LEAVING, "DEVICE"):
+        widths = [width[0] for width in levels.values() if width[0]]
+        if sum(widths) + GAP * len(widths) <= room:
+            break
+        if len(levels[head]) > 1:
+            levels[head].pop(0)
+    return {head: width[0] for head, width in levels.items() if width[0]}
+
+
+def head(widths: dict[str, int]) -> str:
+    """Return the line above the devices."""
+    return (" " * GAP).join(
+        fitted(name.rjust(width) if name in _RIGHT else name, width)
+        for name, width in widths.items()
+    )
+
+
+def line(row: Row, widths: dict[str, int]) -> Text:
+    """Return the line of a device: figures, or in their place why there are none."""
+    style = STYLES[row.state]
+    text = Text(no_wrap=True)
+    for column in COLUMNS:
+        width = widths.get(column.head)
+        if width is None:
+            continue
+        if row.sample["status"] != "ok" and column.head not in ("#", "ID", "DEVICE"):
+            return text.append(sentence(row), style=style)
+        shade = style
+        if column.alert is not None:
+            shade = STYLES[row.alerts[column.alert]] if column.alert in row.alerts else ""
+        elif column.head == "BUSY" and not style:
+            shade = "green"
+        text.append(fitted(column.cell(row, width), width), style=shade)
+        text.append(" " * GAP)
+    return text
+
+
+def sentence(row: Row) -> str:
     """Return what stands in the place of the cells of a device that was not asked or is silent."""
     status, reason = row.sample["status"], row.sample["reason"] or ""
     label = {"unresponsive": "no answer"}.get(status, status)
-    return (f"{label}: {reason}" if reason else label), STYLES[status]
+    return f"{label}: {reason}" if reason else label
+
+
+def fitted(text: str, width: int) -> str:
+    """Return a text of exactly so many columns of the terminal, with ``…`` where it is cut."""
+    if cell_len(text) > width:
+        text = set_cell_size(text, max(0, width - 1)) + "…"
+    return set_cell_size(text, width)

@@ -15,10 +15,10 @@ from probe_watch.rounds import ENDINGS, Ended, Signals, status_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from probe_core.commands import Context
-    from probe_core.model.document import EventDoc, SampleDoc
+    from probe_core.model.document import DeviceDoc, EventDoc, SampleDoc
     from probe_core.sampling import Rounds
     from probe_watch.alerts import Alerts, Edge
     from probe_watch.rounds import Happening, Intake
@@ -80,6 +80,20 @@ def event_document(event: EventDoc, time: float) -> dict[str, object]:
         "event": event["event"],
         "device": event["device"],
         "change": event["change"],
+    }
+
+
+def device_document(device: DeviceDoc, time: float) -> dict[str, object]:
+    """Return what a device is, for whoever reads the lines without a report."""
+    memory = device.get("memory")
+    return {
+        "time": timestamp(time),
+        "event": "device",
+        "device": device["id"],
+        "kind": device["kind"],
+        "vendor": device.get("vendor"),
+        "name": device["name"],
+        "memory": memory["kind"] if memory else None,
     }
 
 
@@ -166,8 +180,17 @@ def event_line(event: EventDoc, time: float) -> str:
 class Lines:
     """Writes a line for each sample and event: JSON, or text for people."""
 
-    def __init__(self, context: Context, alerts: Alerts, *, json: bool, full: bool) -> None:
+    def __init__(
+        self,
+        context: Context,
+        alerts: Alerts,
+        *,
+        json: bool,
+        full: bool,
+        devices: Sequence[DeviceDoc] = (),
+    ) -> None:
         self._context = context
+        self._devices = devices
         self._alerts = alerts
         self._json = json
         self._full = full
@@ -188,6 +211,9 @@ class Lines:
 
     def _documents(self, happening: Happening) -> Iterator[str]:
         time = happening.time
+        if self._full:
+            yield from (write_json(device_document(device, time)) for device in self._devices)
+            self._devices = ()
         for event in happening.events:
             yield write_json(event_document(event, time))
         for sample in happening.samples:

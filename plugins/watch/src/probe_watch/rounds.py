@@ -74,18 +74,18 @@ class Intake:
         """Publish which devices there are, before a driver is asked: it may hang for seconds."""
         if self._publish is not None:
             listed = rounds.listed()
-            self._publish(listed.time, listed.samples)
+            self._publish(listed.time, listed.documents)
 
     def take(self, current: Round) -> Happening:
         """Return what a round means; starts the commands of its alerts."""
-        edges = self._alerts.update(monotonic(), current.time, current.samples)
+        edges = self._alerts.update(monotonic(), current.time, current.documents)
         notes = [f"{finding['what']}: {finding['why']}" for finding in current.findings]
         if self._commands is not None:
             self._commands.add(edges)
             notes += self._commands.notes()
-        happening = Happening(current.time, current.samples, current.events, edges, notes)
+        happening = Happening(current.time, current.documents, current.events, edges, notes)
         if self._publish is not None:
-            self._publish(current.time, current.samples)
+            self._publish(current.time, current.documents)
         return happening
 
 

@@ -1,7 +1,7 @@
-"""The loop of `probe watch` with a screen: samples, keys, resizes and signals, one at a time.
+"""The loop of `probe watch` with a screen: rounds, keys and signals, one at a time.
 
-The samples are awaited in an event loop, so that a key or a signal never strikes in the middle of
-the code that starts and ends processes: it is a callback, and the end is a cancellation.
+Everything runs in one event loop, so that a key or a signal never strikes in the middle of the code
+that starts and ends processes: it is a callback, and the end is a cancellation.
 """
 
 from __future__ import annotations
@@ -9,38 +9,35 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
+from datetime import UTC, datetime
 
-from probe_watch.rounds import ENDINGS, Ended, Signals, status_of
+from probe_watch.app import HANGUP, WatchApp
+from probe_watch.hosts import Host
+from probe_watch.node import Node
+from probe_watch.rounds import ENDINGS, Signals, status_of
+from probe_watch.terminal import Terminal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, TextIO
+    from collections.abc import Callable, Coroutine, Sequence
+    from typing import Any
 
-    from probe_core.commands import Context
-    from probe_core.model.document import ReportDoc
     from probe_core.sampling import AsyncRounds
-    from probe_watch.alerts import Alerts
-    from probe_watch.frame import Painter
-    from probe_watch.rounds import Happening, Intake
-    from probe_watch.terminal import Screen
-    from probe_watch.view import View
+    from probe_watch.recorded import Recording
+    from probe_watch.rounds import Intake
+
+    Source = Callable[[WatchApp], Coroutine[Any, Any, None]]
 
 
 class ScreenLoop:
-    """One run: `samples` begins the rounds."""
+    """One run: `source` fills the nodes of the app until it ends."""
 
-    def __init__(
-        self, samples: Callable[[], AsyncRounds], intake: Intake, picture: Picture
-    ) -> None:
-        self._samples = samples
+    def __init__(self, app: WatchApp, source: Source, intake: Intake) -> None:
+        self._app = app
+        self._source = source
         self._intake = intake
-        self._picture = picture
-        self._status = 0
         self._signal = 0
         self._error: BaseException | None = None
-        self._task: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def run(self) -> int:
@@ -51,222 +48,193 @@ class ScreenLoop:
         """
         reactions = {
             **dict.fromkeys((*ENDINGS, "SIGQUIT"), self._on_end),
-            "SIGWINCH": self._on_change,
-            "SIGCONT": self._on_change,
-            "SIGTSTP": self._on_stop,
+            "SIGWINCH": lambda number: self._call(Terminal.resized),
+            "SIGCONT": lambda number: self._call(Terminal.attend),
+            "SIGTSTP": lambda number: self._call(self._stop),
         }
-        try:
-            with Signals(reactions), self._intake:
-                asyncio.run(self._main())
-        except Ended:
-            pass
-        finally:
-            self._picture.close()
-        if self._error is not None:
-            raise self._error
-        return status_of(self._signal) if self._signal else self._status
+        status: int | None = None
+        with Signals(reactions), self._intake:
+            status = asyncio.run(self._main())
+        error = self._error or self._app.error
+        if error is not None:
+            raise error
+        return status_of(self._signal) if self._signal else status or 0
 
-    async def _main(self) -> None:
+    async def _main(self) -> int | None:
         self._loop = asyncio.get_running_loop()
         self._loop.set_exception_handler(self._on_error)
-        self._task = asyncio.current_task()
-        if self._signal:  # it came before there was a task to cancel
-            return
-        rounds: AsyncRounds | None = None
-        try:
-            self._picture.start(self._loop, self._end)
-            rounds = self._samples()
-            async for current in rounds:
-                self._picture.take(self._intake.take(current))
-        except asyncio.CancelledError:
-            pass
-        finally:
-            self._picture.close()  # before what may take a second: ending the processes
-            if rounds is not None:
-                await rounds.aclose()
+        app = self._app
+        work: asyncio.Future[None] | None = None
 
-    def _end(self, status: int) -> None:
-        """End the run: from a key, a hangup, or a signal by way of the loop."""
-        self._status = status
-        if self._task is not None:
-            self._task.cancel()
+        def started() -> None:
+            nonlocal work
+            work = asyncio.ensure_future(self._source(app))
+            work.add_done_callback(self._on_done)
+
+        if self._signal:  # it came before there was an app to end
+            return None
+        app.started = started
+        try:
+            return await app.run_async(mouse=False)
+        finally:
+            if app._driver is not None:
+                app._driver.close()  # before what may take a second: ending the processes
+            if work is not None:
+                work.cancel()
+                await asyncio.wait({work})
+
+    def _on_done(self, work: asyncio.Future[None]) -> None:
+        if not work.cancelled():
+            self._error = self._error or work.exception()
+            self._app.exit(0)
 
     def _on_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """End the run with a mistake in a callback, which asyncio would print on the screen."""
         self._error = context.get("exception") or RuntimeError(str(context.get("message")))
-        self._end(1)
+        self._app.exit(1)
 
     def _on_end(self, number: int) -> None:
-        if self._signal:
-            return
-        self._signal = number
-        # Where a terminal has no name to open, a write to it may wait for ever.
-        if self._picture.writing:
-            raise Ended(number)
-        self._call(self._end, 0)
-
-    def _on_change(self, number: int) -> None:
-        self._call(self._picture.redraw)
-
-    def _on_stop(self, number: int) -> None:
-        self._call(self._stop)
-
-    def _call(self, function: Callable[..., None], *arguments: int) -> None:
-        """Call a function in the loop, from a signal handler; nothing where it has ended."""
+        self._signal = self._signal or number
         if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(function, *arguments)
+            self._loop.call_soon_threadsafe(self._app.exit, HANGUP)
 
-    def _stop(self) -> None:
+    def _call(self, function: Callable[[Terminal], object]) -> None:
+        """Call a function of the terminal in the loop, from a signal handler."""
+
+        def call() -> None:
+            if isinstance(self._app._driver, Terminal):
+                function(self._app._driver)
+
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(call)
+
+    def _stop(self, terminal: Terminal) -> None:
         """Stop as Ctrl-Z wants it: with the terminal as it was, until the shell goes on."""
-        self._picture.suspend()
+        terminal.stop_application_mode()
         handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTSTP)
         signal.signal(signal.SIGTSTP, handler)
-        self._picture.redraw()
+        terminal.attend()
 
 
-# What the loop draws on: once a round, and after keys and resizes.
-
-DRAW_S = 0.05
-"""Seconds between two frames at least: a storm of resizes or keys draws twenty a second."""
-
-HANGUP = 129
-"""Exit status where the terminal is gone: 128 + SIGHUP, as shells write it."""
+# Where rounds come from.
 
 
-class Picture:
-    """Draws rounds on a screen, once a round and after keys and resizes."""
+def local(samples: Callable[[], AsyncRounds], node: Node, intake: Intake) -> Source:
+    """Return the source of this computer's own rounds."""
 
-    def __init__(self, screen: Screen, painter: Painter, view: View) -> None:
-        self.writing = False
-        self._screen = screen
-        self._painter = painter
-        self._view = view
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._end: Callable[[int], None] | None = None
-        self._due: asyncio.TimerHandle | None = None
-        self._drawn_at = 0.0
-        self._listening = False
-
-    def start(self, loop: asyncio.AbstractEventLoop, end: Callable[[int], None]) -> None:
-        """Take the screen; `end` is called with an exit status when a key or a hangup ends it."""
-        self._loop, self._end = loop, end
-        self._draw()
-
-    def take(self, happening: Happening) -> None:
-        """Show a round."""
-        for event in happening.events:
-            self._view.remember(happening.time, event)
-        for edge in happening.edges:
-            self._view.remember(happening.time, edge)
-        self._view.annotate(happening.time, happening.notes)
-        self._view.update(happening.time, happening.samples)
-        self._draw()
-
-    def redraw(self) -> None:
-        """Draw soon: at once, or when the last frame is old enough."""
-        if self._loop is None or self._due is not None:
-            return
-        wait = max(0.0, self._drawn_at + DRAW_S - self._loop.time())
-        self._due = self._loop.call_later(wait, self._draw)
-
-    def _draw(self) -> None:
-        # A terminal that is gone is the end of its user's wish, and no fault to print anywhere.
+    async def follow(app: WatchApp) -> None:
+        rounds = samples()
         try:
-            self._draw_frame()
-        except OSError:
-            self._hang_up()
-
-    def _hang_up(self) -> None:
-        assert self._end is not None
-        self._end(HANGUP)
-
-    def suspend(self) -> None:
-        """Give the terminal to the shell, for the time that this program is stopped."""
-        self._listen(False)
-        self._screen.leave()
-
-    def close(self) -> None:
-        """Give the terminal back for good; a second call does nothing."""
-        self._listen(False)
-        if self._due is not None:
-            self._due.cancel()
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.remove_writer(self._screen.fileno())
-        self._loop = None
-        self._screen.close()
-
-    def _draw_frame(self) -> None:
-        if self._due is not None:
-            self._due.cancel()
-            self._due = None
-        # In the background the terminal is another program's: see termios(3).
-        if self._loop is None or not self._screen.in_foreground():
-            return
-        self._drawn_at = self._loop.time()
-        self.writing = True
-        try:
-            self._screen.enter()
-            self._listen(True)
-            columns, rows = self._screen.size
-            keys = self._screen.keys is not None
-            lines = self._painter.lines(self._view, columns, rows, keys=keys)
-            self._screen.draw(lines)
-            self._await_room()
+            async for current in rounds:
+                app.take(node, intake.take(current))
+                if isinstance(app._driver, Terminal):
+                    app._driver.attend()
         finally:
-            self.writing = False
+            await rounds.aclose()
 
-    def _await_room(self) -> None:
-        """Write what is left of a frame as the terminal takes it."""
-        assert self._loop is not None
-        try:
-            is_out = self._screen.flush()
-        except OSError:
-            self._hang_up()
-            return
-        if is_out:
-            self._loop.remove_writer(self._screen.fileno())
-        else:
-            self._loop.add_writer(self._screen.fileno(), self._await_room)
-
-    def _listen(self, listening: bool) -> None:
-        keys = self._screen.keys
-        if self._loop is None or self._loop.is_closed():
-            return
-        if keys is None or listening == self._listening:
-            return
-        self._listening = listening
-        if listening:
-            self._loop.add_reader(keys, self._read_keys)
-        else:
-            self._loop.remove_reader(keys)
-
-    def _read_keys(self) -> None:
-        assert self._end is not None
-        for key in self._screen.read_keys():
-            if key in ("q", "Q"):
-                self._end(0)
-            elif key == "":
-                self._listen(False)  # an end can be read for ever
-                self._hang_up()
-            elif self._view.key(key):
-                self.redraw()
+    return follow
 
 
-def picture(context: Context, report: ReportDoc, alerts: Alerts, interval: float) -> Picture:
-    """Return the screen on standard output, which is a terminal."""
-    from probe_watch.frame import Painter
-    from probe_watch.terminal import Screen
-    from probe_watch.view import View
+def remote(nodes: Sequence[Node], interval: float, command: Sequence[str]) -> Source:
+    """Return the source of other computers' rounds."""
 
-    keys = sys.stdin.fileno() if _is_terminal(sys.stdin) else None
-    screen = Screen(sys.stdout.fileno(), keys)
-    painter = Painter(context.colour, context.encodable)
-    return Picture(screen, painter, View(report, alerts, interval))
+    async def follow(app: WatchApp) -> None:
+        def host(node: Node) -> Host:
+            def take(reader: Any, happening: Any) -> None:
+                if len(reader.devices) != len(node.devices):
+                    node.describe(list(reader.devices.values()))
+                app.take(node, judged(node, happening))
+
+            def lose(reason: str) -> None:
+                node.lost = reason
+                app.show(node)
+
+            return Host(node.name, interval, take, lose)
+
+        async with asyncio.TaskGroup() as group:
+            for node in nodes:
+                group.create_task(host(node).follow(command))
+
+    return follow
 
 
-def _is_terminal(stream: TextIO | None) -> bool:
-    try:
-        return stream is not None and stream.isatty()
-    except ValueError:  # closed by the caller
-        return False
+def judged(node: Node, happening: Any) -> Any:
+    """Return a round with the edges of its alerts, by the rules of this computer."""
+    happening.edges = node.alerts.update(happening.time, happening.time, happening.samples)
+    return happening
+
+
+class Replay:
+    """Plays a recording: a round after another, as fast as it was recorded or as keys have it."""
+
+    SLOWEST, FASTEST = 0.25, 64.0
+
+    def __init__(self, recording: Recording, node: Node) -> None:
+        self._recording = recording
+        self._node = node
+        self._speed = 1.0
+        self._at = -1
+        self._app: WatchApp | None = None
+        self._moved = asyncio.Event()
+
+    @property
+    def where(self) -> str:
+        """Return ``frame 3 of 60  2×``, with the time of the recording."""
+        at = max(0, self._at)
+        time = datetime.fromtimestamp(self._recording.times[at], UTC)
+        return f"{time:%Y-%m-%d}  frame {at + 1} of {len(self._recording)}  {self._speed:g}×"
+
+    def hurry(self, factor: float) -> None:
+        """Play faster or slower."""
+        self._speed = min(self.FASTEST, max(self.SLOWEST, self._speed * factor))
+        self._moved.set()
+
+    def step(self, count: int) -> None:
+        """Go to another round, and stay there."""
+        assert self._app is not None
+        self._app.paused = True
+        self._go(max(0, min(len(self._recording) - 1, self._at + count)))
+        self._moved.set()
+
+    def _go(self, number: int) -> None:
+        assert self._app is not None
+        node = self._node
+        if number != self._at + 1:  # the figures before it are another past
+            fresh = Node(node.name, type(node.alerts)(node.alerts.rules))
+            fresh.describe(self._recording.devices)
+            for name in Node.__slots__:
+                setattr(node, name, getattr(fresh, name))
+            for earlier in range(max(0, number - PAST), number):
+                self._take(earlier)
+        self._take(number)
+        self._at = number
+        self._app.show()
+
+    def _take(self, number: int) -> None:
+        happening = self._recording.round(number)
+        if happening is not None:
+            self._node.take(judged(self._node, happening))
+
+    async def follow(self, app: WatchApp) -> None:
+        """Play to the end, and stay there until the user leaves."""
+        self._app = app
+        self._node.describe(self._recording.devices)
+        app.replay = self
+        if self._recording.note:
+            app.note(self._recording.note)
+        self._go(0)
+        while True:
+            times, following = self._recording.times, self._at + 1
+            is_still = app.paused or following >= len(times)
+            pause = 3600.0 if is_still else max(0.0, times[following] - times[self._at])
+            self._moved.clear()
+            try:
+                await asyncio.wait_for(self._moved.wait(), min(pause, 10.0) / self._speed)
+            except TimeoutError:
+                if not app.paused and following < len(times):
+                    self._go(following)
+
+
+PAST = 60
+"""Rounds before the one that is shown whose figures are its history."""

@@ -1,191 +1,221 @@
-"""A terminal that is drawn on: only what changed is written, and it is as before at the end.
+"""Textual's driver for a terminal of POSIX that may be slow, stopped, in the background, or gone.
 
-The screen is written through a descriptor of our own that does not block: a terminal that takes
-nothing (Ctrl-S, a slow line) costs frames and never stops the samples. A frame that is under way
-is finished before the next one begins. Lines that are as they were are not written again, so that
-a frame of eight devices is some hundred bytes on a slow line.
+Textual's own writes through a queue that blocks when it is full, draws on standard error, reads in
+a thread that looks ten times a second, and leaves signals to keys. This one writes to standard
+output through a descriptor of its own that does not block: a terminal that takes nothing (Ctrl-S, a
+slow line) costs frames and stops neither samples nor the end. Keys come through the event loop, and
+Ctrl-C, Ctrl-Z and Ctrl-\\ stay signals.
 """
 
 from __future__ import annotations
 
-import errno
 import os
-import re
 import select
+import sys
 import termios
 import time
+from codecs import getincrementaldecoder
+
+from textual import constants, events
+from textual._xterm_parser import XTermParser
+from textual.driver import Driver
+from textual.geometry import Size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Any
 
-__all__ = ["Screen"]
-
-# xterm's alternate screen and cursor: terminfo's smcup, rmcup, civis and cnorm of every terminal
-# that has them; without autowrap (DECAWM) a line that became too long by a resize stays one line.
-_ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J"
-_LEAVE = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l"
-_CLEAR = "\x1b[0m\x1b[2J"
+# xterm's alternate screen, cursor, autowrap (DECAWM) and bracketed paste, so that what is pasted is
+# no key that ends a process.
+_ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[?2004h\x1b[2J"
+_LEAVE = "\x1b[0m\x1b[?2004l\x1b[?7h\x1b[?25h\x1b[?1049l"
 
 LAST_WORD_S = 0.3
 """Seconds that a terminal has to take the sequences which restore it."""
 
-_KEYS = 64
-"""Bytes of keys that are read at once."""
-
-_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]?|O.?|[^\x1b])")
-"""A key of several characters: CSI (ECMA-48 5.4), SS3, or Alt with another key. Escape is not."""
-
-_MODES = 3
-"""Place of the local modes in what tcgetattr returns."""
+_READ = 4096
+_INPUT, _LOCAL = 0, 3
+"""Places of the modes in what tcgetattr returns."""
 
 
-class Screen:
-    """The screen of one terminal: `enter`, `draw` as often as wanted, `leave`.
+class Terminal(Driver):
+    """The terminal on standard output; keys come from standard input where that is one, too.
 
-    `keys` is the descriptor to read keys from, None where standard input is no terminal.
+    The app has `encodable`, which returns a text in the terminal's characters, and `hung_up`,
+    which is called when the terminal is gone.
     """
 
-    def __init__(self, output: int, keys: int | None) -> None:
-        self.keys = keys
-        self._output = _own_descriptor(output)
+    def __init__(
+        self,
+        app: Any,
+        *,
+        debug: bool = False,
+        mouse: bool = False,
+        size: tuple[int, int] | None = None,
+    ) -> None:
+        super().__init__(app, debug=debug, mouse=mouse, size=size)
+        self._watch = app
+        stdout = sys.__stdout__
+        assert stdout is not None  # `probe watch` draws on a terminal alone
+        self._output = _reopened(stdout.fileno(), os.O_WRONLY)
+        self._keys = _keyboard(stdout.fileno())
         self._saved: list[Any] | None = None
-        self._lines: list[str] = []
         self._pending = b""
-        self._size = (0, 0)
-        self.entered = False
+        self._is_behind = False
+        self._entered = False
+        self._parser = XTermParser(debug)
+        self._decode = getincrementaldecoder("utf-8")("replace").decode
 
-    @property
-    def size(self) -> tuple[int, int]:
-        """Columns and rows of now; 80 and 24 where the terminal does not tell them."""
+    def resized(self) -> None:
+        """Tell the app the terminal's size of now."""
         try:
-            size = os.get_terminal_size(self._output)
+            columns, rows = os.get_terminal_size(self._output)
         except OSError:  # closed: a write will tell
-            return 80, 24
-        return size.columns or 80, size.lines or 24
+            return
+        size = Size(columns or 80, rows or 24)
+        self._app.post_message(events.Resize(size, size))
 
-    def in_foreground(self) -> bool:
-        """Return whether this process may use its terminal; see termios(3) for the background."""
+    def start_application_mode(self) -> None:
+        """Take the screen, or leave it to `attend` where another program has the terminal."""
+        self.resized()
+        self.attend()
+
+    def attend(self) -> None:
+        """Take the screen as soon as this process is in the foreground; see termios(3)."""
+        if self._entered or self._output < 0 or not self._in_foreground():
+            return
+        self._entered = True
+        if self._keys >= 0:
+            try:
+                self._saved = termios.tcgetattr(self._keys)
+                modes = termios.tcgetattr(self._keys)
+                modes[_LOCAL] &= ~(termios.ICANON | termios.ECHO | termios.IEXTEN)
+                modes[_INPUT] &= ~termios.ICRNL  # Enter is a key of its own, and not Ctrl-J
+                termios.tcsetattr(self._keys, termios.TCSANOW, modes)
+            except termios.error:
+                self._saved = None
+            self._loop.add_reader(self._keys, self._read)
+        self._pending, self._is_behind = _ENTER.encode(), True
+        self._flush()
+        self.resized()
+
+    def _in_foreground(self) -> bool:
         try:
             return os.tcgetpgrp(self._output) == os.getpgrp()
         except OSError:
             return True  # not our controlling terminal: there are no jobs
 
-    def enter(self) -> None:
-        """Take the screen; keys come at once and are not shown, but Ctrl-C and Ctrl-Z stay."""
-        if self.entered:
+    def write(self, data: str) -> None:
+        """Write a frame; one that comes while another is under way is left out, and made up for."""
+        if not self._entered:
             return
-        self.entered = True
-        if self.keys is not None:
-            try:
-                self._saved = termios.tcgetattr(self.keys)
-                modes = termios.tcgetattr(self.keys)
-                modes[_MODES] &= ~(termios.ICANON | termios.ECHO)
-                termios.tcsetattr(self.keys, termios.TCSANOW, modes)
-            except termios.error:
-                self._saved = None
-        self._pending = _ENTER.encode()
-        self._lines = []
-        self.flush()
+        if self._pending:
+            self._is_behind = True
+            return
+        self._pending = self._watch.encodable(data).encode("utf-8", "replace")
+        self._flush()
 
-    def leave(self) -> None:
-        """Give the terminal back as it was. May be called at any moment, and more than once."""
-        if not self.entered:
+    def _flush(self) -> None:
+        """Write what the terminal takes, and the rest when it takes more."""
+        try:
+            while self._pending:
+                self._pending = self._pending[os.write(self._output, self._pending) :]
+        except BlockingIOError:
+            self._loop.add_writer(self._output, self._flush)
             return
-        self.entered = False
+        except OSError:
+            self._pending = b""
+            self._watch.hung_up()
+        self._loop.remove_writer(self._output)
+        if self._is_behind:
+            self._is_behind = False
+            self._watch.refresh_all()
+
+    def _read(self) -> None:
+        try:
+            typed = os.read(self._keys, _READ)
+        except BlockingIOError:
+            return
+        except OSError:  # EIO: it was hung up
+            typed = b""
+        if not typed:
+            self._loop.remove_reader(self._keys)  # an end can be read for ever
+            self._watch.hung_up()
+            return
+        for event in self._parser.feed(self._decode(typed)):
+            self.process_message(event)
+        # Escape alone is a key only when nothing has followed it for a while.
+        self._loop.call_later(constants.ESCAPE_DELAY * 1.1, self._tick)
+
+    def _tick(self) -> None:
+        for event in self._parser.tick():
+            self.process_message(event)
+
+    def disable_input(self) -> None:
+        """Read no keys any more."""
+        if self._keys >= 0 and not self._loop.is_closed():
+            self._loop.remove_reader(self._keys)
+
+    def stop_application_mode(self) -> None:
+        """Give the terminal back as it was. May be called at any moment, and more than once."""
+        self.disable_input()
+        if not self._entered:
+            return
+        self._entered = False
+        if not self._loop.is_closed():
+            self._loop.remove_writer(self._output)
         # Half of an escape sequence may be out: CAN ends it (ECMA-48 5.4, xterm's ctlseqs).
-        self._pending = b"\x18" + _LEAVE.encode() if self._pending else _LEAVE.encode()
+        pending = b"\x18" * bool(self._pending) + _LEAVE.encode()
+        self._pending = b""
         end = time.monotonic() + LAST_WORD_S
-        while not self.flush() and time.monotonic() < end:
-            select.select([], [self._output], [], max(0.0, end - time.monotonic()))
-        if self.keys is None or self._saved is None:
+        while pending and time.monotonic() < end:
+            try:
+                pending = pending[os.write(self._output, pending) :]
+            except BlockingIOError:
+                select.select([], [self._output], [], max(0.0, end - time.monotonic()))
+            except OSError:  # gone: nothing is to be restored
+                break
+        if self._saved is None:
             return
         try:
             # What was typed meanwhile was for this screen, not for the shell. Not TCSAFLUSH, which
             # waits for a terminal that may be stopped.
-            termios.tcflush(self.keys, termios.TCIFLUSH)
-            termios.tcsetattr(self.keys, termios.TCSANOW, self._saved)
+            termios.tcflush(self._keys, termios.TCIFLUSH)
+            termios.tcsetattr(self._keys, termios.TCSANOW, self._saved)
         except termios.error:  # it was closed: there is nothing to restore
             pass
 
     def close(self) -> None:
-        """Leave, and close the descriptor."""
-        self.leave()
-        if self._output >= 0:
-            os.close(self._output)
-            self._output = -1
-
-    def fileno(self) -> int:
-        """Return the descriptor that is written to."""
-        return self._output
-
-    def read_keys(self) -> list[str]:
-        """Return the keys that were typed, "" for the end of the terminal.
-
-        A key of several characters (an arrow) is none of ours, and none of its characters is.
-        """
-        assert self.keys is not None
-        try:
-            typed = os.read(self.keys, _KEYS)
-        except BlockingIOError:
-            return []
-        except OSError:  # EIO: it was hung up
-            typed = b""
-        if not typed:
-            return [""]
-        return list(_SEQUENCE.sub("", typed.decode("ascii", "replace")))
-
-    def draw(self, lines: Sequence[str]) -> bool:
-        """Show the lines; return False where the terminal still has a frame to take."""
-        if not self.entered or not self.flush():
-            return False
-        columns, rows = self.size
-        shown = list(lines[:rows])
-        self._pending = self._changes(shown, (columns, rows)).encode("utf-8", "replace")
-        self._lines, self._size = shown, (columns, rows)
-        self.flush()
-        return True
-
-    def _changes(self, lines: Sequence[str], size: tuple[int, int]) -> str:
-        parts = []
-        before = self._lines
-        if size != self._size:
-            parts.append(_CLEAR)
-            before = []
-        for row, line in enumerate(lines):
-            if row >= len(before) or before[row] != line:
-                parts.append(f"\x1b[{row + 1};1H{line}\x1b[0m\x1b[K")
-        if len(before) > len(lines):
-            parts.append(f"\x1b[{len(lines) + 1};1H\x1b[J")
-        return "".join(parts)
-
-    def flush(self) -> bool:
-        """Write what the terminal takes; return whether all is out.
-
-        Raises `OSError` where the terminal is gone.
-        """
-        while self._pending:
-            try:
-                count = os.write(self._output, self._pending)
-            except BlockingIOError:
-                return False
-            except OSError as error:
-                self._pending = b""
-                if error.errno == errno.EIO and not self.entered:
-                    return True  # hung up: nothing is to be restored
-                raise
-            self._pending = self._pending[count:]
-        return True
+        """Leave, and close the descriptors."""
+        self.stop_application_mode()
+        for handle in {self._output, self._keys} - {-1}:
+            os.close(handle)
+        self._output = self._keys = -1
 
 
-def _own_descriptor(output: int) -> int:
+def _keyboard(stdout: int) -> int:
+    """Return a descriptor of the terminal to read keys from; -1 where it cannot be opened.
+
+    Standard input where that is a terminal; else (`… | probe watch`) that of standard output.
+    """
+    stdin = sys.__stdin__
+    try:
+        if stdin is not None and stdin.isatty():
+            return _reopened(stdin.fileno(), os.O_RDONLY)
+        return os.open(os.ttyname(stdout), os.O_RDONLY | _FLAGS)
+    except (OSError, ValueError):
+        return -1
+
+
+_FLAGS = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+def _reopened(handle: int, mode: int) -> int:
     """Open the terminal once more, so that O_NONBLOCK is ours alone: flags are shared with a dup.
 
     Where it has no name here (a container whose /dev/pts is another) writes may block.
     """
     try:
-        flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-        return os.open(os.ttyname(output), flags)
+        return os.open(os.ttyname(handle), mode | _FLAGS)
     except OSError:
-        return os.dup(output)
+        return os.dup(handle)

@@ -18,7 +18,7 @@ from probe_watch.figures import NODE
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from probe_core.commands import Context
@@ -26,20 +26,24 @@ if TYPE_CHECKING:
     from probe_core.sampling import AsyncRounds, Rounds
     from probe_watch.alert_commands import AlertCommands
     from probe_watch.alerts import Alerts
+    from probe_watch.app import WatchApp
     from probe_watch.metrics import Published
+    from probe_watch.node import Node
     from probe_watch.peer import Peer
     from probe_watch.rounds import Intake
 
 HELP = """Show what the devices of this computer do now: load, memory, temperature, power.
 
 On a terminal a screen is drawn, elsewhere a line is printed for each device and sample. Its keys
-are q (quit), p (pause), s (sort) and ? (help). What sleeps is not woken; what hangs is named."""
+are in its last line, and ? explains all. What sleeps is not woken; what hangs is named."""
 
 EXAMPLES = (
     ("probe watch", "the screen, a sample a second"),
     ("probe watch --json -n 60 > samples.jsonl", "a minute of samples for a program"),
     ("probe watch --interval 5 --on-alert 'logger -t gpu alert'", "run a command at each alert"),
     ("probe watch --listen 127.0.0.1:10935", "serve the figures for Prometheus as well"),
+    ("probe watch --hosts desk,studio", "other computers, by ssh"),
+    ("probe watch --json --all > day.jsonl", "record; --replay day.jsonl shows it again"),
 )
 
 LEAST_S, MOST_S = 0.1, 3600.0
@@ -47,7 +51,7 @@ _MOST_COUNT = 1_000_000_000
 
 
 OWN_OPTIONS = (
-    Option("interval", "SECONDS", "seconds between samples (default: 1)", absent="1"),
+    Option("interval", "SECONDS", "seconds between samples (default: 1; with --hosts 3 to 6)"),
     Option("count", "COUNT", "end after as many samples", short="-n"),
     Option("json", "", "a JSON object a line"),
     Option("all", "", "with --json: all fields of a sample"),
@@ -55,6 +59,12 @@ OWN_OPTIONS = (
     Option("on-alert", "COMMAND", "run COMMAND at the start and end of an alert"),
     Option("peer", "HOST:PORT", "measure the latency of a TCP connection to it"),
     Option("listen", "HOST:PORT", "serve the samples for Prometheus as well"),
+    Option(
+        "hosts", "HOSTS", "other computers by ssh: a,b,c, a file of names or of `probe cluster`"
+    ),
+    Option("probe", "COMMAND", "with --hosts: what starts probe there (default: probe)"),
+    Option("replay", "FILE", "show a file of `probe watch --json --all` again"),
+    Option("readonly", "", "signal no process from the screen"),
 )
 
 OPTIONS = (*OWN_OPTIONS, *probe_options())
@@ -73,7 +83,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, context: Context) -> int:
     """Watch until a count, a key or a signal; returns the exit status."""
     _refuse_recordings(args)
-    interval = seconds_of("interval", args.interval, LEAST_S, MOST_S)
+    if args.hosts is not None or args.replay is not None:
+        return _elsewhere(args, context)
+    interval = _interval(args, 1.0)
     count = None if args.count is None else _whole(args.count)
     if args.all and not args.json:
         raise CommandError("--all adds fields to --json; give both")
@@ -121,14 +133,78 @@ def _watch(
 
 def _run(order: _Order, context: Context, intake: Intake, alerts: Alerts, is_picture: bool) -> int:
     if is_picture and order.report is not None:
-        from probe_watch.screen import ScreenLoop, picture
+        from probe_watch.node import Node
+        from probe_watch.screen import ScreenLoop, local
 
-        drawn = picture(context, order.report, alerts, order.interval)
-        return ScreenLoop(order.samples_async, intake, drawn).run()
+        node = Node("", alerts)
+        node.describe(order.report["devices"])
+        app = _app([node], order.args, order.interval, context)
+        return ScreenLoop(app, local(order.samples_async, node, intake), intake).run()
     from probe_watch.lines import Lines, run_lines
 
-    lines = Lines(context, alerts, json=order.args.json, full=order.args.all)
+    known = order.report["devices"] if order.report is not None else ()
+    devices = [d for d in known if order.devices is None or d["id"] in order.devices]
+    lines = Lines(context, alerts, json=order.args.json, full=order.args.all, devices=devices)
     return run_lines(order.samples, intake, lines)
+
+
+def _app(
+    nodes: Sequence[Node], args: argparse.Namespace, interval: float, context: Context
+) -> WatchApp:
+    from probe_watch.app import ASCII, WatchApp
+    from probe_watch.terminal import Terminal
+
+    def encodable(text: str) -> str:
+        return context.encodable(text if context.encodable("█") == "█" else text.translate(ASCII))
+
+    theme = _settings(context).get("theme")
+    return WatchApp(
+        nodes,
+        interval,
+        colour=context.colour,
+        encodable=encodable,
+        theme=theme if isinstance(theme, str) else None,
+        readonly=args.readonly,
+        driver=Terminal,
+    )
+
+
+def _elsewhere(args: argparse.Namespace, context: Context) -> int:
+    """Show other computers, or a recording: on a screen alone, and without what is of here."""
+    name = "hosts" if args.hosts is not None else "replay"
+    of_here = ("json", "plain", "all", "on_alert", "listen", "peer", "count", "device")
+    for option in (*of_here, *(("replay",) if name == "hosts" else ())):
+        if getattr(args, option, None) not in (None, False):
+            raise CommandError(f"--{name} does not go with --{option.replace('_', '-')}")
+    if not _picture(args, context):
+        raise CommandError(f"--{name} draws a screen, and this is no terminal for one")
+    from probe_watch.node import Node
+    from probe_watch.rounds import Intake
+    from probe_watch.screen import Replay, ScreenLoop, remote
+
+    def made(host: str) -> Node:
+        return Node(host, _alerts(context, None))
+
+    if name == "replay":
+        from probe_watch.recorded import Recording
+
+        recording, node = Recording(args.replay), made("")
+        app = _app([node], args, _interval(args, 1.0), context)
+        return ScreenLoop(app, Replay(recording, node).follow, Intake(node.alerts)).run()
+    from shlex import split
+
+    from probe_watch.hosts import interval_for, names_of
+
+    nodes = [made(host) for host in names_of(args.hosts)]
+    interval = _interval(args, interval_for(len(nodes)))
+    source = remote(nodes, interval, split(args.probe or "probe"))
+    app = _app(nodes, args, interval, context)
+    return ScreenLoop(app, source, Intake(nodes[0].alerts)).run()
+
+
+def _interval(args: argparse.Namespace, default: float) -> float:
+    text = f"{default:g}" if args.interval is None else args.interval
+    return seconds_of("interval", text, LEAST_S, MOST_S)
 
 
 def _refuse_recordings(args: argparse.Namespace) -> None:
@@ -179,22 +255,27 @@ def _peer(text: str | None, interval: float) -> Peer | None:
 def _alerts(context: Context, peer: Peer | None) -> Alerts:
     from probe_watch.alerts import Alerts, RuleError, rules_of
 
-    file = getattr(context.args, "config", None)
-    table = command_settings("watch", context.environ, file)
+    table = _settings(context)
     try:
         for key in table:
-            if key != "alerts":
-                raise RuleError(f"command.watch.{key} is no setting; the only one is alerts")
+            if key not in ("alerts", "theme"):
+                raise RuleError(f"command.watch.{key} is no setting; there are alerts and theme")
         return Alerts(rules_of(table.get("alerts", {})), peer)
     except RuleError as error:
         raise CommandError(f"the file of settings: {error}") from None
+
+
+def _settings(context: Context) -> Mapping[str, Any]:
+    file = getattr(context.args, "config", None)
+    return command_settings("watch", context.environ, file)
 
 
 def _needs_report(args: argparse.Namespace) -> bool:
     """Return whether a probe is needed: to know devices by name, or to refuse a wrong option."""
     of_probing = (getattr(args, option.dest) for option in probe_options())
     typed = any(value not in (None, False) for value in of_probing)
-    return typed or getattr(args, "device", None) is not None
+    # A recording names its devices, which only a report can.
+    return typed or args.all or getattr(args, "device", None) is not None
 
 
 def _devices(names: Sequence[str] | None, report: ReportDoc | None) -> list[str] | None:
@@ -229,6 +310,7 @@ class _Order:
     ) -> None:
         self.args = args
         self.interval = interval
+        self.devices = devices
         self.report = report
         self._rhythm = (interval, count, devices, report)
 

@@ -1,0 +1,571 @@
+"""The screen of `probe watch`, on Textual: devices, processes, alerts and hosts, each a tab.
+
+It draws what nodes hold (`node`), once a round; where the rounds come from is no matter of its own
+(`screen`). Names, users and commands are strangers' text and are never read as markup.
+"""
+
+from __future__ import annotations
+
+import os
+from time import monotonic
+
+from rich.text import Text
+from textual.app import App, ComposeResult
+from textual.binding import Binding
+from textual.containers import VerticalScroll
+from textual.filter import NoColor
+from textual.screen import ModalScreen
+from textual.widgets import Footer, Input, Static, TabbedContent, TabPane, Tabs
+
+from probe_core.commands import leases_now, within
+from probe_watch import panels, processes
+from probe_watch.columns import fit, head, line
+from probe_watch.grid import Grid
+from probe_watch.lines import timestamp
+from probe_watch.node import ORDERS, Node, Row, summary
+from probe_watch.processes import Handle, Refused, Table, Task
+from probe_watch.query import QueryError, matches
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any, ClassVar
+
+    from textual.filter import LineFilter
+
+    from probe_core.model.document import LeaseDoc
+    from probe_watch.rounds import Happening
+
+MOST_TABS = 12
+"""Hosts that have a tab each; of more the table of hosts is the way to one."""
+
+HANGUP = 129
+"""Exit status where the terminal is gone: 128 + SIGHUP, as shells write it."""
+
+NOTE_S = 30.0
+"""Seconds that a note is shown: enough to read it, and a hang that goes on is a line above."""
+
+_LEASES_S = 10.0
+"""Seconds between two looks at who holds leases, which reads the descriptors of all processes."""
+
+_READ_S = 2.0
+"""Seconds that reading a process's environment may take: one that hangs in a driver keeps it."""
+
+ASCII = str.maketrans("▁▂▃▄▅▆▇█▏▎▍▌▋▊▉─━╸╺╭╮╰╯│°", "_.,-=+*########----++++|o")
+"""What is drawn to what stands for it on a terminal in ASCII."""
+
+_SHORT = 16
+"""Rows of a terminal below which the devices have all of it."""
+
+_TALL = 30
+"""Rows of a terminal from which the history of the chosen device has room."""
+
+
+class WatchApp(App[int]):
+    """The screen. `nodes` are what it shows; `select` chooses one of several."""
+
+    TITLE = "probe watch"
+    CSS = """
+    #filter { display: none; border: none; height: 1; }
+    TabbedContent { height: 1fr; } TabPane { padding: 0; } ContentTabs { height: 2; }
+    #devices-table { height: auto; max-height: 60%; }
+    #graphs { height: 6; margin-top: 1; }
+    #used { height: 1fr; margin-top: 1; } #thresholds { height: 6; }
+    Dialog { align: center middle; }
+    Dialog > VerticalScroll { width: 90%; max-width: 110; height: auto; max-height: 80%;
+                              border: round $primary; padding: 0 1; background: $surface; }
+    """
+    BINDINGS: ClassVar[list[Any]] = [
+        Binding("q", "leave", "quit"),
+        Binding("space,p", "pause", "pause", key_display="space"),
+        Binding("s,period", "sort(1)", "sort", key_display="s"),
+        Binding("comma", "sort(-1)", "sort", show=False),
+        Binding("r", "reverse", "reverse", show=False),
+        Binding("t", "tree", "tree", show=False),
+        Binding("slash", "filter", "filter", key_display="/"),
+        Binding("enter", "details", "details", key_display="enter"),
+        Binding("I", "ask('interrupt')", "interrupt", show=False),
+        Binding("T", "ask('terminate')", "terminate", key_display="T"),
+        Binding("K", "ask('kill')", "kill", key_display="K"),
+        Binding("d", "dark", "dark/light", show=False),
+        Binding("question_mark,h", "help", "help", key_display="?"),
+        *(Binding(str(n), f"tab({n})", show=False) for n in range(1, 6)),
+        Binding("left_square_bracket", "step(-1)", "frame", show=False),
+        Binding("right_square_bracket", "step(1)", "frame", show=False),
+        Binding("j", "step(-10)", "10 frames", show=False),
+        Binding("k", "step(10)", "10 frames", show=False),
+        Binding("plus", "speed(2)", "faster", show=False),
+        Binding("minus", "speed(0.5)", "slower", show=False),
+    ]
+    ENABLE_COMMAND_PALETTE = True
+
+    def __init__(
+        self,
+        nodes: Sequence[Node],
+        interval: float,
+        *,
+        colour: bool = True,
+        encodable: Callable[[str], str] = str,
+        theme: str | None = None,
+        readonly: bool = False,
+        table: Table | None = None,
+        driver: Any = None,
+    ) -> None:
+        # Without colours those of the terminal are left as they are, on whatever ground it has.
+        super().__init__(driver_class=driver, ansi_color=None if colour else True)
+        self.no_color = not colour
+        self.nodes = {node.name: node for node in nodes}
+        self.node = nodes[0]
+        self.interval = interval
+        self.encodable = encodable
+        self.readonly = readonly
+        self.paused = False
+        self.replay: Any = None
+        self._theme_wanted = theme
+        self._orders = {"devices": "state", "processes": "memory", "hosts": "name"}
+        self._falling = dict.fromkeys(self._orders, False)
+        self._tree = True
+        self._query = ""
+        self._note = (0.0, "")
+        self._table = table or Table()
+        self._tasks: dict[str, Task] = {}
+        self._leases: Sequence[LeaseDoc] = ()
+        self._leases_at = -_LEASES_S
+        self._is_ready = False
+        self.started: Callable[[], object] = int
+        self.error: Exception | None = None
+
+    # What the screen is made of.
+
+    def compose(self) -> ComposeResult:
+        """Yield the widgets."""
+        yield Grid("title", still=True)
+        if 1 < len(self.nodes) <= MOST_TABS:
+            yield Tabs(*(Text(name) for name in self.nodes), id="chosen")
+        with TabbedContent(id="views"):
+            with TabPane("Devices", id="devices"):
+                yield Grid("devices-table")
+                yield Grid("graphs", still=True)
+                yield Grid("used")
+            with TabPane("Processes", id="processes"):
+                yield Grid("processes-table")
+            with TabPane("Users", id="users"):
+                yield Grid("users-table")
+            with TabPane("Alerts", id="alerts"):
+                yield Grid("alerts-table")
+                yield Grid("thresholds", still=True)
+            if "" not in self.nodes or len(self.nodes) > 1:
+                with TabPane("Hosts", id="hosts"):
+                    yield Grid("hosts-table")
+        yield Input(placeholder="words, or temp>80 busy<10 user~ann memory>=20", id="filter")
+        yield Grid("note", still=True)
+        yield Footer(show_command_palette=False)
+
+    def on_mount(self) -> None:
+        """Begin with the first table under the cursor."""
+        if self._theme_wanted is not None and self._theme_wanted in self.available_themes:
+            self.theme = self._theme_wanted
+        self._grid("devices-table").focus()
+        self._is_ready = True
+        self.show()
+        self.started()
+
+    def on_unmount(self) -> None:
+        """Draw no more."""
+        self._is_ready = False
+
+    def exit(self, *arguments: Any, **named: Any) -> None:
+        """End, and draw no more: a round or a key may come while the widgets go."""
+        self._is_ready = False
+        super().exit(*arguments, **named)
+
+    def _handle_exception(self, error: Exception) -> None:
+        """End with a mistake of ours, which is raised when the terminal is as it was."""
+        if self.is_headless:
+            super()._handle_exception(error)
+        self.error = self.error or error
+        self.exit(1)
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Return what lines pass through: without colours, what takes all of them away."""
+        filters = list(super().get_line_filters())
+        return [*filters, NoColor()] if self.no_color else filters
+
+    def _grid(self, name: str) -> Grid:
+        return self.screen_stack[0].query_one(f"#{name}", Grid)
+
+    @property
+    def tab(self) -> str:
+        """Return the name of the open tab."""
+        return str(self.screen_stack[0].query_one("#views", TabbedContent).active)
+
+    # What comes from outside.
+
+    def take(self, node: Node, happening: Happening) -> None:
+        """Show a round; a paused screen goes on collecting."""
+        node.take(happening, shown=not self.paused)
+        if happening.notes:
+            self.note(happening.notes[-1])
+        if not self.paused:
+            self.show(node)
+
+    def note(self, text: str) -> None:
+        """Show a sentence for a while."""
+        self._note = (monotonic(), text)
+
+    def hung_up(self) -> None:
+        """End, because the terminal is gone: no fault to print anywhere."""
+        self.exit(HANGUP)
+
+    def refresh_all(self) -> None:
+        """Draw all again: the terminal missed something."""
+        if self._is_ready:
+            self.screen.refresh()
+
+    # What is shown.
+
+    def show(self, changed: Node | None = None) -> None:
+        """Draw the open tab; with `changed` nothing where that is of another node."""
+        if not self._is_ready or (changed not in (None, self.node) and self.tab != "hosts"):
+            return
+        with self.batch_update():
+            getattr(self, f"_show_{self.tab or 'devices'}")()
+            self._grid("title").show(self._title())
+            since, text = self._note
+            note = text if monotonic() - since < NOTE_S else ""
+            reason = f"{self.node.name}: {self.node.lost}" if self.node.lost else ""
+            self._grid("note").show(Text().append(reason or note, style="yellow"))
+
+    def _title(self) -> Text:
+        text = Text()
+        text.append(f"{self.node.name}  " if self.node.name else "", style="bold")
+        text.append(summary(self.node.rows()), style="bold")
+        clock = f"   {timestamp(self.node.time)[11:19]}Z" if self.node.rounds else ""
+        order = self._orders.get(self.tab)
+        reverse = " reversed" if self._falling.get(self.tab) else ""
+        by = f"   by {order}{reverse}" if order else ""
+        query = f"   /{self._query}" if self._query else ""
+        text.append(f"   every {self.interval:g} s{clock}{by}{query}", style="dim")
+        if self.replay is not None:
+            text.append(f"   {self.replay.where}", style="cyan")
+        if self.paused:
+            text.append("   ").append("paused", style="bold reverse")
+        return text
+
+    def _rows(self) -> list[Row]:
+        rows = self.node.rows(self._orders["devices"], falling=self._falling["devices"])
+        return [row for row in rows if matches(self._query, panels.device_facts(row))]
+
+    def _show_devices(self) -> None:
+        rows, grid = self._rows(), self._grid("devices-table")
+        widths = fit(self.size.width - 1, rows)
+        grid.show(Text(head(widths)), [(row.sample["device"], line(row, widths)) for row in rows])
+        row = next((row for row in rows if row.sample["device"] == grid.key), None)
+        graphs = self._grid("graphs")
+        graphs.display = row is not None and self.size.height >= _TALL
+        if graphs.display and row is not None:
+            graphs.show(
+                Text(f"{row.short}  {row.model}"), list(panels.graphs(row, self.size.width))
+            )
+        tasks = self._processes(tree=False)
+        used = self._grid("used")
+        used.display = self.size.height >= _SHORT
+        grid.styles.max_height = "60%" if used.display else "100%"
+        used.show(*panels.task_table(tasks, rows))
+
+    def _processes(self, *, tree: bool) -> list[Task]:
+        """Return the processes of the chosen node that the filter lets through, in their order."""
+        rows = self.node.rows()
+        if self.node.name or self.replay is not None:
+            tasks = processes.gathered(rows)  # /proc is that of this computer, and of now
+        else:
+            tasks = self._table.tasks(rows, self._leases_now())
+        order = processes.ORDERS[self._orders["processes"]]
+        tasks.sort(key=order, reverse=self._falling["processes"])  # type: ignore[arg-type]
+        tasks = [task for task in tasks if matches(self._query, panels.task_facts(task))]
+        shown = self._table.tree(tasks) if tree else tasks
+        self._tasks = {task.key: task for task in shown}
+        return shown
+
+    def _leases_now(self) -> Sequence[LeaseDoc]:
+        if monotonic() - self._leases_at >= _LEASES_S:
+            self._leases_at = monotonic()
+            self.run_worker(self._look_at_leases(), exclusive=True, group="leases")
+        return self._leases
+
+    async def _look_at_leases(self) -> None:
+        try:
+            self._leases = await within(lambda: leases_now(os.environ), _LEASES_S)
+        except (OSError, TimeoutError):
+            self._leases = ()
+
+    def _show_processes(self) -> None:
+        tasks = self._processes(tree=self._tree)
+        self._grid("processes-table").show(*panels.task_table(tasks, self.node.rows()))
+
+    def _show_users(self) -> None:
+        """Show who uses what, on all hosts."""
+
+        def tasks_of(node: Node) -> Sequence[Task]:
+            if node.name == "" and self.replay is None:
+                return self._table.tasks(node.rows())
+            return processes.gathered(node.rows())
+
+        entries = panels.user_table(self.nodes.values(), tasks_of)
+        entries = [e for e in entries if matches(self._query, {"user": e[0], "name": e[0]})]
+        self._grid("users-table").show(*panels.table(panels.USERS, entries, panels.USERS[1:]))
+
+    def _show_alerts(self) -> None:
+        lines = [
+            (f"{time} {number}", panels.happened(self.node, time, event))
+            for number, (time, event) in enumerate(self.node.recent)
+        ]
+        self._grid("alerts-table").show(Text("   TIME       DEVICE        WHAT"), lines)
+        self._grid("thresholds").show(*panels.thresholds(self.node))
+
+    def _show_hosts(self) -> None:
+        """Show one line a host: what it has, and how it is."""
+        place = panels.HOST_ORDERS.index(self._orders["hosts"])
+        hosts = sorted(map(panels.host, self.nodes.values()), key=lambda entry: entry[0][place],
+                       reverse=self._falling["hosts"])  # fmt: skip
+        entries = [
+            entry
+            for _, entry in hosts
+            if matches(self._query, {"host": entry[0], "name": entry[0]})
+        ]
+        self._grid("hosts-table").show(*panels.table(panels.HOSTS, entries, panels.HOSTS[1:-1]))
+
+    # What the keys do.
+
+    def on_tabbed_content_tab_activated(self, event: TabbedContent.TabActivated) -> None:
+        """Draw a tab that was opened, and put the keys on its table."""
+        if self._is_ready:
+            self.screen_stack[0].set_focus(self._grid(f"{event.pane.id}-table"))
+            self.show()
+
+    def on_tabs_tab_activated(self, event: Tabs.TabActivated) -> None:
+        """Show the node whose tab was chosen."""
+        if event.tabs.id == "chosen" and event.tab is not None:
+            self.select(event.tab.label.plain)
+
+    def on_grid_moved(self, event: Grid.Moved) -> None:
+        """Show the history of the device under the cursor."""
+        if self._is_ready and event.grid.id == "devices-table" and self.tab == "devices":
+            self._show_devices()
+
+    def on_grid_opened(self, event: Grid.Opened) -> None:
+        """Show more of what was chosen."""
+        if event.grid.id == "hosts-table":
+            self.select(event.grid.key)
+            self.action_tab(1)
+        else:
+            self.action_details()
+
+    def on_resize(self) -> None:
+        """Fit the columns to the new size."""
+        self.call_after_refresh(self.show)
+
+    def select(self, name: str) -> None:
+        """Show another node in the tabs."""
+        if name in self.nodes:
+            self.node = self.nodes[name]
+            self.show()
+
+    def action_leave(self) -> None:
+        """End the run."""
+        self.exit(0)
+
+    def action_tab(self, number: int) -> None:
+        """Open a tab by its place."""
+        views = self.screen_stack[0].query_one("#views", TabbedContent)
+        panes = [pane.id for pane in views.query(TabPane)]
+        if number <= len(panes):
+            views.active = panes[number - 1] or ""
+
+    def action_pause(self) -> None:
+        """Keep the screen as it is, or go on."""
+        self.paused = not self.paused
+        if self.replay is not None:
+            self.replay.hurry(1.0)  # it waits for the end of the pause
+        elif not self.paused:
+            for node in self.nodes.values():
+                node.catch_up()
+        self.show()
+
+    def _sorted(self) -> str:
+        """Return what the keys sort: the processes below the devices where those are focused."""
+        return "processes" if self._grid("used").has_focus else self.tab
+
+    def action_sort(self, step: int) -> None:
+        """Sort by the next figure."""
+        known = {"devices": list(ORDERS), "processes": list(processes.ORDERS),
+                 "hosts": list(panels.HOST_ORDERS)}.get(self._sorted())  # fmt: skip
+        if known:
+            at = known.index(self._orders[self._sorted()])
+            self._orders[self._sorted()] = known[(at + step) % len(known)]
+            self.show()
+
+    def action_reverse(self) -> None:
+        """Sort the other way round."""
+        if self._sorted() in self._falling:
+            self._falling[self._sorted()] = not self._falling[self._sorted()]
+            self.show()
+
+    def action_tree(self) -> None:
+        """Show processes as a tree, or as a list."""
+        self._tree = not self._tree
+        self.show()
+
+    def action_dark(self) -> None:
+        """Change between a dark and a light ground."""
+        self.theme = "textual-light" if self.current_theme.dark else "textual-dark"
+
+    def action_filter(self) -> None:
+        """Ask for what is to be shown."""
+        box = self.screen_stack[0].query_one("#filter", Input)
+        box.display = True
+        self.screen.set_focus(box)  # at once: the next key may be here already
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Filter while it is typed."""
+        try:
+            matches(event.value, {})
+        except QueryError as error:
+            self.note(str(error))
+        else:
+            self._query = event.value
+        self.show()
+
+    def on_input_submitted(self) -> None:
+        """Go back to the table; an empty filter is none."""
+        box = self.screen_stack[0].query_one("#filter", Input)
+        box.display = False
+        self._grid(f"{self.tab}-table").focus()
+
+    def on_key(self, event: Any) -> None:
+        """Leave the filter with Escape, and take it away."""
+        if event.key == "escape" and isinstance(self.focused, Input):
+            self.focused.value = ""
+            self.on_input_submitted()
+
+    def action_step(self, count: int) -> None:
+        """Go to another round of a recording."""
+        if self.replay is not None:
+            self.replay.step(count)
+
+    def action_speed(self, factor: float) -> None:
+        """Replay faster or slower."""
+        if self.replay is not None:
+            self.replay.hurry(factor)
+            self.show()
+
+    def action_help(self) -> None:
+        """Explain columns, marks and keys."""
+        self.push_screen(Dialog("help", panels.help_text(KEYS)))
+
+    def _chosen(self) -> Task | None:
+        """Return the process under the cursor; None where the cursor is on none."""
+        name = "processes-table" if self.tab == "processes" else "used"
+        grid = self._grid(name)
+        is_there = self.tab == "processes" or (self.tab == "devices" and grid.has_focus)
+        return self._tasks.get(grid.key) if is_there else None
+
+    def action_details(self) -> None:
+        """Show all that is known of the process, the device or the alert under the cursor."""
+        task = self._chosen()
+        if task is not None:
+            self.run_worker(self._process_details(task))
+        elif self.tab == "devices":
+            key = self._grid("devices-table").key
+            row = next((row for row in self.node.rows() if row.sample["device"] == key), None)
+            if row is not None:
+                self.push_screen(Dialog(row.short, panels.device_details(row)))
+
+    async def _process_details(self, task: Task) -> None:
+        text = panels.task_details(task)
+        text.append("\n\nEnvironment\n", style="bold")
+        try:
+            if self.node.name or self.replay is not None:
+                raise Refused("it is that of another computer, or of another time")
+            text.append("\n".join(await within(lambda: processes.environment(task), _READ_S)))
+        except Refused as error:
+            text.append(f"not shown: {error}")
+        except TimeoutError:
+            text.append("not shown: the process does not let it be read, as when it hangs")
+        self.push_screen(Dialog(f"process {task.pid}", text))
+
+    def action_ask(self, word: str) -> None:
+        """Ask whether the process under the cursor is to get a signal."""
+        task = self._chosen()
+        try:
+            if self.readonly:
+                raise Refused("--readonly is given")
+            if task is None:
+                raise Refused("choose a process first: tab Processes, or Tab in Devices")
+            if self.node.name or self.replay is not None:
+                raise Refused("it is no process of this computer")
+            # Held from now on: while the question is read the number may become another's.
+            handle = Handle(task)
+        except Refused as error:
+            about = f"process {task.pid} is not signalled: " if task else ""
+            self.note(f"{word}: {about}{error}")
+            self.show()
+            return
+
+        def answered(is_confirmed: bool | None) -> None:
+            try:
+                if is_confirmed:
+                    handle.send(processes.SIGNALS[word])
+                    self.note(f"{word}: sent to process {task.pid} ({task.name})")
+            except Refused as error:
+                self.note(f"{word}: process {task.pid}: {error}")
+            finally:
+                handle.close()
+            self.show()
+
+        question = Text(f"{word.capitalize()} process {task.pid}?\n\n", style="bold")
+        question.append(panels.task_details(task))
+        question.append(f"\n\ny  {word} this one process    n, Escape  leave it", style="bold")
+        self.push_screen(Dialog(word, question, asks=True), answered)
+
+
+class Dialog(ModalScreen[bool]):
+    """A text above the screen, until a key; with `asks` the answer is whether that was y."""
+
+    BINDINGS: ClassVar[list[Any]] = [
+        Binding("escape,q,n,enter", "answer(False)", "close"),
+        Binding("y", "answer(True)", "yes", show=False),
+    ]
+
+    def __init__(self, title: str, text: Text, *, asks: bool = False) -> None:
+        super().__init__()
+        self._title = title
+        self._asks = asks
+        self.text = text
+
+    def compose(self) -> ComposeResult:
+        """Yield the text."""
+        box = VerticalScroll(Static(self.text))
+        box.border_title = Text(self._title)
+        yield box
+
+    def action_answer(self, is_confirmed: bool) -> None:
+        """Close with the answer; y is one only where something was asked."""
+        if self._asks or not is_confirmed:
+            self.dismiss(is_confirmed)
+
+
+KEYS = {
+    "1 to 5": "devices, processes, users, alerts, hosts",
+    "Tab, ↑ ↓": "the next table; the next line",
+    "Enter": "details of a device, or of a process with its environment; a host",
+    "space": "pause the screen; samples and alerts go on",
+    "s . ,  r": "sort by the next or the last figure; reverse",
+    "t": "processes as a tree, or as a list",
+    "/": "filter: words, or temp>80 busy<10 user~ann memory>=20; Escape ends it",
+    "I T K": "interrupt, terminate, kill the chosen process; asked first",
+    "d": "dark or light; Ctrl-P has more themes",
+    "[ ]  j k  + -": "of a recording: a frame, ten frames, faster and slower",
+    "q": "quit; so does Ctrl-C",
+}
+"""Key to what it does."""
