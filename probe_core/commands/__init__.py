@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from probe_core.commands.options import probe_options as probe_options
     from probe_core.commands.options import seconds_of as seconds_of
     from probe_core.commands.reports import node_network as node_network
+    from probe_core.commands.reports import numa_cpus as numa_cpus
     from probe_core.commands.reports import parse_json as parse_json
     from probe_core.commands.reports import parse_report as parse_report
     from probe_core.commands.reports import probe_document as probe_document
@@ -84,6 +85,7 @@ _MODULES = {
     "measured_part": "commands.measured",
     "paint": "commands.text",
     "node_network": "commands.reports",
+    "numa_cpus": "commands.reports",
     "parse_json": "commands.reports",
     "parse_report": "commands.reports",
     "plugin_rules": "pipeline.settings",

@@ -118,6 +118,18 @@ def node_network(machine: Machine) -> list[NetworkDoc]:
     return network(machine)
 
 
+def numa_cpus(machine: Machine) -> dict[int, list[int]]:
+    """Return the numbers of the CPUs of each NUMA node that has some; Linux only, else nothing.
+
+    All that run on the machine, whether this process may use them or not.
+    """
+    if machine.os != "linux":
+        return {}
+    from probe_core.probers.topology import cpus_of_nodes
+
+    return cpus_of_nodes(machine)
+
+
 # The recorded machine that `--machine` names, for the time of a command.
 
 

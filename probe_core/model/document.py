@@ -397,6 +397,7 @@ class NetworkDoc(TypedDict, total=False):
     driver: str | None
     device: str | None
     numa_node: int | None
+    bridges: list[str] | None
     layer: str | None
     interface: str | None
     id: str | None

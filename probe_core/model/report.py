@@ -75,6 +75,11 @@ NETWORK = by_name(
         "driver": F(Text(), "The kernel driver that is bound to it"),
         "device": F(Text(), "PCI id of its hardware: pci:dddd:bb:dd.f"),
         "numa_node": F(COUNT, "The NUMA node it is attached to", unit="ordinal"),
+        "bridges": F(
+            Items(Text(), limit=32),
+            "PCI addresses of the bridges above its hardware, the root port last; absent on the"
+            " root bus",
+        ),
         "layer": F(Text(), "Link layer of an RDMA port: infiniband, ethernet (RoCE) or another"),
         "interface": F(Text(), "The interface of the same hardware as an RDMA port"),
         "id": F(

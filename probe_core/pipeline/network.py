@@ -34,6 +34,9 @@ MAX_LINKS = 64
 """Links of each kind at most. A judgement: an HGX node has a dozen; a switch's hosts may have more
 interfaces than a report should."""
 
+MAX_BRIDGES = 32
+"""Bridges above a device at most: a real chain has fewer than ten."""
+
 MAX_NAMES = 4096
 """Names of interfaces looked at: a host of containers has one for each."""
 
@@ -104,21 +107,27 @@ def _kind(machine: Machine, folder: str) -> str:
 
 
 def _place(machine: Machine, folder: str, link: NetworkDoc) -> None:
-    """Add driver, PCI address and NUMA node of the device at `folder`.
+    """Add driver, PCI address, bridges and NUMA node of the device at `folder`.
 
     What `probe_core.sysfs` has for that is not imported: nodes without accelerators need it nowhere
     else.
     """
     if machine.exists(f"{folder}/driver"):
         link["driver"] = clean_text(machine.realpath(f"{folder}/driver").rpartition("/")[2])
-    for name in reversed(machine.realpath(folder).split("/")):
-        # Of virtio and USB the function that the bus hangs on.
-        if name.count(":") == 2 and name.partition(".")[0].replace(":", "").isalnum():
-            link["device"] = f"pci:{name}"
-            break
+    # Folders around its own, from its PCI function up to the root bus. Of virtio and USB it is the
+    # function that the bus hangs on.
+    names = [name for name in reversed(machine.realpath(folder).split("/")) if _is_function(name)]
+    if names:
+        link["device"] = f"pci:{names[0]}"
+    if len(names) > 1:
+        link["bridges"] = names[1:][:MAX_BRIDGES]
     node = machine.read_int(f"{folder}/numa_node")
     if node is not None and node >= 0:  # -1 where firmware does not say
         link["numa_node"] = node
+
+
+def _is_function(name: str) -> bool:
+    return name.count(":") == 2 and name.partition(".")[0].replace(":", "").isalnum()
 
 
 def _speed_of(machine: Machine, name: str, link: NetworkDoc) -> Question:

@@ -149,6 +149,24 @@ def nodes_of(machine: Machine, members: Sequence[int], listed: Nodes | None = No
     return [int(names[0])] if names and names[0].isdecimal() else []
 
 
+def cpus_of_nodes(machine: Machine) -> dict[int, list[int]]:
+    """Return the CPUs that run of each NUMA node that has some; nothing where no node is known.
+
+    Where nodes have no lists of CPUs, those of the packages stand for them.
+    """
+    running = online(machine)
+    listed = nodes(machine)
+    if listed is not None and len(listed) == 1:
+        return dict.fromkeys(listed, running)
+    if listed is not None:
+        return {node: own for node, cpus in listed.items() if (own := sorted(cpus or ()))}
+    found: dict[int, list[int]] = {}
+    for members in sockets(machine, running):
+        for node in nodes_of(machine, members)[:1]:
+            found.setdefault(node, []).extend(members)
+    return found
+
+
 def _hybrid(machine: Machine, cores: Sequence[Core]) -> list[Cluster]:
     """Return performance and efficiency cores of Intel's hybrids, which the kernel lists apart."""
     kinds: list[Cluster] = []

@@ -157,8 +157,12 @@ MISTAKES: list[tuple[list[str], str]] = [
     ),
     (["\x1b[2J"], "probe: no command '\ufffd[2J'. Run `probe --help` for all commands."),
     (
-        ["topology"],
+        ["topology", "--active", "desk"],
         "probe topology: there is no node: give a FILE of `probe --json`, or --have",
+    ),
+    (
+        ["topology", "--svg", "a.json"],
+        "probe topology: --svg is for one computer, and not for the view of a cluster",
     ),
     (
         ["partition", "a.json"],

@@ -224,7 +224,7 @@ def test_distances_are_those_of_the_bridges(tmp_path: Path) -> None:
         gpu("81", "E", 80, 0, bridges=["0000:80:01.0"], numa_node=0),
         gpu("c1", "F", 80, 0, bridges=["0000:c0:01.0"], numa_node=1),
     )  # fmt: skip
-    matrix = distances_of(accelerators(report), Names(report))
+    matrix = distances_of(report, Names(report))
     assert matrix is not None
     assert matrix.rows[0] == ("X", "PIX", "PXB", "PHB", "NODE", "SYS")
     assert [row[0] for row in matrix.rows] == list(matrix.rows[0])
@@ -241,13 +241,18 @@ def test_links_between_two_cards_are_named(tmp_path: Path) -> None:
         "NVLink: GPU 0 ↔ GPU 1",
         "4 links each · 106 GB/s each way",
     )
-    matrix = distances_of(devices, names)
+    matrix = distances_of(report, names)
     assert matrix is not None
     assert matrix.rows == (("X", "NV4"), ("NV4", "X"))
 
 
 def test_nothing_known_is_no_matrix(tmp_path: Path) -> None:
     report = report_with(tmp_path, gpu("01", "A", 24, 0), gpu("02", "B", 24, 0))
+    matrix = page_of(report).distances
+    assert matrix is not None
+    assert matrix.rows == (("X", "NODE"), ("NODE", "X"))  # its only NUMA node
+    for device in report["devices"]:
+        device.pop("numa_node", None)
     assert page_of(report).distances is None
 
 

@@ -1,9 +1,23 @@
-"""`probe topology`: many nodes' reports on one page, or as the document that old exo exchanges."""
+"""`probe topology`: what is where in this computer, or many nodes' reports on one page.
+
+Without files it is this computer; with files the view of a cluster, or the document that old exo
+exchanges.
+"""
 
 from __future__ import annotations
 
 from probe_cluster.planning.options import add_cluster_options, links_of, members_of
-from probe_core.commands import bandwidth, folded, grid_rows, paint, rate, size
+from probe_core.commands import (
+    CommandError,
+    add_options,
+    bandwidth,
+    folded,
+    grid_rows,
+    paint,
+    probe_options,
+    rate,
+    size,
+)
 from probe_core.wording import counted
 
 TYPE_CHECKING = False
@@ -14,11 +28,17 @@ if TYPE_CHECKING:
     from probe_cluster import Links, Member
     from probe_core.commands import Context
 
-HELP = "Show many nodes' reports as one view: what each offers, and how they are connected."
+HELP = (
+    "Show what is between the devices and network cards of this computer, and which NUMA node and"
+    " CPUs are near each. With files: many nodes' reports as one view, what each offers, and how"
+    " they are connected."
+)
 
 _HEAD = ("NODE", "CHIP", "MEMORY", "AVAILABLE", "FP32", "FP16", "INT8", "BANDWIDTH", "MODEL")
 _RIGHT = _HEAD[2:8]
 EXAMPLES = (
+    ("probe topology", "this computer: a matrix in the words of nvidia-smi topo -m"),
+    ("probe topology --svg > topology.svg", "its drawing"),
     ("probe topology desk.json laptop.json", "two computers, each by its `probe --json`"),
     ("probe topology desk=a.json pi=b.json --link desk:pi=10gbe", "with names and a link"),
 )
@@ -28,10 +48,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `probe topology`."""
     add_cluster_options(parser)
     parser.add_argument("--active", metavar="NODE", help="the node that works now")
+    forms = parser.add_mutually_exclusive_group()
+    forms.add_argument("--svg", action="store_true", help="draw this computer as an SVG picture")
+    forms.add_argument("--dot", action="store_true", help="draw this computer for Graphviz")
+    # `--active` names a node here; whether devices may be woken is asked of no recorded machine.
+    add_options(parser, [option for option in probe_options() if option.name != "active"])
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Print the view."""
+    cluster = args.files or args.have or args.link or args.active
+    if not cluster:
+        return _computer(args, context)
+    if args.svg or args.dot or args.machine:
+        option = "--machine" if args.machine else "--svg" if args.svg else "--dot"
+        raise CommandError(f"{option} is for one computer, and not for the view of a cluster")
     links = links_of(args)
     members = members_of(args, links)
     if args.json:
@@ -41,6 +72,26 @@ def run(args: argparse.Namespace, context: Context) -> int:
         return 0
     for line in _lines(members, links, context):
         context.out(line)
+    return 0
+
+
+def _computer(args: argparse.Namespace, context: Context) -> int:
+    from probe_cluster.computer.model import topology_of
+
+    if args.json and (args.svg or args.dot):
+        raise CommandError("--json, --svg and --dot are three forms; use one")
+    topology = context.examined(topology_of)
+    if args.json:
+        context.json(topology.to_json())
+    elif args.svg or args.dot:
+        from probe_cluster.computer.drawing import dot_of, svg_of
+
+        context.out(svg_of(topology) if args.svg else dot_of(topology))
+    else:
+        from probe_cluster.computer.text import lines_of
+
+        for line in lines_of(topology, context.width):
+            context.out(line)
     return 0
 
 

@@ -9,14 +9,23 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from probe_core.commands import bandwidth
+from probe_core.model.distance import (
+    UNKNOWN,
+    located,
+    matrix,
+    meanings,
+    network_places,
+    only_node,
+    place_of,
+)
 from probe_core.wording import counted
-from probe_report.figures import UNKNOWN, cut
+from probe_report.figures import accelerators, cut
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from probe_core.model.document import DeviceDoc, LinkDoc
+    from probe_core.model.document import DeviceDoc, LinkDoc, ReportDoc
     from probe_report.figures import Names
 
 
@@ -82,100 +91,41 @@ def _each(own: Sequence[Sequence[LinkDoc]]) -> str:
     return " · ".join(parts)
 
 
-def lanes_between(first: DeviceDoc, second: DeviceDoc) -> tuple[str, int] | None:
-    """Return the kind of the links between two devices and how many there are; None without.
-
-    Through a switch each reaches the other with all of its links.
-    """
-    for kind in _NOUNS:
-        direct = sum(
-            link.get("count") or 1
-            for link in _links(first)
-            if link["kind"] == kind and link.get("peer") == second["id"]
-        )
-        switched = min(_to_switches(first, kind), _to_switches(second, kind))
-        if direct or switched:
-            return kind, direct or switched
-    return None
-
-
-def _to_switches(device: DeviceDoc, kind: str) -> int:
-    return sum(
-        link.get("count") or 1
-        for link in _links(device)
-        if link["kind"] == kind and link.get("to") == "switch"
-    )
-
-
 _MOST_IN_MATRIX = 16
 """Devices of the matrix: a page of 1,200 pixels has room for no more columns."""
 
-_MEANINGS = {
-    "NV": "NV18: 18 NVLinks",
-    "XGMI": "XGMI1: one xGMI link",
-    "PIX": "PIX: one PCIe switch",
-    "PXB": "PXB: several PCIe switches",
-    "PHB": "PHB: the host bridge of a CPU",
-    "NODE": "NODE: within a NUMA node",
-    "SYS": "SYS: between NUMA nodes",
-    UNKNOWN: f"{UNKNOWN}: not known",
-}
-
-
 class Distances(NamedTuple):
-    """A matrix: `labels` of rows and columns, the words of each row, what they mean.
+    """A matrix: `labels` of rows, shorter `heads` of columns, the words of each row, what they mean.
 
     `hidden` counts the devices that are not in it.
     """
 
     labels: tuple[str, ...]
+    heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     meanings: str
     hidden: int
 
 
-def distances_of(devices: Sequence[DeviceDoc], names: Names) -> Distances | None:
-    """Return the matrix of at least two devices; None where nothing of it is known."""
-    shown = devices[:_MOST_IN_MATRIX]
-    rows = tuple(tuple(distance(row, column) for column in shown) for row in shown)
-    texts = dict.fromkeys(text for row in rows for text in row if text != "X")
-    if not texts or set(texts) == {UNKNOWN}:
+def distances_of(report: ReportDoc, names: Names) -> Distances | None:
+    """Return the matrix of accelerators and network cards; None where nothing of it is known.
+
+    A matrix of network cards alone is none.
+    """
+    devices = [(names.label(device), place_of(device)) for device in accelerators(report)]
+    cards = network_places(report)
+    listed = [*devices, *((cut(card.label, 24), card.place) for card in cards)] if devices else []
+    listed, hidden = listed[:_MOST_IN_MATRIX], len(listed[_MOST_IN_MATRIX:])
+    rows = matrix(located([place for _, place in listed], only_node(report)))
+    words = {word for row in rows for word in row if word != "X"}
+    if not words or words == {UNKNOWN}:
         return None
-    stems = {text.rstrip("0123456789") for text in texts}
+    labels = tuple(label for label, _ in listed)
     return Distances(
-        labels=tuple(names.label(device) for device in shown),
+        labels=labels,
+        # The number is enough where all are accelerators.
+        heads=tuple(label.replace(" ", "") if cards else label.split(" ")[-1] for label in labels),
         rows=rows,
-        meanings=". ".join(text for stem, text in _MEANINGS.items() if stem in stems) + ".",
-        hidden=len(devices) - len(shown),
+        meanings=". ".join(meanings(rows)) + ".",
+        hidden=hidden,
     )
-
-
-def distance(first: DeviceDoc, second: DeviceDoc) -> str:
-    """Return what data between two devices crosses: ``NV18``, ``PIX``, ``SYS`` … or a dash."""
-    if first["id"] == second["id"]:
-        return "X"
-    if (lanes := lanes_between(first, second)) is not None:
-        kind, count = lanes
-        return f"{'NV' if kind == 'nvlink' else 'XGMI'}{count}"
-    return _over_pcie(first, second) or _over_numa(first, second)
-
-
-def _over_pcie(first: DeviceDoc, second: DeviceDoc) -> str:
-    """Return the word for two devices whose bridges are known; "" where NUMA nodes decide."""
-    chains = [list(reversed(device.get("bridges") or ())) for device in (first, second)]
-    if not all(chains):
-        return ""
-    shared = sum(1 for pair in zip(*chains, strict=False) if len({*pair}) == 1)
-    if shared:
-        # Below a switch's upstream port each device has a port of that switch, and no more.
-        depth = max(len(chain) for chain in chains) - shared
-        return "PIX" if depth <= 1 else "PXB"
-    buses = {chain[0].rpartition(":")[0] for chain in chains}
-    return "PHB" if len(buses) == 1 else ""
-
-
-def _over_numa(first: DeviceDoc, second: DeviceDoc) -> str:
-    nodes = first.get("numa_node"), second.get("numa_node")
-    if None in nodes:
-        return UNKNOWN
-    return "NODE" if nodes[0] == nodes[1] else "SYS"

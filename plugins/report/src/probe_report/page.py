@@ -11,7 +11,7 @@ from probe_core.commands import CommandError
 from probe_core.model.ids import named_by
 from probe_report.devices import Devices, devices_of
 from probe_report.fabric import Distances, distances_of
-from probe_report.figures import Names, accelerators, cut
+from probe_report.figures import Names, cut
 from probe_report.picture import Picture, picture_of
 from probe_report.readiness import Chain, View, chains_of, views_of
 from probe_report.sources import Raw, Run, Sources, raw_of, runs_of, sources_of
@@ -53,7 +53,7 @@ def page_of(report: ReportDoc, notes: tuple[str, ...] = (), *, raw: bool = True)
         devices=devices_of(report, names),
         chains=chains,
         chains_hidden=chains_hidden,
-        distances=distances_of(accelerators(report), names),
+        distances=distances_of(report, names),
         sources=sources_of(report, names),
         views=views_of(report, names),
         runs=runs,

@@ -11,6 +11,7 @@ from collections import defaultdict
 from typing import NamedTuple
 
 from probe_core.commands import size
+from probe_core.model.distance import bridge_noun, place_of, shared_bridges
 from probe_core.model.ids import ACCELERATORS, short_id
 from probe_core.wording import counted
 from probe_report.fabric import Fabric, fabrics_of
@@ -29,8 +30,9 @@ from probe_report.figures import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from probe_core.model.distance import Group, Place
     from probe_core.model.document import DeviceDoc, LinkDoc, ReportDoc
 
 
@@ -92,30 +94,21 @@ class _Drawing:
 
     def box(self, title: str, address: str, kind: str, devices: Sequence[DeviceDoc]) -> Box:
         """Return a box with the devices below the bridges that several of them share."""
-        boxes, cards = self._below(devices, 0)
-        return Box(title, address, kind, tuple(boxes), tuple(map(self.card, cards)))
+        listed = {device["id"]: device for device in devices}
+        groups, alone = shared_bridges([place_of(device) for device in devices])
+        boxes = tuple(self._bridge(group, listed) for group in groups)
+        return Box(title, address, kind, boxes, self._cards(alone, listed))
 
-    def _below(self, devices: Sequence[DeviceDoc], depth: int) -> tuple[list[Box], list[DeviceDoc]]:
-        """Return the boxes of bridges from `depth` on, and the devices that share none."""
-        groups: dict[str, list[DeviceDoc]] = defaultdict(list)
-        for device in devices:
-            chain = device.get("bridges") or ()
-            # The report lists a device's own port first, the picture its root port.
-            groups[chain[-1 - depth] if depth < len(chain) else device["id"]].append(device)
-        boxes: list[Box] = []
-        cards: list[DeviceDoc] = []
-        for address, members in groups.items():
-            if len(members) == 1:
-                cards += members
-                continue
-            inner, loose = self._below(members, depth + 1)
-            if len(inner) == 1 and not loose:  # a bridge that leads to one other alone
-                boxes += inner
-                continue
-            noun = "root port" if depth == 0 else "PCIe switch" if depth % 2 else "PCIe port"
-            place = cut(short_id(f"pci:{address}"), 24)
-            boxes.append(Box(noun, place, "bridge", tuple(inner), tuple(map(self.card, loose))))
-        return boxes, cards
+    def _bridge(self, group: Group, listed: Mapping[str, DeviceDoc]) -> Box:
+        boxes = tuple(self._bridge(inner, listed) for inner in group.groups)
+        place = cut(short_id(f"pci:{group.address}"), 24)
+        noun = bridge_noun(group.depth)
+        return Box(noun, place, "bridge", boxes, self._cards(group.places, listed))
+
+    def _cards(
+        self, places: Iterable[Place], listed: Mapping[str, DeviceDoc]
+    ) -> tuple[Card, ...]:
+        return tuple(self.card(listed[place.id]) for place in places)
 
 
 def picture_of(report: ReportDoc, names: Names) -> Picture:

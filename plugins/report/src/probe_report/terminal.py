@@ -214,7 +214,7 @@ def _distances(page: Page, width: int) -> Iterator[str]:
     if matrix is None or len(matrix.labels) > _MOST_COLUMNS:
         return
     yield from _section("Distances", width)
-    heads = ["", *(label.rpartition(" ")[2] for label in matrix.labels)]
+    heads = ["", *matrix.heads]
     body = zip(matrix.labels, matrix.rows, strict=True)
     yield from grid([heads, *([label, *cells] for label, cells in body)], width)
     yield from folded(matrix.meanings, width)

@@ -1,0 +1,1 @@
+"""`probe topology` of one computer: its devices, what is between them, and their drawing."""
