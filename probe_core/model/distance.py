@@ -217,7 +217,7 @@ Those before it that work in pairs have lower numbers, up to Broadwell-EP's 79, 
 """
 
 _FIRST_XGMI = 0x17
-"""Family of the first EPYC (Zen), whose sockets are linked by xGMI; older ones by HyperTransport."""
+"""Family of the first EPYC (Zen), whose sockets xGMI links; those of older ones HyperTransport."""
 
 
 def interconnect(report: ReportDoc) -> str | None:

@@ -94,8 +94,9 @@ def _each(own: Sequence[Sequence[LinkDoc]]) -> str:
 _MOST_IN_MATRIX = 16
 """Devices of the matrix: a page of 1,200 pixels has room for no more columns."""
 
+
 class Distances(NamedTuple):
-    """A matrix: `labels` of rows, shorter `heads` of columns, the words of each row, what they mean.
+    """A matrix: `labels` of rows, shorter `heads` of columns, the words and what they mean.
 
     `hidden` counts the devices that are not in it.
     """

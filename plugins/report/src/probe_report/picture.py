@@ -105,9 +105,7 @@ class _Drawing:
         noun = bridge_noun(group.depth)
         return Box(noun, place, "bridge", boxes, self._cards(group.places, listed))
 
-    def _cards(
-        self, places: Iterable[Place], listed: Mapping[str, DeviceDoc]
-    ) -> tuple[Card, ...]:
+    def _cards(self, places: Iterable[Place], listed: Mapping[str, DeviceDoc]) -> tuple[Card, ...]:
         return tuple(self.card(listed[place.id]) for place in places)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html import escape
+from itertools import pairwise
 from typing import NamedTuple
 
 from probe_cluster.computer.model import address_of
@@ -53,14 +54,9 @@ def svg_of(topology: Topology) -> str:
         boxes.append(_box(filter(None, text), inner, "#f3f4f6"))
     machine = _box(_notes(topology), boxes, "#ffffff", across=2)
     size = f'width="{machine.width}" height="{machine.height}"'
-    return "\n".join(
-        (
-            f'<svg xmlns="http://www.w3.org/2000/svg" {size}'
-            ' font-family="sans-serif" font-size="11">',
-            *_drawn(machine, 0, 0),
-            "</svg>",
-        )
-    )
+    font = 'font-family="sans-serif" font-size="11"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} {font}>'
+    return "\n".join([head, *_drawn(machine, 0, 0), "</svg>"])
 
 
 def _notes(topology: Topology) -> list[str]:
@@ -103,10 +99,8 @@ def _box(lines: Iterable[str], inner: Sequence[_Box], fill: str, across: int = _
 
 
 def _drawn(box: _Box, left: int, top: int) -> list[str]:
-    elements = [
-        f'<rect x="{left + 1}" y="{top + 1}" width="{box.width - 2}" height="{box.height - 2}"'
-        f' rx="4" fill="{box.fill}" stroke="#6b7280"/>'
-    ]
+    place = f'x="{left + 1}" y="{top + 1}" width="{box.width - 2}" height="{box.height - 2}"'
+    elements = [f'<rect {place} rx="4" fill="{box.fill}" stroke="#6b7280"/>']
     for number, text in enumerate(box.lines, start=1):
         place = f'x="{left + _PAD}" y="{top + _LINE * number + 2}"'
         elements.append(f'<text {place} fill="#111827">{escape(text)}</text>')
@@ -132,7 +126,7 @@ def dot_of(topology: Topology) -> str:
         lines.append(_node(f"numa{node.number}", f"NUMA {node.number}\n{node.processor}{cpus}"))
     if topology.link:
         numbers = [f"numa{node.number}" for node in topology.nodes]
-        edges |= dict.fromkeys(zip(numbers, numbers[1:], strict=False), topology.link)
+        edges |= dict.fromkeys(pairwise(numbers), topology.link)
     bridges: dict[str, None] = {}
     for device in topology.devices:
         place = device.place
@@ -140,7 +134,7 @@ def dot_of(topology: Topology) -> str:
         lines.append(_node(device.label, name))
         numa = [] if place.numa_node is None else [f"numa{place.numa_node}"]
         path = [*numa, *place.route, device.label]
-        edges |= dict.fromkeys(zip(path, path[1:], strict=False), "")
+        edges |= dict.fromkeys(pairwise(path), "")
         bridges |= dict.fromkeys(place.route)
     lines += [_node(bridge, short_id(f"pci:{bridge}")) for bridge in bridges]
     for at, row in enumerate(topology.rows):

@@ -47,13 +47,17 @@ class Device(NamedTuple):
 
 
 class Topology(NamedTuple):
-    """One computer: `rows` is the matrix of the devices, `link` what links its packages."""
+    """One computer: `rows` is the matrix of the devices, `link` what links its packages.
+
+    `silent` are the labels of GPUs whose driver lists no direct links, though it may have some.
+    """
 
     nodes: tuple[Node, ...]
     devices: tuple[Device, ...]
     rows: tuple[tuple[str, ...], ...]
     meanings: tuple[str, ...]
     link: str | None
+    silent: tuple[str, ...]
 
     def to_json(self) -> dict[str, Json]:
         """Return the document of `probe topology --json`."""
@@ -77,6 +81,7 @@ class Topology(NamedTuple):
             ],
             "distances": [list(row) for row in self.rows],
             "meanings": list(self.meanings),
+            "direct_links_unknown": list(self.silent),
         }
 
 
@@ -92,7 +97,26 @@ def topology_of(machine: Machine, report: ReportDoc) -> Topology:
     rows = matrix(places)
     nodes = _nodes(report, cpus)
     link = interconnect(report)
-    return Topology(nodes, devices, rows, _meanings(rows, link, _one_to_one(report)), link)
+    words = _meanings(rows, link, _one_to_one(report))
+    return Topology(nodes, devices, rows, words, link, _silent(report, devices))
+
+
+_LISTS = {"nvidia": "nvml", "amd": "kfd"}
+"""The list of a vendor's driver that has direct links: who is not in it was not asked."""
+
+
+def _silent(report: ReportDoc, devices: Sequence[Device]) -> tuple[str, ...]:
+    labels = {device.place.id: device.label for device in devices}
+    gpus = [device for device in report["devices"] if device["id"] in labels]
+    vendors = [device["vendor"] for device in gpus]
+    return tuple(
+        labels[device["id"]]
+        for device in gpus
+        if device["kind"] == "gpu"
+        and (driver := _LISTS.get(device["vendor"] or ""))
+        and driver not in (device.get("node_index") or ())
+        and vendors.count(device["vendor"]) > 1
+    )
 
 
 def _accelerators(report: ReportDoc) -> list[tuple[str, str, Place]]:
@@ -167,9 +191,7 @@ def _one_to_one(report: ReportDoc) -> bool:
     return all(len(nodes) == 1 for nodes in own) and len({nodes[0] for nodes in own}) == len(own)
 
 
-def _meanings(
-    rows: Sequence[Sequence[str]], link: str | None, one_to_one: bool
-) -> tuple[str, ...]:
+def _meanings(rows: Sequence[Sequence[str]], link: str | None, one_to_one: bool) -> tuple[str, ...]:
     """Return the meanings; of ``SYS`` also what links the packages, where that is known."""
     over = f", over {link}" if one_to_one else f"; between packages over {link}"
     return tuple(

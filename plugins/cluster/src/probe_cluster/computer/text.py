@@ -8,7 +8,7 @@ from probe_core.model.distance import UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from probe_cluster.computer.model import Topology
 
@@ -17,22 +17,24 @@ _GAP = 2
 
 def lines_of(topology: Topology, width: int) -> Iterator[str]:
     """Yield the NUMA nodes, the devices, the matrix in blocks of columns, and its words."""
-    heads = ("NUMA", "PROCESSOR", "CPUS")
-    rows = [(str(node.number), node.processor, node.cpus or UNKNOWN) for node in topology.nodes]
-    yield from _table([heads, *rows], width, "PROCESSOR")
+    nodes = [(str(node.number), node.processor, node.cpus or UNKNOWN) for node in topology.nodes]
+    yield from _table([("NUMA", "PROCESSOR", "CPUS"), *nodes], width, "PROCESSOR")
     if topology.link:
         yield f"Packages are linked by {topology.link}."
     yield ""
     if not topology.devices:
         yield "No accelerator and no network card on a PCI bus."
         return
-    heads = ("DEVICE", "NAME", "ADDRESS", "NUMA", "CPUS")
-    yield from _table([heads, *_devices(topology)], width, "NAME")
+    devices = [("DEVICE", "NAME", "ADDRESS", "NUMA", "CPUS"), *_devices(topology)]
+    yield from _table(devices, width, "NAME")
     if len(topology.devices) > 1:
         yield ""
         yield from _matrix(topology, width)
         yield ""
         yield from folded(". ".join(topology.meanings) + ".", width)
+    if topology.silent:
+        shown = ", ".join(topology.silent)
+        yield from folded(f"NVLink or xGMI of {shown}: not known, the driver lists none.", width)
 
 
 def _devices(topology: Topology) -> list[tuple[str, ...]]:
@@ -48,7 +50,7 @@ def _devices(topology: Topology) -> list[tuple[str, ...]]:
     ]
 
 
-def _table(rows: list[tuple[str, ...]], width: int, wrap: str) -> Iterator[str]:
+def _table(rows: Sequence[tuple[str, ...]], width: int, wrap: str) -> Iterator[str]:
     for lines in grid_rows(rows, width, wrap=wrap):
         yield from lines
 
