@@ -111,6 +111,17 @@ def test_a_speed_that_is_not_known_has_its_reason(
     assert (link["bandwidth"], link["reason"]) == (None, reason)
 
 
+def test_the_bridges_above_a_card_are_listed(tree: Tree) -> None:
+    below = tree.switch(uplink=(16, 32.0))
+    device = tree.pci("0000:03:00.0", "15b3:1021", pci_class="020000", under=below)
+    interface(tree, device, "eth0")
+    port(tree, device, "mlx5_0", "4: ACTIVE", "400 Gb/sec (4X NDR)", "Ethernet")
+    nic(tree, "0000:09:00.0", "eth1")
+    found = {link["name"]: link.get("bridges") for link in network(tree.machine())}
+    chain = ["0000:02:00.0", "0000:01:00.0", "0000:00:01.0"]
+    assert found == {"eth0": chain, "mlx5_0/1": chain, "eth1": None}
+
+
 def test_kinds_are_told_apart(tree: Tree) -> None:
     nic(tree, "0000:01:00.0", "ib0", type=32, speed=200000)
     nic(tree, "0000:02:00.0", "wlan0")

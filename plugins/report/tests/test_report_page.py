@@ -246,6 +246,27 @@ def test_links_between_two_cards_are_named(tmp_path: Path) -> None:
     assert matrix.rows == (("X", "NV4"), ("NV4", "X"))
 
 
+def test_network_cards_are_drawn_and_have_distances(tmp_path: Path) -> None:
+    under = ["0000:01:00.0", "0000:00:01.0"]
+    first = gpu("05", "A", 80, 0, bridges=["0000:02:00.0", *under])
+    report = report_with(tmp_path, first, gpu("08", "B", 80, 0, bridges=["0000:00:02.0"]))
+    link = {"device": "pci:0000:06:00.0", "bridges": ["0000:02:01.0", *under], "bandwidth": 5e10}
+    report["node"]["network"] = [
+        {"name": name, "kind": kind, "state": state, "reason": None, **link}
+        for name, kind, state in (("eth0", "ethernet", "down"), ("mlx5_0/1", "rdma", "up"))
+    ]
+    page = page_of(report)
+    assert page.distances is not None
+    assert page.distances.heads == ("GPU0", "GPU1", "NIC0")
+    assert page.distances.rows[2] == ("PIX", "PHB", "X")
+    (package,) = page.picture.packages
+    (box,) = package.box.boxes
+    assert (box.title, box.address) == ("PCIe switch", "01:00.0")
+    shown = [(card.label, card.name, card.status, card.memory) for card in box.cards]
+    assert shown[1] == ("NIC 0", "mlx5_0/1, eth0", "up", "50 GB/s")
+    assert page_of(only(report, "05:00.0")).distances is None
+
+
 def test_nothing_known_is_no_matrix(tmp_path: Path) -> None:
     report = report_with(tmp_path, gpu("01", "A", 24, 0), gpu("02", "B", 24, 0))
     matrix = page_of(report).distances

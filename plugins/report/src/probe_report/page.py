@@ -19,7 +19,7 @@ from probe_report.summary import Findings, Head, findings_of, head_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from probe_core.model.document import DeviceDoc, ReportDoc
+    from probe_core.model.document import DeviceDoc, NodeDoc, ReportDoc
 
 
 class Page(NamedTuple):
@@ -68,7 +68,7 @@ def only(report: ReportDoc, text: str) -> ReportDoc:
     """Return a report with the devices that a text names, their parts, and their findings.
 
     A text is an id, whole or short, or a part of a model's name. Raises `CommandError` where none
-    fits. Findings about no device stay: a driver's is one.
+    fits. Findings about no device stay: a driver's is one. Network cards do not.
     """
     devices = report["devices"]
     places = named_by(text, [[device["id"], *device["ids"]] for device in devices])
@@ -79,7 +79,8 @@ def only(report: ReportDoc, text: str) -> ReportDoc:
     shown = [d for d in devices if d["id"] in chosen or d.get("parent") in chosen]
     ids = {device["id"] for device in shown}
     findings = [f for f in report["findings"] if f["device"] is None or f["device"] in ids]
-    return {**report, "devices": shown, "findings": findings}
+    node: NodeDoc = {**report["node"], "network": []}
+    return {**report, "node": node, "devices": shown, "findings": findings}
 
 
 def _by_name(devices: list[DeviceDoc], text: str) -> set[str]:

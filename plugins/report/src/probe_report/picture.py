@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import NamedTuple
 
-from probe_core.commands import size
-from probe_core.model.distance import bridge_noun, place_of, shared_bridges
+from probe_core.commands import bandwidth, size
+from probe_core.model.distance import bridge_noun, network_places, place_of, shared_bridges
 from probe_core.model.ids import ACCELERATORS, short_id
 from probe_core.wording import counted
 from probe_report.fabric import Fabric, fabrics_of
@@ -30,8 +30,9 @@ from probe_report.figures import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
+    from probe_core.model.distance import Card as NetworkCard
     from probe_core.model.distance import Group, Place
     from probe_core.model.document import DeviceDoc, LinkDoc, ReportDoc
 
@@ -40,7 +41,7 @@ _MOST_PACKAGES = 16
 """Packages of their own box; a machine of 512 has the rest as a sentence."""
 
 _MOST_CARDS = 64
-"""Devices of their own box; a card takes 700 bytes of the page."""
+"""Devices and network cards of their own box; a card takes 700 bytes of the page."""
 
 
 class Box(NamedTuple):
@@ -87,26 +88,33 @@ class _Drawing:
             if parent := device.get("parent"):
                 self.parts[parent].append(device)
 
-    def card(self, device: DeviceDoc) -> Card:
-        """Return the card of a device with its parts."""
+    def item(self, device: DeviceDoc) -> Item:
+        """Return a device with its parts."""
         parts = self.parts.get(device["id"], [])
-        return card_of(device, self.names, parts, linked=device["id"] in self.linked)
+        card = card_of(device, self.names, parts, linked=device["id"] in self.linked)
+        return Item(place_of(device), card)
 
-    def box(self, title: str, address: str, kind: str, devices: Sequence[DeviceDoc]) -> Box:
-        """Return a box with the devices below the bridges that several of them share."""
-        listed = {device["id"]: device for device in devices}
-        groups, alone = shared_bridges([place_of(device) for device in devices])
-        boxes = tuple(self._bridge(group, listed) for group in groups)
-        return Box(title, address, kind, boxes, self._cards(alone, listed))
 
-    def _bridge(self, group: Group, listed: Mapping[str, DeviceDoc]) -> Box:
-        boxes = tuple(self._bridge(inner, listed) for inner in group.groups)
-        place = cut(short_id(f"pci:{group.address}"), 24)
-        noun = bridge_noun(group.depth)
-        return Box(noun, place, "bridge", boxes, self._cards(group.places, listed))
+class Item(NamedTuple):
+    """A device or a network card: where it hangs, and what is drawn of it."""
 
-    def _cards(self, places: Iterable[Place], listed: Mapping[str, DeviceDoc]) -> tuple[Card, ...]:
-        return tuple(self.card(listed[place.id]) for place in places)
+    place: Place
+    card: Card
+
+
+def _box(title: str, address: str, kind: str, items: Sequence[Item]) -> Box:
+    """Return a box with the items below the bridges that several of them share."""
+    cards = {item.place.id: item.card for item in items}
+    groups, alone = shared_bridges([item.place for item in items])
+    boxes = tuple(_bridge(group, cards) for group in groups)
+    return Box(title, address, kind, boxes, tuple(cards[place.id] for place in alone))
+
+
+def _bridge(group: Group, cards: Mapping[str, Card]) -> Box:
+    boxes = tuple(_bridge(inner, cards) for inner in group.groups)
+    address = cut(short_id(f"pci:{group.address}"), 24)
+    own = tuple(cards[place.id] for place in group.places)
+    return Box(bridge_noun(group.depth), address, "bridge", boxes, own)
 
 
 def picture_of(report: ReportDoc, names: Names) -> Picture:
@@ -115,17 +123,19 @@ def picture_of(report: ReportDoc, names: Names) -> Picture:
     whole = [device for device in report["devices"] if is_whole(device, ids)]
     cpus = [device for device in whole if device["kind"] == "cpu"]
     drawn = [device for device in whole if device["kind"] in (*ACCELERATORS, "coprocessor")]
+    network = network_places(report)
     displays = [device for device in whole if device["kind"] == "display"]
     fabrics = fabrics_of(drawn, names)
     drawing = _Drawing(report, names, fabrics)
-    packages = _packages(drawing, cpus, drawn[:_MOST_CARDS], displays)
+    items = [*map(drawing.item, drawn), *(_network_item(card, report) for card in network)]
+    packages = _packages(drawing, cpus, items[:_MOST_CARDS], displays)
     shown = packages[:_MOST_PACKAGES]
     return Picture(
         memory=size(report["node"]["memory"]["total"]),
         packages=tuple(shown),
         fabrics=fabrics,
         numbers=f"GPUs have the numbers of {names.runtime}" if names.runtime else "",
-        beyond=_beyond(len(packages) - len(shown), len(drawn) - _MOST_CARDS),
+        beyond=_beyond(len(packages) - len(shown), len(items) - _MOST_CARDS),
         has_unknown=any(used_of(device) is None and has_own_memory(device) for device in drawn),
         has_asleep=any(word_of(device) == "asleep" for device in drawn),
         has_memory=any(used_of(device) is not None for device in drawn),
@@ -141,25 +151,29 @@ def _beyond(packages: int, devices: int) -> str:
 def _packages(
     drawing: _Drawing,
     cpus: Sequence[DeviceDoc],
-    devices: Sequence[DeviceDoc],
+    items: Sequence[Item],
     displays: Sequence[DeviceDoc],
 ) -> list[Package]:
     """Return the packages, those with devices first, and a place for what hangs on none."""
     homes = {node: at for at, cpu in enumerate(cpus) for node in _nodes(cpu)}
     only = 0 if len(cpus) == 1 else None
-    members: dict[int | None, list[DeviceDoc]] = defaultdict(list)
+
+    def home(node: int | None) -> int | None:
+        return only if node is None else homes.get(node, only)
+
+    members: dict[int | None, list[Item]] = defaultdict(list)
     adapters: dict[int | None, list[DeviceDoc]] = defaultdict(list)
-    for groups, listed in ((members, devices), (adapters, displays)):
-        for device in listed:
-            node = device.get("numa_node")
-            groups[only if node is None else homes.get(node, only)].append(device)
+    for item in items:
+        members[home(item.place.numa_node)].append(item)
+    for display in displays:
+        adapters[home(display.get("numa_node"))].append(display)
     packages = [
         _package(drawing, at, cpu, members[at], adapters[at]) for at, cpu in enumerate(cpus)
     ]
     packages.sort(key=lambda package: not (package.box.cards or package.box.boxes))
     if members[None] or adapters[None]:
         title = "package not known" if cpus else "no processor is known"
-        box = drawing.box("", "", "package", members[None])
+        box = _box("", "", "package", members[None])
         packages.append(Package(title, "", "", box, _displays(drawing, adapters[None])))
     return packages
 
@@ -173,7 +187,7 @@ def _package(
     drawing: _Drawing,
     number: int,
     cpu: DeviceDoc,
-    devices: Sequence[DeviceDoc],
+    items: Sequence[Item],
     displays: Sequence[DeviceDoc],
 ) -> Package:
     nodes = _nodes(cpu)
@@ -190,20 +204,20 @@ def _package(
         title=title,
         cpu=model_of(cpu),
         note=", ".join(filter(None, counts)),
-        box=_node_boxes(drawing, nodes, devices),
+        box=_node_boxes(nodes, items),
         displays=_displays(drawing, displays),
     )
 
 
-def _node_boxes(drawing: _Drawing, nodes: Sequence[int], devices: Sequence[DeviceDoc]) -> Box:
+def _node_boxes(nodes: Sequence[int], items: Sequence[Item]) -> Box:
     """Return a box for each NUMA node with devices, where the package has several nodes."""
     if len(nodes) < 2:
-        return drawing.box("", "", "package", devices)
-    groups: dict[int | None, list[DeviceDoc]] = defaultdict(list)
-    for device in devices:
-        groups[device.get("numa_node")].append(device)
+        return _box("", "", "package", items)
+    groups: dict[int | None, list[Item]] = defaultdict(list)
+    for item in items:
+        groups[item.place.numa_node].append(item)
     boxes = tuple(
-        drawing.box(f"NUMA {UNKNOWN if node is None else node}", "", "numa", members)
+        _box(f"NUMA {UNKNOWN if node is None else node}", "", "numa", members)
         for node, members in sorted(groups.items(), key=lambda group: (group[0] is None, group[0]))
     )
     return Box("", "", "package", boxes, ())
@@ -263,6 +277,29 @@ def card_of(device: DeviceDoc, names: Names, parts: Sequence[DeviceDoc], *, link
         linked=linked,
         parts=_parts(parts),
     )
+
+
+def _network_item(card: NetworkCard, report: ReportDoc) -> Item:
+    """Return a network card: up where one of its ports is, at the speed of its fastest one."""
+    links = [link for link in report["node"]["network"] if link.get("device") == card.place.id]
+    states = [link["state"] for link in links if link["state"]]
+    status = "up" if "up" in states else states[0] if states else ""
+    rates = [rate for link in links if (rate := link["bandwidth"])]
+    shown = Card(
+        label=card.label,
+        status=cut(status, 24) or "state not known",
+        style="good" if status == "up" else "none",
+        name=cut(", ".join(card.names), 80),
+        memory=bandwidth(max(rates)) if rates else "speed not known",
+        used=None,
+        busy=False,
+        has_bar=False,
+        link="",
+        address=cut(short_id(card.place.id), 24),
+        linked=False,
+        parts=(),
+    )
+    return Item(card.place, shown)
 
 
 def _parts(parts: Sequence[DeviceDoc]) -> tuple[str, ...]:
