@@ -1,4 +1,4 @@
-"""Words for how near two devices are: tables that nvidia-smi printed, and the edges of each word."""
+"""Words for how near two devices are: tables that nvidia-smi printed, the edge of each word."""
 
 from __future__ import annotations
 
@@ -102,11 +102,10 @@ def test_what_is_not_known_is_a_dash_and_not_far() -> None:
 def test_a_device_that_nobody_saw_on_the_bus_has_no_route() -> None:
     device: Any = {"id": "pci:0000:01:00.0", "seen_by": ["nvidia"], "links": []}
     assert place_of(device).route == ()
-    assert place_of({**device, "seen_by": ["bus"]}).route == ("pci0000:01",)
-    assert place_of({**device, "bridges": ["0000:00:01.0"]}).route == (
-        "pci0000:00",
-        "0000:00:01.0",
-    )
+    on_the_bus: Any = {**device, "seen_by": ["bus"]}
+    assert place_of(on_the_bus).route == ("pci0000:01",)
+    below_a_port: Any = {**device, "bridges": ["0000:00:01.0"]}
+    assert place_of(below_a_port).route == ("pci0000:00", "0000:00:01.0")
 
 
 def test_ports_and_interfaces_of_one_card_are_one() -> None:
