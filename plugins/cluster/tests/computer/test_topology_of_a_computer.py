@@ -147,6 +147,12 @@ def test_the_table_of_a_recorded_machine(capsys: Capsys, machine: Path) -> None:
     assert max(map(len, text.splitlines())) <= 80
 
 
+def test_a_machine_without_numa_nodes_says_so(capsys: Capsys) -> None:
+    text = printed(capsys, MACHINES / "laptop--amd-radeon-780m-and-npu.json")
+    assert text.startswith("No NUMA node is known.\n\nDEVICE ")
+    assert "–     –\n" in text
+
+
 def test_json_has_places_and_matrix(capsys: Capsys) -> None:
     document = json.loads(printed(capsys, H200, "--json"))
     assert document == {

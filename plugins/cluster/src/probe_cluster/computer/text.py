@@ -18,7 +18,10 @@ _GAP = 2
 def lines_of(topology: Topology, width: int) -> Iterator[str]:
     """Yield the NUMA nodes, the devices, the matrix in blocks of columns, and its words."""
     nodes = [(str(node.number), node.processor, node.cpus or UNKNOWN) for node in topology.nodes]
-    yield from _table([("NUMA", "PROCESSOR", "CPUS"), *nodes], width, "PROCESSOR")
+    if nodes:
+        yield from _table([("NUMA", "PROCESSOR", "CPUS"), *nodes], width, "PROCESSOR")
+    else:
+        yield "No NUMA node is known."
     if topology.link:
         yield f"Packages are linked by {topology.link}."
     yield ""
