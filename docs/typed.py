@@ -119,8 +119,17 @@ def _sighting_type(field: Field) -> str:
     return f"Required[{inner}]" if field.name in ("ids", "kind") else inner
 
 
-def annotation(field: Field) -> str:
-    """Return the type that a field of a typed view is annotated with."""
+def annotation(field: Field, *, of_sample: bool = False) -> str:
+    """Return the type that a field of a typed view is annotated with.
+
+    A part of a report is always there; a part or list of a sample that is not known is None.
+    """
+    kind = _annotation(field)
+    is_known = field.required or field.empty is not None or not field.nullable
+    return kind if not of_sample or is_known or kind.endswith("None") else f"{kind} | None"
+
+
+def _annotation(field: Field) -> str:
     if field.view is not None:
         return field.view.__name__ if field.single else f"tuple[{field.view.__name__}, ...]"
     if isinstance(field.value, Items):

@@ -36,6 +36,7 @@ _PARTS: dict[str, tuple[str, ...]] = {
         "probe_core.flights",
         "probe_core.api",
         "probe_core.config",
+        "probe_core.model.logged",
         "probe_core.model.report",
         "probe_core.model.views",
         "probe_core.pipeline.conclude",

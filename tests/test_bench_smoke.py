@@ -44,8 +44,8 @@ def test_an_unknown_question_names_those_there_are() -> None:
     assert done.stderr.strip() == (
         "'speed' is no question: one of price, first, real, import, cold, bytecode, rivals,"
         " nvidia, amd, intel, user, stages, ready, child, hang, memory, exo, export, partition,"
-        " predictions, serving, cluster, commands, doctor, env, images, report, reading, sealed,"
-        " leases, samples, watch"
+        " predictions, serving, cluster, engines, sshd, commands, doctor, env, images, report,"
+        " reading, sealed, leases, samples, watch"
     )
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
-
 from probe_core.model.ids import short_ids
 from probe_core.wording import counted
 
@@ -34,6 +32,8 @@ def summary(report: Report) -> str:
 
 def html(report: Report) -> str:
     """Return the devices as an HTML table and the findings below it, all of it escaped."""
+    from html import escape  # here: it brings re along, which the line does not need
+
     short = short_ids(device.id for device in report.devices)
     rows = [_cells(number, device, short) for number, device in enumerate(report.devices)]
     lines = "".join(f"<tr>{_tagged('td', row)}</tr>" for row in rows)
@@ -46,6 +46,8 @@ def html(report: Report) -> str:
 
 
 def _tagged(tag: str, cells: tuple[str, ...]) -> str:
+    from html import escape
+
     return "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells)
 
 

@@ -10,6 +10,7 @@ from probe_core.model.field import (
     FreeTable,
     Items,
     Number,
+    TableOf,
     Text,
     View,
     Word,
@@ -241,7 +242,7 @@ class Sample(Plain):
     )
     pressure: Pressure | None = field(FreeTable(), "What tasks wait for (Linux PSI)", part=Pressure)
     unknown: Mapping[str, str] = field(
-        FreeTable(), "Field to the reason why it is not known", empty={}
+        TableOf(Text(least=1)), "Field to the reason why it is not known", empty={}
     )
 
     @classmethod

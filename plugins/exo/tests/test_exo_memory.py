@@ -171,7 +171,7 @@ class Rounds:
 
     def __next__(self) -> Any:
         self.looks += 1
-        return SimpleNamespace(samples=[self.sample(id_) for id_ in self.used])
+        return SimpleNamespace(documents=[self.sample(id_) for id_ in self.used])
 
     def sample(self, id_: str) -> dict[str, Any]:
         used = self.used[id_]

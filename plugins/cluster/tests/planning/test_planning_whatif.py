@@ -119,8 +119,6 @@ def test_a_file_of_lines_and_reports_beside(
     printed = capsys.readouterr().out
     assert printed.startswith("geforce-rtx-4090: yes: ")
     assert "geforce-rtx-4090: not probed, figures of the maker: the chip database" in printed
-    assert main(["topology"]) == 2
-    assert "give a FILE of `probe --json`, or --have" in capsys.readouterr().err
 
 
 def test_every_machine_of_the_table_is_complete() -> None:

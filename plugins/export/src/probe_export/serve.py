@@ -10,6 +10,7 @@ must be loopback's: a web page could otherwise read the metrics through a name t
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import threading
 from contextlib import suppress
@@ -66,7 +67,9 @@ class Endpoint:
         try:
             self._socket = socket.create_server(place, family=family, backlog=128)
         except OSError as error:
-            text = f"{_joined(*place)} cannot be listened on: {error.strerror or error}"
+            # create_server's own text names the address once more.
+            why = os.strerror(error.errno) if error.errno else str(error)
+            text = f"{_joined(*place)} cannot be listened on: {why}"
             raise ExportError(text, 2) from None
         host, port = self._socket.getsockname()[:2]
         self.url = f"http://{_joined(host, port)}/metrics"
