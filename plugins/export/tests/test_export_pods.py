@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent import futures
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,10 @@ from probe_export import ExportError, pods
 from probe_export.live import Metrics
 from probe_export.prometheus import identities, text
 
-grpc: Any = pytest.importorskip("grpc")
+SERVER = Path(__file__).with_name("kubelet.py")
+
+if importlib.util.find_spec("grpc") is None:
+    pytest.skip("a server of gRPC stands for the kubelet", allow_module_level=True)
 
 
 def field(number: int, value: str | bytes) -> bytes:
@@ -44,30 +49,27 @@ def pod(name: str, *devices: str, namespace: str = "ml", resource: str = "nvidia
 @pytest.fixture
 def kubelet(tmp_path: Path) -> Iterator[Callable[..., str]]:
     """Return a function that serves an answer at a socket, and returns its path."""
-    servers: list[Any] = []
+    servers: list[subprocess.Popen[bytes]] = []
 
-    def serve(answer: bytes = b"", delay: float = 0.0, code: Any = None) -> str:
-        def listed(request: bytes, context: Any) -> bytes:
-            asked.append(request)
-            time.sleep(delay)
-            if code is not None:
-                context.abort(code, "no")
-            return answer
-
-        asked: list[bytes] = []
-        server = grpc.server(futures.ThreadPoolExecutor(2))
-        handler = grpc.unary_unary_rpc_method_handler(listed)
-        service = grpc.method_handlers_generic_handler("v1.PodResourcesLister", {"List": handler})
-        server.add_generic_rpc_handlers((service,))
+    def serve(answer: bytes = b"", delay: float = 0.0, code: str = "") -> str:
         path = str(tmp_path / f"{len(servers)}.sock")
-        server.add_insecure_port(f"unix:{path}")
-        server.start()
+        command = [sys.executable, str(SERVER), path, str(delay), code]
+        pipe = subprocess.PIPE
+        server = subprocess.Popen(command, stdin=pipe, stdout=pipe)
         servers.append(server)
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write(answer)
+        server.stdin.close()
+        assert server.stdout.readline() == b"ready\n"
         return path
 
     yield serve
     for server in servers:
-        server.stop(None)
+        server.kill()
+        server.wait()
+        assert server.stdout is not None
+        server.stdout.close()
 
 
 def told(path: str) -> list[tuple[str, str, str, str, str]]:
@@ -95,7 +97,7 @@ def test_a_long_answer_comes_whole(kubelet: Callable[..., str]) -> None:
 
 
 def test_each_failure_is_a_reason(kubelet: Callable[..., str], tmp_path: Path) -> None:
-    refusing = kubelet(code=grpc.StatusCode.PERMISSION_DENIED)
+    refusing = kubelet(code="PERMISSION_DENIED")
     slow = kubelet(pod("train", "GPU-1"), delay=5.0)
     broken = kubelet(pod("train", "GPU-1")[:-3])
     for path, seconds in (
