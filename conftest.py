@@ -83,6 +83,11 @@ settings.register_profile(
 settings.load_profile("repository")
 
 
+def pytest_runtest_setup() -> None:
+    """Ignore SIGPIPE as Python does, whatever a test before left: a closed socket would end this."""
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object:
     """In a long run, feed a test that takes nothing but a seed without Hypothesis between.

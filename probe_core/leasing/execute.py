@@ -59,11 +59,10 @@ def resolve(command: str, environ: Mapping[str, str]) -> str:
 def replace(path: str, arguments: Sequence[str], environ: Mapping[str, str]) -> NoReturn:
     """Run the command in the place of this process; raises `CannotRun`.
 
-    Signals that Python ignores are restored, since ignored ones are inherited; a locale variable
-    that Python itself added (PEP 538) is taken out again.
+    Signals that Python ignores get their defaults, since ignored ones are inherited; a locale
+    variable that Python itself added (PEP 538) is taken out again.
     """
-    for number in _IGNORED_BY_PYTHON:
-        signal.signal(number, signal.SIG_DFL)
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in _IGNORED_BY_PYTHON}
     quiet()
     own = _without_coercion(environ)
     try:
@@ -75,6 +74,9 @@ def replace(path: str, arguments: Sequence[str], environ: Mapping[str, str]) -> 
                 os.execve(_SHELL, [_SHELL, path, *arguments[1:]], own)
             except OSError as second:
                 problem = second
+        # A process that goes on would end with the next socket that its peer has closed.
+        for number, handler in before.items():
+            signal.signal(number, handler)
         # Of a file that is there, it is the interpreter of its first line that is not.
         status = NOT_FOUND if error.errno == errno.ENOENT else NOT_EXECUTABLE
         raise CannotRun(f"{arguments[0]}: {problem.strerror}", status) from None

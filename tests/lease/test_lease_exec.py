@@ -467,6 +467,15 @@ def test_leases_as_a_table(node: Node) -> None:
     assert words[4:6] == ["exclusive", "running"]
 
 
+def test_a_process_that_cannot_be_replaced_keeps_its_signals(tmp_path: Path) -> None:
+    """With SIGPIPE's default the next socket that its peer has closed ends the process."""
+    before = [signal.getsignal(number) for number in (signal.SIGPIPE, signal.SIGXFSZ)]
+    with pytest.raises(CannotRun):
+        replace(str(tmp_path / "missing"), ["missing"], {})
+    assert [signal.getsignal(number) for number in (signal.SIGPIPE, signal.SIGXFSZ)] == before
+    assert before == [signal.SIG_IGN, signal.SIG_IGN]
+
+
 def test_a_script_without_a_shell_to_run_it_cannot_be_run(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
