@@ -84,7 +84,7 @@ settings.load_profile("repository")
 
 
 def pytest_runtest_setup() -> None:
-    """Ignore SIGPIPE as Python does, whatever a test before left: a closed socket would end this."""
+    """Ignore SIGPIPE as Python does, whatever a test before left: a closed socket ends a process."""
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
 
 
