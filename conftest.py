@@ -84,7 +84,7 @@ settings.load_profile("repository")
 
 
 def pytest_runtest_setup() -> None:
-    """Ignore SIGPIPE as Python does, whatever a test before left: a closed socket ends a process."""
+    """Ignore SIGPIPE as Python does, whatever a test before left: closed sockets end it."""
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
 
 
