@@ -54,7 +54,7 @@ _PARTS: dict[str, tuple[str, ...]] = {
         "probe_chipdb.peaks",
         "probe_chipdb.table",
     ),
-    "brands": ("probe_chipdb.spelling",),
+    "brands": ("probe_chipdb.spelling", "probe_chipdb.patterns"),
     "tree": ("probe_core.sysfs.devicetree",),
     "buses": (
         "probe_core.machine.links",
@@ -101,6 +101,7 @@ _PARTS: dict[str, tuple[str, ...]] = {
         "probe_chipdb.name_facts",
         "probe_chipdb.name_form",
         "probe_chipdb.name_lookup",
+        "probe_chipdb.patterns",
     ),
     "amd": ("probe_core.visibility.amd",),
     "explain": ("probe_core.visibility.explain",),

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from probe_core.doctor.check import Request as Request
     from probe_core.leasing.listing import leases_now as leases_now
     from probe_core.machine.files import replace_file as replace_file
+    from probe_core.machine.trust import Trust as Trust
+    from probe_core.machine.trust import allowed as allowed
     from probe_core.measured.compare import above_peak as above_peak
     from probe_core.measured.compare import claims as claims
     from probe_core.measured.compare import with_fractions as with_fractions
@@ -54,6 +56,8 @@ if TYPE_CHECKING:
     from probe_core.pipeline.settings import plugin_rules as plugin_rules
     from probe_core.recording.anonymise import Anonymiser as Anonymiser
     from probe_core.recording.anonymise import without_identities as without_identities
+    from probe_core.registry.entrypoints import find_module as find_module
+    from probe_core.registry.entrypoints import scan as scan
     from probe_core.resolve import shorthand as shorthand
     from probe_core.selection.candidates import document_of as document_of
     from probe_core.wording import did_you_mean as did_you_mean
@@ -62,7 +66,9 @@ _MODULES = {
     "Anonymiser": "recording.anonymise",
     "CommandError": "commands.context",
     "Context": "commands.context",
+    "Trust": "machine.trust",
     "above_peak": "measured.compare",
+    "allowed": "machine.trust",
     "claims": "measured.compare",
     "with_repeat": "measured.compare",
     "Argument": "commands.options",
@@ -75,6 +81,7 @@ _MODULES = {
     "did_you_mean": "wording",
     "document_of": "selection.candidates",
     "driver_text": "model.ids",
+    "find_module": "registry.entrypoints",
     "folded": "commands.text",
     "grid": "commands.tables",
     "grid_rows": "commands.tables",
@@ -96,6 +103,7 @@ _MODULES = {
     "read_report": "commands.reports",
     "read_report_text": "commands.reports",
     "save_measured": "commands.measured",
+    "scan": "registry.entrypoints",
     "seconds_of": "commands.options",
     "Request": "doctor.check",
     "journal_file": "config",

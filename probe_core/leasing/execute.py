@@ -24,7 +24,10 @@ NOT_EXECUTABLE, NOT_FOUND = 126, 127
 
 _SHELL = "/bin/sh"
 # CPython ignores these from its start on; `subprocess` restores the same (`restore_signals`).
-_IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+# Windows has neither, and imports this module all the same.
+_IGNORED_BY_PYTHON = tuple(
+    getattr(signal, name) for name in ("SIGPIPE", "SIGXFSZ") if hasattr(signal, name)
+)
 
 
 class CannotRun(Exception):

@@ -35,6 +35,7 @@ FILES: dict[str, object] = {
     "/proc/self/cgroup": "0::/user.slice\n",
     "/proc/self/mounts": "overlay / overlay rw,upperdir=/secret 0 0\ntmpfs /dev tmpfs rw 0 0\n",
     "/proc/self/status": "Name:\tpython\nUid:\t1042\t1042\t1042\t1042\nGroups:\t105\n",
+    "/proc/self/limits": "Limit secret\nMax address space 8192000000 unlimited bytes\n",
     "/proc/self/uid_map": "0 0 4294967295\n",
     "/proc/self/attr/current": "unconfined",
     "/proc/cmdline": "root=UUID=secret nomodeset\n",

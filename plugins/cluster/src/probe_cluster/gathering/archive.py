@@ -14,9 +14,7 @@ import zlib
 from dataclasses import dataclass, field
 from importlib import metadata
 
-from probe_core.commands import plugin_rules
-from probe_core.machine.trust import Trust, allowed
-from probe_core.registry.entrypoints import find_module, scan
+from probe_core.commands import Trust, allowed, find_module, plugin_rules, scan
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
