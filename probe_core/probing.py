@@ -12,12 +12,13 @@ from probe_core.registry.select import RESERVED, host_probers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import ModuleType
     from typing import Any, Unpack
 
     from probe_core.config import Settings
     from probe_core.model import Report
+    from probe_core.model.document import FindingDoc
     from probe_core.registry.document import Registered
 
     Environment = frozenset[tuple[str, str]]
@@ -148,6 +149,7 @@ class _Call:
         "_config",
         "_environ",
         "_file",
+        "_findings",
         "_hooks",
         "_ignored",
         "_key",
@@ -176,6 +178,7 @@ class _Call:
         self._refresh = refresh
         self._key: object = None
         self._environ: Environment = frozenset()
+        self._findings: Sequence[FindingDoc] = ()
 
     def report(self) -> Report:
         """Return the report: the cached one, or that of a probe."""
@@ -184,6 +187,7 @@ class _Call:
             from probe_core.flights import share
 
             report = share((self._key, self._environ), self._refresh, self._probe_for_all)
+        self._log()
         return report
 
     async def awaited(self) -> Report:
@@ -200,7 +204,19 @@ class _Call:
 
             key = self._key, self._environ
             report = await share_awaited(key, self._refresh, self._probe_for_all)
+        self._log()
         return report
+
+    def _log(self) -> None:
+        """Log what this call's own probe found, in the caller's thread.
+
+        Not in the thread that probes: logging asks for the current thread's name, and before Python
+        3.13 `threading` then keeps an entry for that thread, which it did not start, for ever.
+        """
+        if self._findings:
+            from probe_core.model.logged import log
+
+            log(self._findings)
 
     def _alone(self, wake_fd: int) -> Report | None:
         """Return the report that no others are concerned with; None where they may share a probe.
@@ -237,7 +253,6 @@ class _Call:
 
     def _probe(self, wake_fd: int) -> Report:
         from probe_core.gate import load
-        from probe_core.model.logged import log
         from probe_core.model.report import Report
 
         plain = document(
@@ -249,7 +264,7 @@ class _Call:
             wake_fd=wake_fd,
             load=load,
         )
-        log(plain["findings"])
+        self._findings = plain["findings"]
         return Report.of(plain)
 
 

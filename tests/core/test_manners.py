@@ -85,6 +85,18 @@ def test_the_log_has_what_was_found(caplog: pytest.LogCaptureFixture) -> None:
     assert caplog.messages[0] == "it is broken: of this; do that [peak-exceeded]"
 
 
+def test_a_filter_that_raises_does_not_reach_the_caller() -> None:
+    def broken(record: logging.LogRecord) -> bool:
+        raise LookupError(record.msg)
+
+    logger = logging.getLogger("probe_core")
+    logger.addFilter(broken)
+    try:
+        log([finding("peak-exceeded", "it is broken", "of this", "do that", severity="error")])
+    finally:
+        logger.removeFilter(broken)
+
+
 def test_the_log_is_silent_and_not_imported_unless_a_host_does() -> None:
     code = (
         "import sys; from probe_core.model.logged import log; {}"

@@ -87,13 +87,17 @@ def test_twice_the_same(bad: Path, untouched: Callable[[], Any]) -> None:
 
 
 @pytest.mark.heavy
-def test_from_another_thread(bad: Path, untouched: Callable[[], Any]) -> None:
+def test_from_another_thread(
+    bad: Path, untouched: Callable[[], Any], caplog: pytest.LogCaptureFixture
+) -> None:
     results: list[dict[str, str]] = []
     with untouched():
-        thread = threading.Thread(target=lambda: results.append(probe_again()))
+        thread = threading.Thread(target=lambda: results.append(probe_again()), name="asking")
         thread.start()
         thread.join(20)
     assert results == [EXPECTED]
+    failed = [record for record in caplog.records if "[prober-failed]" in record.getMessage()]
+    assert [record.threadName for record in failed] == ["asking"]
 
 
 @pytest.mark.heavy
