@@ -380,17 +380,12 @@ def _value_of(words: Sequence[str], option: str) -> str | None:
 
 
 def _leased(typed: str, before: Sequence[str], environ: Mapping[str, str]) -> Offered:
-    from probe_core.leasing.folder import present_folder
-    from probe_core.leasing.listing import leases
+    from probe_core.leasing.listing import leases_now
 
-    folder = present_folder(environ)
-    if folder is None:
+    with within_limit():
+        entries = leases_now(environ)
+    if not entries:
         return []
-    try:
-        with within_limit():
-            entries = leases(folder)
-    finally:
-        folder.close()
     # Whoever may write into the folder chooses the names of what lies in it.
     devices = [(e["device"], e["command"] or "") for e in entries if is_device_id(e["device"])]
     owners = [(str(e["pid"]), e["command"] or "") for e in entries if e["pid"] is not None]

@@ -116,7 +116,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
         programs = [(path, command, environ) for environ in _environments(args, lease)]
         if can_keep():
-            keep(lease.kept(), programs)
+            keep(lease.kept, programs)
         if len(programs) > 1:
             raise CannotRun("--all needs Linux", USAGE)
         lease.keep_on_exec()
@@ -211,7 +211,7 @@ def _leased(args: argparse.Namespace, context: Context, command: list[str]) -> L
         _show(report["findings"], leased.ids, context)
         for line in _exclusions(leased.excluded):
             context.err(f"probe: exec {line}")
-        for note in leased.kept().folder.notes:
+        for note in leased.kept.folder.notes:
             context.err(f"probe: exec {note}")
     return leased
 

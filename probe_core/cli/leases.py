@@ -82,16 +82,13 @@ def _read(context: Context) -> tuple[str | None, list[LeaseDoc], bool]:
     Nothing is made for a look: without a folder there is no lease.
     """
     from probe_core.leasing.folder import present_folder
+    from probe_core.leasing.listing import holdings
 
     folder = present_folder(context.environ)
     if folder is None:
         return None, [], False
-    try:
-        from probe_core.leasing.listing import leases
-
-        return folder.path, leases(folder), folder.is_private
-    finally:
-        folder.close()
+    with folder:
+        return folder.path, [holding.doc for holding in holdings(folder)], folder.is_private
 
 
 def _kill(which: str, context: Context, *, confirmed: bool) -> int:
@@ -104,7 +101,7 @@ def _kill(which: str, context: Context, *, confirmed: bool) -> int:
     if folder is None:
         context.err("probe leases: no such lease: there is no folder of leases yet")
         return 0 if which in ("", "all") else 3
-    try:
+    with folder:
         listed = holdings(folder)
         chosen = of(listed, _whole(which, [holding.doc for holding in listed]))
         unrecorded = _unrecorded(which, listed, chosen, context)
@@ -117,8 +114,6 @@ def _kill(which: str, context: Context, *, confirmed: bool) -> int:
         if os.geteuid() == 0 and which not in ("", "all"):
             others = _confirmed([holding.proof for holding in chosen], context, confirmed)
         remaining = end(folder, chosen, others=others)
-    finally:
-        folder.close()
     proofs = {holding.identity: holding.proof for holding in remaining}
     for holding in chosen:
         subject = f"lease of {holding.doc['device']} by process {holding.doc['pid'] or '?'}"

@@ -82,10 +82,10 @@ def start(
 
     `request` makes what it is sent, while its interpreter starts.
     """
-    child.request_end, child.request_fd = _pipe()
-    child.result_fd, result_end = _pipe()
+    child.request_end, child.request_fd = new_pipe()
+    child.result_fd, result_end = new_pipe()
     try:
-        child.stderr_fd, stderr_end = _pipe()
+        child.stderr_fd, stderr_end = new_pipe()
         try:
             child.pid = _spawn(argv, environ, (child.request_end, result_end, stderr_end))
         finally:
@@ -119,8 +119,8 @@ def send(child: Child) -> None:
         child.release("request_end")
 
 
-def _pipe() -> tuple[int, int]:
-    """Make a pipe of which no end is a standard descriptor: a host may have closed its own."""
+def new_pipe() -> tuple[int, int]:
+    """Make a pipe of which no end is a standard descriptor: a caller may have closed its own."""
     reading, writing = os.pipe()
     if min(reading, writing) > 2:
         return reading, writing

@@ -79,7 +79,7 @@ class Lease:
     gives them back all the same, and in a forked child it ends nothing of its parent's.
     """
 
-    __slots__ = ("_confine", "_leased", "_own", "changes", "devices", "environ", "excluded")
+    __slots__ = ("_confine", "_own", "changes", "devices", "environ", "excluded", "kept")
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class Lease:
         environ: Mapping[str, str],
         excluded: Mapping[str, str] | None = None,
     ) -> None:
-        self._leased = leased
+        self.kept = leased  # what holds the locks
         self._confine = confine
         self._own = environ
         self.devices = list(leased.devices)
@@ -107,15 +107,11 @@ class Lease:
 
     def release(self) -> None:
         """Give the devices back. Can be called again."""
-        self._leased.release()
-
-    def kept(self) -> Leased:
-        """Return what holds the locks, for a process that keeps them in this one's place."""
-        return self._leased
+        self.kept.release()
 
     def keep_on_exec(self) -> None:
         """Let the lease outlive ``os.execve`` in this process; it then ends with the command."""
-        self._leased.keep_on_exec()
+        self.kept.keep_on_exec()
 
     def __enter__(self) -> Lease:
         return self

@@ -70,6 +70,12 @@ class Folder:
             os.close(self.fd)
             self.fd = -1
 
+    def __enter__(self) -> Folder:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
     def guard(self) -> None:
         """Lock the folder in share: systemd-tmpfiles then leaves it alone (tmpfiles.d(5))."""
         try:

@@ -19,11 +19,11 @@ does; what closed it is found by its mark, see `records`.
 
 from __future__ import annotations
 
-import fcntl
 import os
 from time import sleep
 
 from probe_core.fastpath import call_c, signal
+from probe_core.isolation.posix import new_pipe
 from probe_core.isolation.start import discard
 from probe_core.leasing.execute import NOT_EXECUTABLE, CannotRun, complain, end_as, quiet, spawn
 from probe_core.proc import open_files, pending
@@ -79,7 +79,7 @@ def run(leased: Leased, programs: Sequence[Program]) -> NoReturn:
     leased.keep_on_exec()
     front = os.getpid()
     try:
-        reports, reporting = _pipe()
+        reports, reporting = new_pipe()
         keeper = os.fork()
     except OSError as error:  # no room for a process, or for a file
         raise CannotRun(f"no command can be started: {error.strerror}", NOT_EXECUTABLE) from None
@@ -219,21 +219,17 @@ class Front:
         return self._reap()
 
     def _take_in(self) -> None:
-        while data := self._received():
-            kind, value = data[0], int.from_bytes(data[4:], "little")
-            if kind == _STARTED:
-                self.pids.add(value)
-            elif kind == _STOPPED:
-                os.kill(os.getpid(), signal.SIGSTOP)
-            else:
-                self._ended(value)
-
-    def _received(self) -> bytes:
-        """Return the next report, which is written whole (PIPE_BUF, pipe(7)); empty without one."""
         try:
-            return os.read(self.wire, _SIZE)
+            while data := os.read(self.wire, _SIZE):  # written whole (PIPE_BUF, pipe(7))
+                kind, value = data[0], int.from_bytes(data[4:], "little")
+                if kind == _STARTED:
+                    self.pids.add(value)
+                elif kind == _STOPPED:
+                    os.kill(os.getpid(), signal.SIGSTOP)
+                else:
+                    self._ended(value)
         except BlockingIOError:
-            return b""
+            return
 
     def _ended(self, status: int) -> None:
         self.count -= 1
@@ -322,17 +318,6 @@ class Witness:
             os.kill(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)
         self.pid = -1
-
-
-def _pipe() -> tuple[int, int]:
-    """Make a pipe of which no end is a standard descriptor, which a caller may have closed."""
-    ends = os.pipe()
-    if min(ends) > 2:
-        return ends
-    moved = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 3) for end in ends]
-    for end in ends:
-        os.close(end)
-    return moved[0], moved[1]
 
 
 def _leave_files(needed: Collection[int]) -> None:

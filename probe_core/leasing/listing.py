@@ -49,33 +49,16 @@ class Holding:
         return doc["device"], doc["uid"], doc["pid"], doc["since"]
 
 
-def leases(folder: Folder, names: Collection[str] = ()) -> list[LeaseDoc]:
-    """Return one entry for each lease and device.
-
-    Of each: device, pid, uid, since, share, command, state, kept_by, reserve, proven. ``state`` is
-    ``running``; ``inherited`` where the owner ended and what it started keeps the lease
-    (``kept_by`` then names the processes, as far as this user may see them); ``unknown`` where the
-    kernel shows neither from here (another PID namespace, another user's processes). ``reserve`` is
-    the part of the device's memory that is leased, in bytes; None where it is all of it, or shared
-    as it comes. ``uid`` is the kernel's: whose file the record is. ``proven`` says that pid and
-    command are the kernel's, too; else they are what that user says. What is locked and has no
-    record is told by its PCI address, or its name among `names`; else as ``?``.
-    """
-    return [holding.doc for holding in holdings(folder, names)]
-
-
 def leases_now(environ: Mapping[str, str]) -> list[LeaseDoc]:
-    """Return the leases of the folder that `environ` names, or of the usual one.
+    """Return the leases of the folder that `environ` names, or of the usual one; see `holdings`.
 
     Nothing is made for a look: without a folder there is no lease. Raises `LeaseError`.
     """
     folder = present_folder(environ)
     if folder is None:
         return []
-    try:
-        return leases(folder)
-    finally:
-        folder.close()
+    with folder:
+        return [holding.doc for holding in holdings(folder)]
 
 
 def obstacles(folder: Folder, keys: Sequence[Key]) -> list[LeaseDoc]:
@@ -90,7 +73,17 @@ def obstacles(folder: Folder, keys: Sequence[Key]) -> list[LeaseDoc]:
 
 
 def holdings(folder: Folder, names: Collection[str] = ()) -> list[Holding]:
-    """Return the leases with what is proven of each, all from one look; see `leases`."""
+    """Return one entry for each lease and device, with what is proven, all from one look.
+
+    Of each: device, pid, uid, since, share, command, state, kept_by, reserve, proven. ``state`` is
+    ``running``; ``inherited`` where the owner ended and what it started keeps the lease
+    (``kept_by`` then names the processes, as far as this user may see them); ``unknown`` where the
+    kernel shows neither from here (another PID namespace, another user's processes). ``reserve`` is
+    the part of the device's memory that is leased, in bytes; None where it is all of it, or shared
+    as it comes. ``uid`` is the kernel's: whose file the record is. ``proven`` says that pid and
+    command are the kernel's, too; else they are what that user says. What is locked and has no
+    record is told by its PCI address, or its name among `names`; else as ``?``.
+    """
     records = read_records(folder)
     left = remains(records)
     counted = [record for record in records if record.living or left.get(record.name)]

@@ -103,22 +103,14 @@ def marks(environ: Mapping[str, str], depths: Mapping[str, int], mark: str) -> s
 
 
 def own_record(
-    command: Sequence[str],
-    devices: Sequence[str] = (),
-    *,
-    share: bool,
-    now: float | None = None,
-    mark: str = "",
-    reserve: int | None = None,
+    command: Sequence[str], *, share: bool, mark: str, reserve: int | None = None
 ) -> Record:
-    """Return the record of this process, leasing `devices` for `command` since `now`."""
+    """Return the record of a lease that this process takes for `command`."""
     record = Record()
-    record.name = mark or os.urandom(8).hex()
-    record.pid, record.since = os.getpid(), now
-    record.started, record.pidns = started(record.pid), pid_namespace()
+    record.name = mark
+    record.pid, record.started, record.pidns = os.getpid(), started(os.getpid()), pid_namespace()
     record.share, record.mark, record.reserve = share, mark, reserve
     record.command = command_text(command)
-    record.devices = list(devices)
     return record
 
 
@@ -280,8 +272,10 @@ def _parse(text: str) -> Record:
         if name == "command":
             # Another user may have written it: no control characters reach a terminal.
             record.command = _printable(value[:COMMAND])
-        elif name in ("device", "whole"):
-            getattr(record, f"{name}s").append(_printable(value))
+        elif name == "device":
+            record.devices.append(_printable(value))
+        elif name == "whole":
+            record.wholes.append(_printable(value))
         elif name == "mark":
             record.mark = value if value.isalnum() and len(value) <= _MARK_CHARACTERS else ""
         elif name == "share":

@@ -12,7 +12,7 @@ from hypothesis import given
 
 from probe_core.cli import main
 from probe_core.leasing.folder import Folder
-from probe_core.leasing.listing import leases
+from probe_core.leasing.listing import holdings
 from probe_core.leasing.ranges import (
     OUTER_LEASE,
     key_of,
@@ -43,7 +43,7 @@ def test_records(
     with open(path, "r+b") as handle:
         assert try_lock(handle.fileno(), 0, 1)
         folder = Folder(str(tmp_path))
-        found = leases(folder)
+        found = [h.doc for h in holdings(folder)]
         folder.close()
         assert main(["leases"]) == 0
     json.dumps(found, allow_nan=False)

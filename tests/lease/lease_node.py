@@ -6,8 +6,11 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from probe_core.leasing.records import Record, own_record
 
 ROOT = Path(__file__).resolve().parents[2]
 MAIN = "import sys; from probe_core.cli import main; sys.exit(main())"
@@ -30,6 +33,20 @@ def gpu(slot: int, **more: Any) -> dict[str, Any]:
     device |= {part: [] for part in ("peaks", "backends", "links", "seen_by")}
     device |= {part: {} for part in ("visibility", "unknown", "sources", "others")}
     return device | more
+
+
+def recorded(
+    devices: Sequence[str],
+    command: Sequence[str] = (),
+    *,
+    share: bool = False,
+    since: float = 1.0,
+    mark: str | None = None,
+) -> Record:
+    """Return the record of a lease that this process has on devices."""
+    record = own_record(command, share=share, mark=mark or os.urandom(8).hex())
+    record.devices, record.since = list(devices), since
+    return record
 
 
 class Node:

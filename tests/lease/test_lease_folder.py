@@ -15,12 +15,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from lease_node import ROOT, Node, gpu
+from lease_node import ROOT, Node, gpu, recorded
 
 from probe_core.cli import main
 from probe_core.leasing import LeaseError, folder, lease, ranges
 from probe_core.leasing.folder import Folder, lease_folder
-from probe_core.leasing.listing import leases, obstacles
+from probe_core.leasing.listing import holdings, obstacles
 from probe_core.leasing.ranges import (
     QUEUES,
     SLOT,
@@ -32,7 +32,7 @@ from probe_core.leasing.ranges import (
     slot,
     try_lock,
 )
-from probe_core.leasing.records import Record, own_record, read_records, sign
+from probe_core.leasing.records import Record, read_records, sign
 from probe_core.pipeline.refresh import refresh
 from probe_core.selection import SelectionError
 
@@ -196,7 +196,7 @@ def test_records_survive_being_written_and_read(tmp_path: Path) -> None:
     box = Folder(str(tmp_path))
     command = ["sh", "-c", "echo \x1b[31m\n"]
     names = ["pci:0000:01:00.0", "dt:/soc/npu"]
-    record = own_record(command, names, share=True, now=1763712000.5, mark="a1")
+    record = recorded(names, command, share=True, since=1763712000.5, mark="a1")
     record.wholes = ["pci:0000:07:00.0"]
     handle = sign(box, record)
     (read,) = read_records(box)
@@ -261,7 +261,7 @@ def test_records_of_others_are_not_trusted(tmp_path: Path) -> None:
 
 
 def test_a_reused_process_number_is_told_apart() -> None:
-    record = own_record([], [], share=False, now=0.0)
+    record = recorded([], share=False, since=0.0)
     assert record.alive() is True
     assert record.started is not None
     record.started += 1
@@ -354,12 +354,12 @@ def held(box: Folder, *names: str) -> int:
 def test_a_lock_without_a_record_is_told_with_its_holder(tmp_path: Path) -> None:
     box = Folder(str(tmp_path))
     handle = held(box, "dt:/soc/npu")
-    (entry,) = leases(box)
+    (entry,) = [h.doc for h in holdings(box)]
     assert (entry["device"], entry["state"], entry["pid"]) == ("?", "running", os.getpid())
     (named,) = obstacles(box, [Key(gpu(1), "dt:/soc/npu", None)])
     assert (named["device"], named["uid"], named["proven"]) == ("dt:/soc/npu", os.getuid(), True)
     os.close(handle)
-    assert leases(box) == []
+    assert holdings(box) == []
     box.close()
 
 
@@ -367,7 +367,7 @@ def test_who_locks_all_of_the_file_is_told_in_a_bounded_list(tmp_path: Path) -> 
     box = Folder(str(tmp_path))
     handle = box.locks()
     assert try_lock(handle, 0, 1 << 62)
-    assert 1 <= len(leases(box)) <= 65
+    assert 1 <= len(holdings(box)) <= 65
     os.close(handle)
     box.close()
 
@@ -376,13 +376,13 @@ def test_a_listing_takes_no_lock_and_makes_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     box = Folder(str(tmp_path))
-    assert leases(box) == []
+    assert holdings(box) == []
     assert os.listdir(tmp_path) == []
     holder = held(box, "pci:0000:01:00.0")
     taken: list[int] = []
     monkeypatch.setattr(fcntl, "flock", lambda handle, mode: taken.append(mode))
     monkeypatch.setattr(ranges, "_SET", -1)  # no command of fcntl(2)
-    assert len(leases(box)) == 1
+    assert len(holdings(box)) == 1
     assert taken == []
     os.close(holder)
     box.close()

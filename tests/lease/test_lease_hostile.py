@@ -14,15 +14,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from lease_node import ROOT, Node
+from lease_node import ROOT, Node, recorded
 from test_lease_keeper import first_line, soon
 from test_lease_queue import waits
 
 from probe_core.leasing import LeaseError, lease, ranges
 from probe_core.leasing.folder import lease_folder
-from probe_core.leasing.listing import leases
+from probe_core.leasing.listing import holdings
 from probe_core.leasing.ranges import CLAIMED, UNITS, gaps, slot, try_lock
-from probe_core.leasing.records import own_record, read_records, sign
+from probe_core.leasing.records import read_records, sign
 from probe_core.pipeline.refresh import refresh
 
 SLEEP = ("--", "sh", "-c", "echo; exec sleep 60")
@@ -177,7 +177,7 @@ def test_a_look_on_a_machine_that_stops_for_seconds_is_whole(
     All of that after 0.1 s, or 0.25, of which the process had none of the processor's.
     """
     folder = lease_folder({"PROBE_LEASES": str(tmp_path)})
-    signed = [sign(folder, own_record([], [NAME], share=True, now=1.0)) for _ in range(3)]
+    signed = [sign(folder, recorded([NAME], share=True)) for _ in range(3)]
     holder, look = folder.locks(), folder.locks()
     assert try_lock(holder, slot(NAME) + 10, 5)
     now = iter(range(0, 10_000, 10))
@@ -187,7 +187,7 @@ def test_a_look_on_a_machine_that_stops_for_seconds_is_whole(
         (slot(NAME) + 15, slot(NAME) + 20),
     ]
     assert len(read_records(folder)) == 3
-    assert [entry["pid"] for entry in leases(folder)] == [os.getpid()] * 3
+    assert [h.doc["pid"] for h in holdings(folder)] == [os.getpid()] * 3
     for handle in (*signed, holder, look):
         os.close(handle)
     folder.close()
@@ -200,7 +200,7 @@ def test_who_has_many_locks_does_not_hide_behind_them(tmp_path: Path) -> None:
     for byte in range(0, 3000, 2):
         assert try_lock(hostile, byte, 1)
     assert try_lock(hostile, slot(NAME), UNITS)
-    entries = {entry["device"]: entry for entry in leases(folder, [NAME])}
+    entries = {h.doc["device"]: h.doc for h in holdings(folder, [NAME])}
     assert (entries[NAME]["pid"], entries[NAME]["proven"]) == (os.getpid(), True)
     os.close(hostile)
     folder.close()
@@ -218,7 +218,7 @@ def test_a_slot_with_many_locks_is_listed_once(tmp_path: Path) -> None:
             assert try_lock(hostile, slot(name) + byte, 1)
     assert try_lock(hostile, slot("pci:0000:03:00.0") + CLAIMED, 1)
     names = [f"pci:0000:0{number}:00.0" for number in (1, 2, 3)]
-    assert sorted(entry["device"] for entry in leases(folder, names)) == names[:2]
+    assert sorted(h.doc["device"] for h in holdings(folder, names)) == names[:2]
     os.close(hostile)
     folder.close()
 
@@ -226,7 +226,7 @@ def test_a_slot_with_many_locks_is_listed_once(tmp_path: Path) -> None:
 def test_a_reader_of_a_record_keeps_no_lease_alive(tmp_path: Path) -> None:
     """Everybody may open it for reading, and lock it so: in the name of who is dead by now."""
     folder = lease_folder({"PROBE_LEASES": str(tmp_path)})
-    record = own_record([], ["pci:0000:01:00.0"], share=False, now=1.0, mark="a1")
+    record = recorded(["pci:0000:01:00.0"], share=False, mark="a1")
     handle = sign(folder, record)
     with open(tmp_path / "records" / "a1", "rb") as reader:
         assert not try_lock(reader.fileno(), 0, 1, share=True)
@@ -248,7 +248,7 @@ def test_records_without_end_delay_a_lease_by_a_bounded_time(node: Node) -> None
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may be two users")
 def test_one_users_many_records_hide_no_others(tmp_path: Path) -> None:
     folder = lease_folder({"PROBE_LEASES": str(tmp_path)})
-    record = own_record([], ["pci:0000:01:00.0"], share=False, now=1.0, mark="zz")
+    record = recorded(["pci:0000:01:00.0"], share=False, mark="zz")
     handle = sign(folder, record)
     for number in range(600):
         path = tmp_path / "records" / f"{number:08x}"
@@ -272,7 +272,7 @@ def test_one_users_records_are_read_up_to_a_sum_of_devices(
 ) -> None:
     """512 records of 64 KiB delayed a lease by 6 s, and a listing took 45 s and 2 GiB."""
     folder = lease_folder({"PROBE_LEASES": str(tmp_path)})
-    record = own_record([], ["pci:0000:01:00.0"], share=False, now=1.0, mark="zz")
+    record = recorded(["pci:0000:01:00.0"], share=False, mark="zz")
     handle = sign(folder, record)
     text = "".join(f"device d{number}\n" for number in range(names))
     for number in range(records):

@@ -12,30 +12,30 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from lease_node import ROOT, Node, gpu
+from lease_node import ROOT, Node, gpu, recorded
 from test_lease_keeper import first_line, keeper_of, lives, soon
 
 from probe_core.leasing import ending, listing
 from probe_core.leasing.folder import Folder
 from probe_core.leasing.holders import Proof
 from probe_core.leasing.ranges import Key
-from probe_core.leasing.records import own_record
 from probe_core.proc import started
 
 FIRST, SECOND = "pci:0000:01:00.0", "pci:0000:02:00.0"
 HOLD = f"""
 import os, sys
-sys.path.insert(0, {str(ROOT)!r})
+sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / "tests" / "lease")!r}]
 from probe_core.leasing.folder import Folder
 from probe_core.leasing.ranges import UNITS, slot, try_lock
-from probe_core.leasing.records import own_record, sign
+from probe_core.leasing.records import sign
+from lease_node import recorded
 folder, share = Folder(sys.argv[1]), bool(sys.argv[2:])
 handle = folder.locks()
 try_lock(handle, slot("pci:0000:01:00.0"), UNITS, share=share)
 if sys.argv[2:] == ["unrecorded"]:
     signature = -1
 else:
-    signature = sign(folder, own_record([], ["pci:0000:01:00.0"], share=share, now=1.0))
+    signature = sign(folder, recorded(["pci:0000:01:00.0"], share=share))
 print("held", flush=True)
 sys.stdin.readline()
 """
@@ -77,7 +77,7 @@ def forged(
     path: Path, pid: int, *, keeper: int | None = None, mark: str = "", device: str = FIRST
 ) -> Path:
     """Write a record that names another process as a stranger would; return its file."""
-    record = own_record(["train.py"], [device], share=False, now=time.time(), mark=mark)
+    record = recorded([device], ["train.py"], share=False, since=time.time(), mark=mark)
     record.pid, record.started = pid, started(pid)
     record.keeper = keeper
     record.keeper_started = started(keeper) if keeper else None
@@ -127,7 +127,7 @@ def test_a_record_that_names_a_stranger_signals_nobody(
     dead = subprocess.run(["sh", "-c", "echo $$"], capture_output=True, text=True, check=True)
     pid, keeper = (bystander.pid, None) if role == "owner" else (int(dead.stdout), bystander.pid)
     file = forged(tmp_path, pid, keeper=keeper)
-    assert listing.leases(folder) == [], "nobody holds its file"
+    assert listing.holdings(folder) == [], "nobody holds its file"
     with locking(file) as stranger:
         (found,) = listing.holdings(folder)
         assert (found.doc["kept_by"], found.doc["proven"]) == ([stranger.pid], False)
@@ -178,7 +178,7 @@ def test_an_opener_without_the_lock_is_proven_nothing(folder: Folder, tmp_path: 
         with open(only_record(tmp_path)), open(tmp_path / "locks"):
             assert proof(folder).members == {holder.pid: os.getuid()}
         holder.communicate("\n")
-        assert listing.leases(folder) == []
+        assert listing.holdings(folder) == []
 
 
 @pytest.mark.heavy
