@@ -37,6 +37,7 @@ __all__ = [
     "target",
     "uptime",
     "user",
+    "user_name",
 ]
 
 _STATUS_BYTES = 4096
@@ -256,6 +257,18 @@ def user(pid: int, root: str = "") -> int | None:
     """Return the number of the user that a process belongs to: the real one of proc(5), status."""
     real = _status_field(pid, b"Uid:", root)
     return int(real) if real.isdigit() else None
+
+
+def user_name(uid: int | None) -> str | None:
+    """Return the name of a user, its number where the system has no name; None for None."""
+    if uid is None:
+        return None
+    import pwd  # not on Windows
+
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except (KeyError, OverflowError):
+        return str(uid)
 
 
 def pending(pid: int) -> frozenset[int]:

@@ -6,6 +6,7 @@ import os
 import sys
 
 from probe_core.commands.options import JSON, Option
+from probe_core.proc import program, user_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -142,7 +143,6 @@ def _confirmed(proofs: Iterable[Proof], context: Context, confirmed: bool) -> se
     users = {uid for uid in found.values() if uid is not None}
     if not users or confirmed:
         return users
-    from probe_core.proc import program
 
     for pid, uid in sorted(found.items()):
         context.err(context.encodable(f"process {pid} of {_user(uid)}: {program(pid) or '?'}"))
@@ -207,14 +207,7 @@ def _state(entry: LeaseDoc) -> str:
 
 
 def _user(uid: int | None) -> str:
-    if uid is None:
-        return "?"
-    import pwd  # not on Windows
-
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except (KeyError, OverflowError):
-        return str(uid)
+    return user_name(uid) or "?"
 
 
 def _time(since: float | None) -> str:

@@ -25,6 +25,8 @@ _MOST_SLOTS = 64
 _MOST_LOOKS, _MOST_LOOKS_S = 1024, 0.5
 """Looks for locks of which each shows a slot at least, and seconds of them: who locks bytes of more
 hides the rest."""
+_ARGUMENTS = 1 << 16
+"""Characters of arguments that are compared: more than what is read of them takes when escaped."""
 UNKNOWN = "?"
 """What stands for a device whose bytes are locked, while nobody says which it is."""
 
@@ -181,7 +183,3 @@ def _command(record: Record) -> str:
     written = record.command
     is_cut = written.endswith("...") and written[:-3] in text
     return written if written and (is_cut or text.endswith(written)) else text[:COMMAND] or written
-
-
-_ARGUMENTS = 1 << 16
-"""Characters of arguments that are compared: more than what is read of them takes when escaped."""

@@ -182,11 +182,7 @@ def _wait_for_room(
 
 
 def _not_free(
-    document: ReportDoc,
-    request: Request,
-    acquisition: Acquisition,
-    room: Room,
-    wait: float,
+    document: ReportDoc, request: Request, acquisition: Acquisition, room: Room, wait: float
 ) -> SelectionError:
     """Return the error of a request that was not met, with everything that was in its way."""
     from probe_core.leasing.listing import obstacles

@@ -162,7 +162,7 @@ class Table:
             pid = process.parent if process else None
 
     def _ancestor(self, pid: int) -> Task:
-        task = Task(pid, _user_name(proc.user(pid, self._root)))
+        task = Task(pid, proc.user_name(proc.user(pid, self._root)))
         self._complete(task, proc.uptime(self._root))
         return task
 
@@ -214,17 +214,6 @@ def container_of(cgroup: str) -> str | None:
         return f"lxc {clean_text(name.removesuffix('.scope'), 24)}"
     pod = "pod " if "kubepods" in cgroup else ""
     return f"{pod}{_ENGINES.get(engine, engine)} {identity}"
-
-
-def _user_name(uid: int | None) -> str | None:
-    if uid is None:
-        return None
-    import pwd
-
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
 
 
 class Commands:
