@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import os
 import sys
-from math import inf
 
 from probe_core.selection import SelectionError
 
@@ -192,7 +191,7 @@ def lease(
         report_document(report),
         request,
         dict(os.environ if environ is None else environ),
-        wait=inf if wait is True else float(wait),
+        wait=float("inf") if wait is True else float(wait),
         command=command,
         measure=measure,
         versions=versions,

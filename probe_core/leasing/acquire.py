@@ -11,7 +11,6 @@ import fcntl
 import os
 from time import monotonic, sleep, time
 
-from probe_core.leasing.holders import remains
 from probe_core.leasing.queues import CLAIM_STALE_S, Claims, Place
 from probe_core.leasing.ranges import UNITS, gaps, key_of, obstacle, slot, try_lock, unlock
 from probe_core.leasing.records import read_records, rewrite, sign, tidy, unsign
@@ -193,6 +192,8 @@ class Acquisition:
         in_the_way = [r for r in records if not (self.record.share and r.share)]
         now = monotonic()
         if now >= self._verify and any(not record.living for record in in_the_way):
+            from probe_core.leasing.holders import remains  # of what was killed, which is rare
+
             self._left = remains(in_the_way)
             tidy(self.folder, [name for name, pids in self._left.items() if not pids])
             took = monotonic() - now

@@ -29,8 +29,7 @@ _SYSTEM = "/run/probe-core"
 _OWN = "/tmp/probe-core-{uid}"
 _LOCKS, _RECORDS = "locks", "records"
 _NAMES = (_LOCKS, *(f"{_LOCKS}-{number}" for number in range(1, 8)))
-"""The file of locks is the first that can be used: who may write here may put anything there.
-"""
+"""The file of locks is the first that can be used: who may write here may put anything there."""
 _MOST_TRIES = 10
 """Times that it is made where others delete it meanwhile (a judgement)."""
 _IN_THE_WAY = frozenset(

@@ -13,8 +13,8 @@ what closed its files, left the session and forked twice. It ends when nothing i
 then are the devices free. If the front is killed, the keeper kills the command, as if that had
 been killed itself, and keeps the devices for what remains. If the keeper is killed, the front
 inherits everything and keeps the devices; it has no witness then, and passes a signal of the group
-on as well. If both are, whatever kept the descriptor of the locks
-does; what closed it is found by its mark, see `records`.
+on as well. If both are, whatever kept the descriptor of the locks does; what closed it is found by
+its mark, see `records`.
 """
 
 from __future__ import annotations

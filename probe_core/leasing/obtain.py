@@ -13,8 +13,7 @@ from time import monotonic
 from probe_core.leasing import Lease
 from probe_core.leasing.acquire import Acquisition
 from probe_core.leasing.folder import lease_folder
-from probe_core.leasing.holders import proven
-from probe_core.leasing.ranges import OUTER_LEASE, outer_lease_value, stable_name
+from probe_core.leasing.ranges import OUTER_LEASE, outer_lease, outer_lease_value, stable_name
 from probe_core.leasing.records import MARK, marks, own_record
 from probe_core.selection.candidates import candidates, free_memory, report_document
 from probe_core.selection.environment import confine
@@ -69,7 +68,11 @@ def hand_out(
     acquisition = leased = None
     try:
         folder.guard()
-        depths = proven(environ, folder)
+        depths: Mapping[str, int] = {}
+        if outer_lease(environ):
+            from probe_core.leasing.holders import proven
+
+            depths = proven(environ, folder)
         acquisition = Acquisition(folder, ranked, document["devices"], record, depths)
         exempt = acquisition.shared() if reserve is not None else ()
         room = Room(request, ranked, exempt={*depths, *exempt})

@@ -51,7 +51,6 @@ _BUSY = (errno.EAGAIN, errno.EACCES)
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.ENOTTY)
 """What fcntl(2) gives where kernel or file system cannot lock: NFS without lockd, FUSE, 9p."""
 
-
 QUEUES = 1 << 55
 """Where the slots of queues begin: behind those of devices, which a listing looks through."""
 
