@@ -898,6 +898,16 @@ _WITH_TOOLKIT = (
     "start the container with {option}; the host's nvidia-container-toolkit adds the libraries"
 )
 
+# A container of NVIDIA's runtime has the host's libraries mounted over empty files, which stay in
+# an image that is built or committed with it (libnvidia-container#140).
+_EMPTY_OUT = (
+    by_hand(
+        "take {empty_library} out of the image: a build with NVIDIA's runtime left it there",
+        removes=("file {empty_library}",),
+    ),
+    "; then start the container with {option}",
+)
+
 LIBRARY = (
     blocks(
         "library-missing",
@@ -949,26 +959,31 @@ LIBRARY = (
             "host": Command("libraries nvidia"),
         },
     ),
+    limits(
+        "nvml-broken",
+        "libnvidia-ml.so.1 cannot be loaded or is of another version; CUDA's library fits",
+        "`ls -lL {library}`; `file -L {library}`",
+        "install it again, in the driver's version",
+        vendor="nvidia",
+        fixes={
+            "stub": Made("stub_out"),
+            "stub alone": (Made("stub_out"), ", and ", Command("libraries nvidia")),
+            "empty library": Command("libraries nvidia again"),
+            "empty library of an image": _EMPTY_OUT,
+            "container": "take libnvidia-ml.so.1 out of the image: the host's is mounted",
+        },
+    ),
     blocks(
         "library-broken",
         "a library of the driver cannot be loaded",
         "`ls -lL {library}`; `file -L {library}`",
         "install it again, in the driver's version",
         vendor="nvidia",
-        # A container of NVIDIA's runtime has the host's libraries mounted over empty files, which
-        # stay in an image that is built or committed with it (libnvidia-container#140).
         fixes={
             "stub": Made("stub_out"),
             "stub alone": (Made("stub_out"), ", and ", Command("libraries nvidia")),
             "empty library": Command("libraries nvidia again"),
-            "empty library of an image": (
-                by_hand(
-                    "take {empty_library} out of the image: a build with NVIDIA's runtime left it"
-                    " there",
-                    removes=("file {empty_library}",),
-                ),
-                "; then start the container with {option}",
-            ),
+            "empty library of an image": _EMPTY_OUT,
         },
     ),
     blocks(

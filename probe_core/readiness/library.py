@@ -49,7 +49,14 @@ def _judged(scene: Scene) -> StepDoc:
     paths = scene.libraries.find(NVML)
     if not paths:
         return _absent(scene)
-    return _misfit(paths, scene) or ok(_STEP, f"{paths[0]}: there")
+    misfit = _misfit(paths, scene)
+    if misfit is None:
+        return ok(_STEP, f"{paths[0]}: there")
+    # Of an image that brings a library of its own, as of a file that was replaced: programs that
+    # compute do not use this one. Seen on an H200 (driver 580.159.04), CUDA worked all the same.
+    if cuda := _fitting_cuda(scene):
+        return broken(_STEP, "nvml-broken", f"{misfit['evidence']}; {cuda} fits the driver")
+    return misfit
 
 
 def _absent(scene: Scene) -> StepDoc:
@@ -61,6 +68,20 @@ def _absent(scene: Scene) -> StepDoc:
     if scene.libraries.find(CUDA):
         return broken(_STEP, "nvml-missing", f"{evidence}; {scene.libraries.find(CUDA)[0]}: there")
     return broken(_STEP, "library-missing", evidence)
+
+
+def _fitting_cuda(scene: Scene) -> str | None:
+    """Return the path of CUDA's library if it can surely be loaded, and is of the driver's version.
+
+    None as well where its name has no version.
+    """
+    from probe_core.readiness.runtime import driver_of  # which looks at libraries through this one
+
+    path = next(iter(scene.libraries.find(CUDA)), None)
+    if path is None or scene.libraries.stub(path) or unloadable(path, scene):
+        return None
+    own = driver_of(scene.machine.realpath(path))
+    return path if own is not None and own == version_of(scene.nvidia_version) else None
 
 
 def _is_nixos_without_drivers(scene: Scene) -> bool:

@@ -717,17 +717,28 @@ def upgraded_without_a_restart(root: Path) -> Node:
     return node
 
 
-@breaks("library-broken")
-def empty_library(root: Path) -> Node:
+@breaks("nvml-broken")
+def empty_nvml(root: Path) -> Node:
     node = nvidia(root)
     node.file(f"{LIBRARIES}/libnvidia-ml.so.{nodes.VERSION}", b"")
     return node
 
 
-@breaks("library-broken")
-def library_of_32_bits(root: Path) -> Node:
+@breaks("nvml-broken")
+def nvml_of_the_image(root: Path) -> Node:
     node = nvidia(root)
-    node.file(f"{LIBRARIES}/libnvidia-ml.so.{nodes.VERSION}", b"\x7fELF\x01\x01")
+    node.container()
+    node.remove(f"{LIBRARIES}/libnvidia-ml.so.1")
+    node.file(f"{LIBRARIES}/libnvidia-ml.so.570.86.10")
+    node.tree.link(f"{LIBRARIES}/libnvidia-ml.so.1", f"{LIBRARIES}/libnvidia-ml.so.570.86.10")
+    return node
+
+
+@breaks("library-broken")
+def libraries_of_32_bits(root: Path) -> Node:
+    node = nvidia(root)
+    for name in ("libcuda.so", "libnvidia-ml.so"):
+        node.file(f"{LIBRARIES}/{name}.{nodes.VERSION}", b"\x7fELF\x01\x01")
     return node
 
 
@@ -745,7 +756,7 @@ def desktop_with_libraries_for_games(root: Path) -> Node:
     return node
 
 
-@breaks("library-broken")
+@breaks("nvml-broken")
 def stubs_of_the_toolkit(root: Path) -> Node:
     node = nvidia(root)
     node.environ["LD_LIBRARY_PATH"] = "/usr/local/cuda/lib64/stubs"
