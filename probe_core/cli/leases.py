@@ -130,7 +130,11 @@ def _unrecorded(
     which: str, listed: Sequence[Holding], chosen: Sequence[Holding], context: Context
 ) -> int:
     """Name what `all` leaves since no record says whose it is; return how many those are."""
-    left = [one for one in listed if one not in chosen] if "all" in which.split(",") else []
+    left = (
+        [holding for holding in listed if holding not in chosen]
+        if "all" in which.split(",")
+        else []
+    )
     for holding in left:
         holder = f"lock of {holding.doc['device']} by process {holding.doc['pid'] or '?'}"
         context.err(f"probe leases: {holder} is not ended: no record says whose it is")

@@ -52,7 +52,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     from probe_core.commands.text import folded
 
     for name, answer in answers.items():
-        for line in folded(f"{name}, as its driver reports: {answer['said']}", context.width):
+        for line in folded(f"{name}, as its driver reports: {answer['reason']}", context.width):
             context.out(line)
     return 0
 

@@ -508,7 +508,7 @@ class AnswerDoc(TypedDict):
 
     `devices` are the ids that it shows, in its order; None when it could not be queried. `expected`
     are the lists that the rules allow, more than one where only the driver knows. `agrees` is
-    whether the answer is one of them, None without an answer. `status` is the outcome's, `said` a
+    whether the answer is one of them, None without an answer. `status` is the outcome's, `reason` a
     sentence for people.
     """
 
@@ -516,7 +516,7 @@ class AnswerDoc(TypedDict):
     expected: list[list[str]]
     agrees: bool | None
     status: str
-    said: str
+    reason: str
     code: NotRequired[str]
 
 

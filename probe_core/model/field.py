@@ -572,7 +572,7 @@ class _Declared(type):
                 # attrs makes a class with slots once more, of what the first one holds.
                 once = declared.get(kind, {})
                 body[kind] = {**getattr(bases[-1], kind, {}), **once, **body[kind]}
-            body |= {name: _Lazy(one.make) for name, one in _made_lazily.items()}
+            body |= {name: _Lazy(lazy.make) for name, lazy in _made_lazily.items()}
         return super().__new__(cls, name, bases, body)
 
 
@@ -619,7 +619,7 @@ class View(metaclass=_Declared):
         raise FrozenInstanceError
 
     def __replace__(self, **changes: object) -> View:
-        given = {one.argument: getattr(self, one.name) for one in self.__attributes__}
+        given = {field.argument: getattr(self, field.name) for field in self.__attributes__}
         return type(self)(**given | changes)
 
     def __getstate__(self) -> dict[str, object]:
@@ -630,7 +630,7 @@ class View(metaclass=_Declared):
             object.__setattr__(self, name, value)
 
 
-_made_lazily = {name: one for name, one in vars(View).items() if isinstance(one, _Lazy)}
+_made_lazily = {name: lazy for name, lazy in vars(View).items() if isinstance(lazy, _Lazy)}
 
 # The declaration: what stands in the body of a class.
 

@@ -212,13 +212,13 @@ def attrs_fields(view: type[View]) -> object:
     import attrs
 
     attributes = {
-        one.name: attrs.field(
-            default=attrs.NOTHING if one.default is REQUIRED else one.default,
-            type=one.annotation,
-            repr=one.is_public,
-            eq=one.is_public,
+        attribute.name: attrs.field(
+            default=attrs.NOTHING if attribute.default is REQUIRED else attribute.default,
+            type=attribute.annotation,
+            repr=attribute.is_public,
+            eq=attribute.is_public,
         )
-        for one in view.__attributes__
+        for attribute in view.__attributes__
     }
     return attrs.fields(attrs.make_class(view.__name__, attributes, frozen=True))
 

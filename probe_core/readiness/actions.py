@@ -76,7 +76,9 @@ class Action:
         by_hand = any(p.by_hand for p in parts) or any(effect.by_hand for effect in effects)
         self.command = "" if by_hand else " && ".join(commands)
         self.where = next((effect.where for effect in effects if effect.where), where)
-        self.root = any(text.startswith("sudo ") for one in commands for text in _split(one))
+        self.root = any(
+            text.startswith("sudo ") for command in commands for text in _split(command)
+        )
         self.precondition = precondition
         self.changes = [change for effect in effects for change in effect.changes]
         self.removes = [name for effect in effects for name in effect.removes]

@@ -147,7 +147,10 @@ def _is_satisfied(fields: Fields, provided: set[str]) -> bool:
 
 
 def _needs_any(fields: Fields, gone: set[str], installed: Mapping[str, Fields]) -> bool:
-    missed = {*gone, *(name for one in gone for name in _names(installed[one].get("Provides", "")))}
+    missed = {
+        *gone,
+        *(name for name_of in gone for name in _names(installed[name_of].get("Provides", ""))),
+    }
     return any(name in missed for clause in _clauses(fields) for name in clause)
 
 

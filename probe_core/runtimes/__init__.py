@@ -68,7 +68,7 @@ def _prober(name: str, deadline_s: float) -> Prober:
 
 def _no_answer(status: str, reason: str) -> AnswerDoc:
     sentence = f"cannot be queried ({status}): {reason}"
-    return {"devices": None, "expected": [], "agrees": None, "status": status, "said": sentence}
+    return {"devices": None, "expected": [], "agrees": None, "status": status, "reason": sentence}
 
 
 def _compare(view: View, devices: Sequence[DeviceDoc], sightings: Sequence[Sighting]) -> AnswerDoc:
@@ -86,7 +86,7 @@ def _compare(view: View, devices: Sequence[DeviceDoc], sightings: Sequence[Sight
         "expected": expected,
         "agrees": agrees,
         "status": "ok",
-        "said": sentence,
+        "reason": sentence,
     }
 
 
@@ -118,7 +118,7 @@ def disagreements(answers: Mapping[str, AnswerDoc]) -> list[FindingDoc]:
         finding(
             "driver-disagrees",
             f"{name} reports other devices than its rules predict",
-            answer["said"],
+            answer["reason"],
             "trust the runtime, and report this with the variables that are set",
             step="runtime",
             evidence=f"{name}: {_listed(answer['devices'] or ())}",

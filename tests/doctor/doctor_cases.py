@@ -227,7 +227,7 @@ def suspended_before(root: Path) -> Node:
 def cuda_answer(code: str | None) -> Patch:
     def patch(report: dict[str, Any]) -> None:
         answer = {"devices": None, "expected": [], "agrees": None, "status": "unavailable"}
-        report["asked"] = {"cuda": {**answer, "said": "", **({"code": code} if code else {})}}
+        report["asked"] = {"cuda": {**answer, "reason": "", **({"code": code} if code else {})}}
 
     return patch
 

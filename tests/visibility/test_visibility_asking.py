@@ -120,7 +120,7 @@ def test_hip_agrees_by_pci_address(library: Path) -> None:
 def test_a_driver_that_fails_is_told(library: Path, mode: str, status: str, said: str) -> None:
     answers, found = ask(library, FOUR, "1", FAKE_GPU_MODE=mode, FAKE_GPUS=listed(*FOUR))
     assert (answers["cuda"]["status"], answers["cuda"]["agrees"]) == (status, None)
-    assert said in answers["cuda"]["said"]
+    assert said in answers["cuda"]["reason"]
     assert found == []
 
 
@@ -128,7 +128,7 @@ def test_a_missing_library_is_told(tmp_path: Path) -> None:
     fake_cuda.skip_beside_a_real_one()
     answers, _ = ask(tmp_path, FOUR)
     assert answers["cuda"]["status"] == "unavailable"
-    assert "libcuda.so.1" in answers["cuda"]["said"]
+    assert "libcuda.so.1" in answers["cuda"]["reason"]
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,9 @@ def _details(verdict: VerdictDoc) -> Iterator[str]:
     from probe_core.commands import measured_amount, measured_name
 
     figures = verdict["figures"]
-    amounts = [f"{measured_name(one)} {measured_amount(one, one['median'])}" for one in figures]
+    amounts = [
+        f"{measured_name(figure)} {measured_amount(figure, figure['median'])}" for figure in figures
+    ]
     if amounts:
         yield ", ".join(amounts)
     yield from _state(verdict)
@@ -161,9 +163,9 @@ def _details(verdict: VerdictDoc) -> Iterator[str]:
 
 def _state(verdict: VerdictDoc) -> Iterator[str]:
     figures = verdict["figures"]
-    clocks = [clock for one in figures if (clock := one.get("clock_mhz"))]
-    power = [watts for one in figures if (watts := one.get("power_w"))]
-    reasons = {name for one in figures for name in one.get("clock_reasons") or ()}
+    clocks = [clock for figure in figures if (clock := figure.get("clock_mhz"))]
+    power = [watts for figure in figures if (watts := figure.get("power_w"))]
+    reasons = {name for figure in figures for name in figure.get("clock_reasons") or ()}
     parts = [f"{max(clocks):.0f} MHz"] if clocks else []
     parts += [f"{max(power):.0f} W"] if power else []
     parts += [f"held back by {', '.join(sorted(reasons))}"] if reasons else []

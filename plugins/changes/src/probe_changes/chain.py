@@ -113,8 +113,8 @@ def read_chain(text: str, head: str = "") -> Journal:
     for number, line in enumerate(lines, 1):
         _take(journal, line, number)
     if rest:
-        told = "its last line was not written to its end, and is left out"
-        journal.problems.append(Problem(journal.count + 1, told))
+        problem = "its last line was not written to its end, and is left out"
+        journal.problems.append(Problem(journal.count + 1, problem))
     if head:
         _compare_head(journal, head)
     return journal
@@ -131,18 +131,20 @@ def _take(journal: Journal, line: str, number: int) -> None:
     if is_first and entry["kind"] == "anchor":
         pass  # it says itself what it stands for
     elif is_first and (entry["n"], entry["prev"]) != (1, GENESIS):
-        told = f"it begins with entry {entry['n']}: what was before is gone"
-        journal.problems.append(Problem(entry["n"], told))
+        problem = f"it begins with entry {entry['n']}: what was before is gone"
+        journal.problems.append(Problem(entry["n"], problem))
     elif entry["prev"] != link(journal):
-        told = f"entry {entry['n']} does not follow what is before it: something was changed there"
-        journal.problems.append(Problem(entry["n"], told))
+        problem = (
+            f"entry {entry['n']} does not follow what is before it: something was changed there"
+        )
+        journal.problems.append(Problem(entry["n"], problem))
     elif entry["n"] != expected:
-        told = f"entry {entry['n']} stands where {expected} belongs"
-        journal.problems.append(Problem(entry["n"], told))
+        problem = f"entry {entry['n']} stands where {expected} belongs"
+        journal.problems.append(Problem(entry["n"], problem))
     if "damaged" in entry:
         when = entry["time"][:10]
-        told = f"found on {when}, before entry {entry['n']}: {entry['damaged']}"
-        journal.problems.append(Problem(entry["n"], told))
+        problem = f"found on {when}, before entry {entry['n']}: {entry['damaged']}"
+        journal.problems.append(Problem(entry["n"], problem))
     journal.entries.append(entry)
     journal.head = digest(line)
 
@@ -196,18 +198,18 @@ def _compare_head(journal: Journal, head: str) -> None:
     fields = head.split()
     count, last, first = fields if len(fields) == 3 else ("", "", "")
     if first != journal.first:
-        told = "its beginning is not the one that was written"
-        journal.problems.append(Problem(1, told))
+        problem = "its beginning is not the one that was written"
+        journal.problems.append(Problem(1, problem))
     if (count, last) == (str(journal.count), journal.head):
         return
     if journal.entries and (count, last) == (str(journal.count - 1), link_before(journal)):
         return  # the computer stopped between the entry and its head
     if count.isdecimal() and len(count) < 10 and int(count) > journal.count:
         gone = int(count) - journal.count
-        told = f"its end is cut: {gone} of {count} entries are gone"
+        problem = f"its end is cut: {gone} of {count} entries are gone"
     else:
-        told = f"entry {journal.count} is not the last that was written, or was changed"
-    journal.problems.append(Problem(journal.count, told))
+        problem = f"entry {journal.count} is not the last that was written, or was changed"
+    journal.problems.append(Problem(journal.count, problem))
 
 
 def link_before(journal: Journal) -> str:

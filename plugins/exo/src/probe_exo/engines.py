@@ -185,7 +185,7 @@ def _smallest(devices: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
 
 
 def _texts(value: object) -> list[str]:
-    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
 
 
 def _is_named(device: Mapping[str, Any]) -> bool:

@@ -99,7 +99,7 @@ class NodeMemory:
 
         None where MLX is not installed, or it is not known: then exo's own figure stands.
         """
-        return next((one for one in self.engines if one.backend in RUNNERS), None)
+        return next((engine for engine in self.engines if engine.backend in RUNNERS), None)
 
 
 class _Vram(NamedTuple):

@@ -44,7 +44,7 @@ def speed_of(document: Mapping[str, Any], installed: Installed) -> EngineSpeed |
     One device counts, as for its memory. A class of device for which no speed of MLX was published
     takes the figures of llama.cpp on it.
     """
-    use = next((one for one in uses(document, installed) if one.backend in RUNNERS), None)
+    use = next((use for use in uses(document, installed) if use.backend in RUNNERS), None)
     if use is None or use.device is None:
         return None
     offer = member("", document, devices=(use.device,), engine="mlx")

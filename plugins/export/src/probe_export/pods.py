@@ -49,11 +49,15 @@ def families(given: Iterable[Assignment], devices: Mapping[str, Labels]) -> list
     device's own series, whose sum would count the device twice.
     """
     rows: dict[tuple[str, ...], Row] = {}
-    for one in given:
-        labels = _device(one.device, devices)
+    for assignment in given:
+        labels = _device(assignment.device, devices)
         if labels is not None:
-            pod = {"namespace": one.namespace, "pod": one.pod, "container": one.container}
-            whole = {**labels, **pod, "resource": one.resource}
+            pod = {
+                "namespace": assignment.namespace,
+                "pod": assignment.pod,
+                "container": assignment.container,
+            }
+            whole = {**labels, **pod, "resource": assignment.resource}
             rows[tuple(str(text) for text in whole.values())] = whole, 1
     about = "The container that the kubelet gave it to."
     split: dict[str, list[Row]] = {"device": [], "partition": []}

@@ -171,10 +171,10 @@ def _expected(document: Json) -> Expected | None:
     source, count = plain(entry.get("source")), entry.get("count")
     if source is None or not isinstance(count, int) or entry.get("unknown"):
         return None
-    absent = [_count(one.get("count")) or 0 for one in tables(entry.get("absent"))]
+    absent = [_count(row.get("count")) or 0 for row in tables(entry.get("absent"))]
     unlike = [
-        tuple(plain(one.get(name)) or "unknown" for name in ("fact", "expected", "found"))
-        for one in tables(entry.get("unlike"))[:_MAX_UNLIKE]
+        tuple(plain(row.get(name)) or "unknown" for name in ("fact", "expected", "found"))
+        for row in tables(entry.get("unlike"))[:_MAX_UNLIKE]
     ]
     return Expected(source, count, sum(absent), tuple(dict.fromkeys(unlike)))  # type: ignore[arg-type]  # three each
 

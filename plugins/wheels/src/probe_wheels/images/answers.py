@@ -130,17 +130,17 @@ def _by_mode(
     best = next(
         found for word, (_, found) in zip(words, by_device, strict=True) if word == _first(words)
     )
-    told = [step for step in best if step.word != "ok"]
+    shown = [step for step in best if step.word != "ok"]
     if together == LESS and LESS not in words:
-        told = [*_left_out(by_device, words), *told]
+        shown = [*_left_out(by_device, words), *shown]
     refused = [step for _, found in by_device for step in found if step.word == NO]
     if contents.falls_back and together == NO and not any(step.ends for step in refused):
         together = LESS
-        told = [
+        shown = [
             Step(s.name, LESS, f"{s.reason}: it uses the CPU", s.place, s.fix) for s in refused[:1]
         ]
     word = worst([*steps, Step("devices", together if together != RUNS else "ok", "")])
-    answer = Answer(word, [*steps, *told])
+    answer = Answer(word, [*steps, *shown])
     answer.step = next((step for step in answer.steps if step.word == word), answer.step)
     for (gpu, found), own in zip(by_device, words, strict=True):
         reason = next((step.reason for step in found if step.word == own), "")
@@ -161,12 +161,14 @@ def _together(words: Sequence[str]) -> str:
 
 
 def _left_out(by_device: Sequence[tuple[Gpu, list[Step]]], words: Sequence[str]) -> list[Step]:
-    told = {}
+    refused = {}
     for (gpu, steps), word in zip(by_device, words, strict=True):
         if word != RUNS:
             step = next(step for step in steps if step.word == word)
-            told[gpu.name] = Step(step.name, LESS, f"not on {gpu.name}: {step.reason}", step.place)
-    return list(told.values())
+            refused[gpu.name] = Step(
+                step.name, LESS, f"not on {gpu.name}: {step.reason}", step.place
+            )
+    return list(refused.values())
 
 
 def _of_gpu(contents: Contents, node: Node, gpu: Gpu, mode: str) -> Iterator[Step]:
