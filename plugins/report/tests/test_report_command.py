@@ -125,6 +125,7 @@ def test_the_document_of_a_cluster_is_several_nodes(report: Path, tmp_path: Path
     text = run("--text", "--cluster", str(path)).stdout
     assert text.startswith("2 nodes: ✕ 1 of 2 nodes needs a look")
     assert "! warning: 1 node unlike the others: driver" in text
+    assert "the others have 580" in text
     assert "timeout" in text
     assert "gpu-node" not in text
     private = run("--cluster", str(path), "--private").stdout
