@@ -15,6 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import film
 import picture
 from typed import BODIES
 
@@ -46,7 +47,7 @@ def model() -> dict[Path, str]:
 
 
 # The pictures are made last, by a `probe` that has the new modules: so one run is enough.
-STEPS: tuple[Callable[[], dict[Path, str]], ...] = (model, picture.texts)
+STEPS: tuple[Callable[[], dict[Path, str]], ...] = (model, picture.texts, film.film)
 
 
 def outdated() -> Iterator[tuple[Path, str]]:

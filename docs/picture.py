@@ -13,7 +13,17 @@ import sys
 from html import escape
 from pathlib import Path
 
-__all__ = ["LIGHT_AND_DARK", "PICTURES", "draw", "shown", "texts"]
+__all__ = [
+    "LIGHT_AND_DARK",
+    "PICTURES",
+    "draw",
+    "environ",
+    "head",
+    "shown",
+    "text",
+    "texts",
+    "width",
+]
 
 ROOT = Path(__file__).resolve().parents[1]
 _MACHINES = ROOT / "tests" / "machines"
@@ -48,17 +58,21 @@ _SGR = re.compile(r"\x1b\[([0-9;]*)m")
 _FONTS = "ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono','Liberation Mono',monospace"
 
 
+def environ() -> dict[str, str]:
+    """Return variables with which a command prints in colour, and the same everywhere."""
+    found = {name: value for name, value in os.environ.items() if name[:6] != "PROBE_"}
+    found.pop("NO_COLOR", None)
+    found |= {"FORCE_COLOR": "1", "COLUMNS": str(_COLUMNS), "TERM": "xterm", "LC_ALL": "C.UTF-8"}
+    return found | {"PYTHONUTF8": "1"}
+
+
 def shown(picture: str) -> str:
     """Return what `probe` prints for a picture's machine, colours included."""
     machine, plugins, _ = PICTURES[picture]
     command = [sys.executable, "-m", "probe_core", "--only", plugins, "--machine"]
-    environ = {name: value for name, value in os.environ.items() if name[:6] != "PROBE_"}
-    environ.pop("NO_COLOR", None)
-    environ |= {"FORCE_COLOR": "1", "COLUMNS": str(_COLUMNS), "TERM": "xterm", "LC_ALL": "C.UTF-8"}
-    environ["PYTHONUTF8"] = "1"
     ran = subprocess.run(
         [*command, str(_MACHINES / f"{machine}.json")],
-        env=environ,
+        env=environ(),
         capture_output=True,
         encoding="utf-8",
         timeout=60,
@@ -78,9 +92,14 @@ def _pieces(line: str) -> list[tuple[str, str]]:
     return [(classes, text) for classes, text in pieces if text]
 
 
-def _text(line: str, number: int) -> str:
-    pieces = _pieces(line)
-    count = sum(len(text) for _, text in pieces)
+def width(line: str) -> int:
+    """Return how many characters of a line are seen."""
+    return sum(len(text) for _, text in _pieces(line))
+
+
+def text(line: str, number: int) -> str:
+    """Return a line of a terminal as an element, at its place from the top."""
+    pieces, count = _pieces(line), width(line)
     if not count:
         return ""
     # The length is written out: a reader's font may be wider than the one that was drawn with.
@@ -88,8 +107,8 @@ def _text(line: str, number: int) -> str:
         f'<text x="{_MARGIN}" y="{_MARGIN + _LINE * number + 14}" textLength="{count * _CHARACTER}"'
     )
     spans = [
-        f'<tspan class="{classes}">{escape(text)}</tspan>' if classes else escape(text)
-        for classes, text in pieces
+        f'<tspan class="{classes}">{escape(piece)}</tspan>' if classes else escape(piece)
+        for classes, piece in pieces
     ]
     return f'{head} xml:space="preserve">{"".join(spans)}</text>\n'
 
@@ -101,20 +120,24 @@ def _style() -> str:
     return f"<style>{fonts}\n{light}\n@media (prefers-color-scheme:dark){{{dark}}}</style>\n"
 
 
+def head(columns: int, rows: int, title: str, style: str = "") -> str:
+    """Return the beginning of a picture of that many characters, up to what it shows."""
+    across, down = columns * _CHARACTER + 2 * _MARGIN, rows * _LINE + 2 * _MARGIN
+    size = f'viewBox="0 0 {across} {down}" width="{across}" height="{down}"'
+    more = f"<style>{style}</style>\n" if style else ""
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">\n'
+        f"<title>{escape(title)}</title>\n{_style()}{more}"
+        f'<rect class="paper" width="100%" height="100%" rx="8"/>\n'
+    )
+
+
 def draw(output: str, title: str) -> str:
     """Return a terminal's text as an SVG with that title."""
     lines = ["\x1b[2m$\x1b[0m probe", *output.rstrip().splitlines()]
-    widest = max(sum(len(text) for _, text in _pieces(line)) for line in lines)
-    width = widest * _CHARACTER + 2 * _MARGIN
-    height = len(lines) * _LINE + 2 * _MARGIN
-    size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
-    body = "".join(_text(line, number) for number, line in enumerate(lines))
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">\n'
-        f"<title>{escape(title)}</title>\n{_style()}"
-        f'<rect class="paper" width="100%" height="100%" rx="8"/>\n'
-        f'<g class="plain">\n{body}</g>\n</svg>\n'
-    )
+    body = "".join(text(line, number) for number, line in enumerate(lines))
+    start = head(max(map(width, lines)), len(lines), title)
+    return f'{start}<g class="plain">\n{body}</g>\n</svg>\n'
 
 
 def texts() -> dict[Path, str]:

@@ -7,6 +7,7 @@ import re
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
+import film
 import picture
 import pytest
 
@@ -104,6 +105,31 @@ def test_a_picture_stands_alone_and_says_what_it_shows(name: str) -> None:
     lines = ["".join(line.itertext()) for line in root.iter(f"{space}text")]
     shown = re.sub(r"\x1b\[[0-9;]*m", "", picture.shown(name))
     assert lines == ["$ probe", *filter(None, shown.rstrip().splitlines())]
+
+
+@pytest.mark.heavy
+def test_the_film_is_what_the_commands_print_one_after_the_other() -> None:
+    text = film.FILE.read_text("utf-8")
+    assert text == film.drawn(film.played())
+    assert not re.search(r"href|@font-face|url\(|<script|\x1b", text)
+    space = "{http://www.w3.org/2000/svg}"
+    root = ElementTree.fromstring(text)
+    scenes = [[*map("".join, map(ElementTree.Element.itertext, g))] for g in root.iter(f"{space}g")]
+    assert [scene[0] for scene in scenes] == [f"$ {line}" for line, _, _ in film.SCENES]
+    broken, doctor, repair, whole, command = ("\n".join(scene) for scene in scenes)
+    assert "RX 7900 XTX                    no driver" in broken
+    assert repair.removeprefix("$ ") in doctor
+    assert "RX 7900 XTX                    ready" in whole
+    assert command.endswith("\n0")
+
+
+def test_one_scene_of_the_film_is_shown_at_a_time() -> None:
+    style = film.drawn(["" for _ in film.SCENES])
+    shown = re.findall(r"([\d.]+)%\{opacity:1\}([\d.]+)%\{opacity:0\}", style)
+    assert [end for _, end in shown[:-1]] == [start for start, _ in shown[1:]]
+    assert (shown[0][0], shown[-1][1]) == ("0.00", "100.00")
+    calm = style.partition("prefers-reduced-motion:reduce)")[2]
+    assert re.findall(r"\.s(\d)\{animation:none;opacity:1\}", calm) == [str(len(shown) - 1)]
 
 
 def test_an_unknown_colour_is_no_silent_loss() -> None:
