@@ -1,0 +1,244 @@
+"""Installs from an index as users do: `PYTHON try_install.py INDEX VERSION BEFORE EXTRA...`
+
+Each trial starts from an empty folder, home and cache, and from no configuration of pip or uv. It
+prints a line for each, with its seconds, and ends with 1 when one failed. Only the standard
+library, so that any Python runs it; uv and pipx come from the index as everything else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+# Seconds from an empty folder to the first answer, on two cores.
+LIMITS = {"first answer with pip": 60.0, "first answer with uv": 15.0}
+_KEPT = ("PATH", "LANG", "TERM")
+
+
+class Trial:
+    """An empty folder with a home of its own, in which commands are run."""
+
+    def __init__(self, index: str, folder: Path) -> None:
+        self.folder, self.index = folder, index
+        home = folder / "home"
+        home.mkdir()
+        self.environ = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        self.environ |= {
+            "HOME": str(home), "TMPDIR": str(folder), "PIP_CONFIG_FILE": os.devnull,
+            "PIP_INDEX_URL": index, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "UV_DEFAULT_INDEX": index,
+            "UV_PYTHON_DOWNLOADS": "never", "UV_NO_CONFIG": "1", "PIP_NO_INPUT": "1",
+            "PIPX_DEFAULT_PYTHON": sys.executable, "UV_PYTHON": sys.executable,
+        }  # fmt: skip
+
+    def run(self, *command: str | Path) -> str:
+        """Return what a command prints. Raises AssertionError with its output where it fails."""
+        ran = subprocess.run(
+            list(map(str, command)), cwd=self.folder, env=self.environ, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, check=False, timeout=600,
+        )  # fmt: skip
+        words = " ".join(map(str, command))
+        assert ran.returncode == 0, f"{words}\n{ran.stdout[-1500:]}{ran.stderr[-1500:]}"
+        return ran.stdout
+
+    def environment(self, name: str = "venv") -> Path:
+        """Make an environment with pip; return its folder of commands."""
+        venv.create(self.folder / name, with_pip=True, symlinks=True)
+        return self.folder / name / "bin"
+
+    def versions(self, commands: Path) -> dict[str, str]:
+        """Return what is installed in an environment."""
+        listed = json.loads(self.run(commands / "pip", "list", "--format=json"))
+        return {package["name"]: package["version"] for package in listed}
+
+    def answers(self, probe: Path, *plugins: str) -> None:
+        """Run `probe`, and see that it reports a device and ran these plugins or says why not."""
+        report = json.loads(self.run(probe, "--json"))
+        assert report["devices"], "a report without a device"
+        missing = set(plugins) - {outcome["prober"] for outcome in report["outcomes"]}
+        assert not missing, f"the report knows nothing of {missing}"
+
+
+def files_below(folder: Path) -> set[str]:
+    """Return the files and links below a folder, and the folders that hold nothing."""
+    return {
+        str(path.relative_to(folder))
+        for path in folder.rglob("*")
+        if path.is_symlink() or not path.is_dir() or not any(path.iterdir())
+    }
+
+
+def first_answer_with_pip(trial: Trial) -> None:
+    """From nothing to a report."""
+    commands = trial.environment()
+    trial.run(commands / "pip", "install", "-q", "probe-core[nvidia]")
+    assert trial.run(commands / "probe")
+
+
+def tools(trial: Trial, name: str) -> Path:
+    """Install uv or pipx from the index; return the command."""
+    commands = trial.environment("tools")
+    trial.run(commands / "pip", "install", "-q", name)
+    return commands / name
+
+
+def one_extra(trial: Trial, extra: str) -> None:
+    """An extra alone, whose requirements fit each other."""
+    commands = trial.environment()
+    trial.run(commands / "pip", "install", "-q", f"probe-core[{extra}]")
+    trial.run(commands / "pip", "check")
+    trial.answers(commands / "probe")
+
+
+def every_extra(trial: Trial, extras: list[str]) -> None:
+    """All extras together."""
+    commands = trial.environment()
+    trial.run(commands / "pip", "install", "-q", f"probe-core[{','.join(extras)}]")
+    trial.run(commands / "pip", "check")
+    trial.answers(commands / "probe", "bus", "cpu", "nvidia", "amd", "intel", "mali")
+
+
+def a_plugin_alone(trial: Trial) -> None:
+    """`pip install probe-nvidia` brings the core along."""
+    commands = trial.environment()
+    trial.run(commands / "pip", "install", "-q", "probe-nvidia")
+    trial.answers(commands / "probe", "nvidia")
+
+
+def an_upgrade(trial: Trial, before: str, version: str) -> None:
+    """From the version before, of which no file stays."""
+    commands = trial.environment()
+    trial.run(commands / "pip", "install", "-q", f"probe-core[all]=={before}")
+    old = trial.versions(commands)
+    assert old["probe-core"] == before, old
+    trial.answers(commands / "probe")
+    trial.run(commands / "pip", "install", "-q", "-U", "--upgrade-strategy", "eager",
+              "probe-core[all]")  # fmt: skip
+    new = {name: v for name, v in trial.versions(commands).items() if name.startswith("probe-")}
+    late = {name: v for name, v in new.items() if v != version and name != "probe-chipdb"}
+    assert not late, f"not upgraded: {late}"
+    trial.run(commands / "pip", "check")
+    trial.answers(commands / "probe")
+    fresh = trial.environment("fresh")
+    trial.run(fresh / "pip", "install", "-q", "probe-core[all]")
+    trial.answers(fresh / "probe")
+    left = of_ours(commands.parent) - of_ours(fresh.parent)
+    assert not left, f"the version before left {sorted(left)[:5]}"
+
+
+def of_ours(environment: Path) -> set[str]:
+    """Return the files of our distributions in an environment."""
+    return {
+        path for path in files_below(environment)
+        if "probe" in path and ".dist-info" not in path and "__pycache__" not in path
+    }  # fmt: skip
+
+
+def a_removal(trial: Trial, extras: list[str]) -> None:
+    """What is installed, has run and is removed leaves nothing."""
+    commands = trial.environment()
+    before = trial.versions(commands)
+    # pip compiles itself while it runs; that is not ours.
+    files = files_below(trial.folder)
+    trial.run(commands / "pip", "install", "-q", f"probe-core[{','.join(extras)}]")
+    trial.answers(commands / "probe")
+    trial.run(commands / "probe", "plugins")
+    added = sorted(set(trial.versions(commands)) - set(before))
+    trial.run(commands / "pip", "uninstall", "-q", "-y", *added)
+    left = {
+        path for path in files_below(trial.folder) - files
+        if "/pip/" not in path and not path.startswith("home/.cache/pip")
+    }  # fmt: skip
+    assert not left, f"remains: {sorted(left)[:8]}"
+
+
+def first_answer_with_uv(trial: Trial, uv: Path) -> None:
+    """From nothing to a report, uv being there."""
+    trial.run(uv, "venv", "-q", "venv")
+    python = trial.folder / "venv/bin/python"
+    trial.run(uv, "pip", "install", "-q", "--compile-bytecode", "-p", python, "probe-core[nvidia]")
+    assert trial.run(python.parent / "probe")
+
+
+def with_uvx(trial: Trial, uv: Path) -> None:
+    """`uvx` runs it without an installation."""
+    report = json.loads(
+        trial.run(uv, "tool", "run", "--from", "probe-core[nvidia]", "probe", "--json")
+    )
+    assert report["devices"]
+
+
+def with_pipx(trial: Trial, pipx: Path) -> None:
+    """`pipx run` too, and `pipx install`."""
+    run = ("run", "--spec", "probe-core[nvidia]", "probe", "--json")
+    assert json.loads(trial.run(pipx, *run))["devices"]
+    trial.run(pipx, "install", "probe-core[all]")
+    trial.answers(trial.folder / "home/.local/bin/probe", "nvidia")
+
+
+def from_sources(trial: Trial) -> None:
+    """From the source distributions, where somebody takes no wheel of ours."""
+    commands = trial.environment()
+    ours = "probe-core,probe-chipdb,probe-cluster"
+    trial.run(commands / "pip", "install", "-q", "--no-binary", ours, "probe-core[cluster]")
+    trial.answers(commands / "probe")
+
+
+def trials(
+    version: str, before: str, extras: list[str]
+) -> Iterator[tuple[str, Callable[[Trial], None]]]:
+    """Yield each trial: its name, and what it does."""
+    yield "first answer with pip", first_answer_with_pip
+    yield "first answer with uv", partial(first_answer_with_uv, uv=TOOLS["uv"])
+    yield "a plugin alone", a_plugin_alone
+    for extra in extras:
+        yield f"extra {extra}", partial(one_extra, extra=extra)
+    yield "every extra", partial(every_extra, extras=extras)
+    yield "upgrade", partial(an_upgrade, before=before, version=version)
+    yield "removal", partial(a_removal, extras=extras)
+    yield "from sources", from_sources
+    yield "uvx", partial(with_uvx, uv=TOOLS["uv"])
+    yield "pipx", partial(with_pipx, pipx=TOOLS["pipx"])
+
+
+TOOLS: dict[str, Path] = {}
+
+
+def tried(index: str, name: str, trial: Callable[[Trial], None]) -> bool:
+    """Run a trial in an empty folder, and print how it went."""
+    with tempfile.TemporaryDirectory() as folder:
+        started = time.monotonic()
+        try:
+            trial(Trial(index, Path(folder)))
+        except Exception as error:  # each trial has its line, whatever happens in one
+            print(f"FAILED  {name}: {error}", flush=True)
+            return False
+        took = time.monotonic() - started
+    late = took > LIMITS.get(name, 600.0)
+    print(f"{'LATE   ' if late else 'ok     '} {name}  {took:.1f} s", flush=True)
+    return not late
+
+
+def main(arguments: list[str]) -> int:
+    """Run all trials; 1 when one failed."""
+    index, version, before, *extras = arguments
+    print(f"CPython {sys.version.split()[0]}", flush=True)
+    ok = True
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("uv", "pipx"):
+            (Path(folder) / name).mkdir()
+            TOOLS[name] = tools(Trial(index, Path(folder) / name), name)
+        for name, trial in trials(version, before, extras):
+            ok = tried(index, name, trial) and ok
+    return 0 if ok else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
