@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from probe_core.selection import SelectionError as SelectionError
     from probe_core.selection import select as select
 
-__version__ = "0.9.0"
+__version__ = "0.9.0b1"
 
 _HOMES = {
     "probe": "probing",

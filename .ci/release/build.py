@@ -161,7 +161,7 @@ def chosen(tag: str | None) -> tuple[list[str], str | None]:
         return order(), None
     match = _TAG.fullmatch(tag)
     if not match or match[1] not in distributions():
-        example = "it is NAME-vVERSION, such as probe-core-v0.9.0"
+        example = "it is NAME-vVERSION, such as probe-core-v0.9.0b1"
         raise ReleaseError(f"the tag {tag!a} names no distribution; {example}")
     return [match[1]], match[2]
 

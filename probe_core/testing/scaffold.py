@@ -113,9 +113,16 @@ def _names(name: str, kind: str, vendor: str) -> dict[str, str]:
         "vendor": vendor,
         "reads": reads,
         "effect": effect,
-        "core": ".".join(__version__.split(".")[:2]),
+        "core": _oldest_core(__version__),
         "year": str(localtime().tm_year),
     }
+
+
+def _oldest_core(version: str) -> str:
+    """Return the oldest core that a plugin of today may ask for: the first of its minor version."""
+    major, minor, patch = version.split(".")
+    # What precedes 0.9.0 is not at least 0.9.
+    return f"{major}.{minor}" if patch.isdigit() else version
 
 
 def _problem(name: str) -> str | None:

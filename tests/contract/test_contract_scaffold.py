@@ -11,6 +11,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from probe_core import Machine, __version__, probe
 from probe_core.testing import Tree
@@ -108,8 +109,10 @@ def test_it_can_be_installed_beside_this_core(tmp_path: Path) -> None:
     write("acme", tmp_path)
     project = tomllib.loads((tmp_path / "probe-acme/pyproject.toml").read_text())["project"]
     (needed,) = project["dependencies"]
-    least = needed.removeprefix("probe-core>=").split(".")
-    assert list(map(int, least)) <= list(map(int, __version__.split(".")[:2]))
+    wanted = Requirement(needed)
+    assert wanted.name == "probe-core"
+    assert wanted.specifier.contains(__version__, prereleases=True)
+    assert not wanted.specifier.contains("0.8")
 
 
 def test_it_has_what_a_release_needs(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from probe_exo.speed import EngineSpeed as EngineSpeed
     from probe_exo.speed import engine_speed as engine_speed
 
-__version__ = "0.9.0"
+__version__ = "0.9.0b1"
 
 _MODULES = {
     "EngineMemory": "engines",
