@@ -141,6 +141,24 @@ def test_the_conda_recipe_agrees_with_the_distributions() -> None:
         assert run == needs(ROOT / folder)
 
 
+def test_debians_packaging_agrees_with_the_distributions() -> None:
+    import probe_core
+
+    folder = ROOT / "packaging/debian"
+    version = re.match(r"probe-core \((\S+)\)", (folder / "changelog").read_text("utf-8"))
+    assert version
+    assert version[1].replace("~", "") == probe_core.__version__
+    rules = (folder / "rules").read_text("utf-8")
+    folders = re.findall(r"^FOLDERS = (.*)$", rules, re.MULTILINE)[0].split()
+    assert folders[:2] == ["chipdb", "."]
+    control = (folder / "control").read_text("utf-8")
+    known = {"attrs": "python3-attr", "pluggy": "python3-pluggy"}
+    for name in folders:
+        others = [other for other in needs(ROOT / name) if not other.startswith("probe-")]
+        others = [other for other in others if other != "psutil"]  # not on Linux
+        assert all(known[other] in control for other in others), (name, others)
+
+
 def test_the_recipe_runs_commands_that_exist() -> None:
     from probe_core.cli import COMMANDS
 
