@@ -78,6 +78,15 @@ def test_every_dependency_is_pinned(project: dict[str, dict[str, object]]) -> No
     assert missing == []
 
 
+@pytest.mark.parametrize("name", ["consumers", "release"])
+def test_what_tools_install_is_pinned(name: str) -> None:
+    constraints = pins(ROOT / "constraints.txt")
+    pinned = {pin.partition("==")[0].lower().replace("_", "-") for pin in constraints}
+    wanted = [line.lower() for line in pins(ROOT / f"requirements-{name}.txt")]
+    assert wanted.pop(0) == "-c constraints.txt"
+    assert [line for line in wanted if line not in pinned] == []
+
+
 def test_every_workspace_member_is_installed_for_development() -> None:
     wanted = pins(ROOT / "requirements-dev.txt")
     for path in sorted(ROOT.glob("plugins/*/pyproject.toml")):
