@@ -86,7 +86,7 @@ def test_typescript_is_a_table_of_specifications(real: Database, folder: Path) -
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["export", str(tmp_path / "out")]) == 0
-    assert capsys.readouterr().out.count("\n") == 4
+    assert capsys.readouterr().out.count("\n") == 5
 
 
 def test_the_same_data_gives_the_same_bytes(real: Database, folder: Path, tmp_path: Path) -> None:

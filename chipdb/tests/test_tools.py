@@ -203,7 +203,7 @@ def test_command_build_diff_schema(data: Path, tmp_path: Path, capsys: Capture) 
     assert main(["diff", into, str(data)]) == 0
     assert capsys.readouterr().out == ""
     assert main(["schema", str(tmp_path / "s")]) == 0
-    assert len(os.listdir(tmp_path / "s")) == 6
+    assert len(os.listdir(tmp_path / "s")) == 7
     change(data, ('id = "acme/fast-1"', 'id = "X"'))
     assert main(["build", str(data), "--into", into]) == 1
     assert "left out: chips/acme/fast.toml: chip 'X': id" in capsys.readouterr().out

@@ -111,6 +111,7 @@ def _core(match: CpuMatch, arch: Arch) -> dict[str, Any]:
         **dict.fromkeys(("power_limits", "interconnect", "sram", "ecc")),
         "sustained": [],
         "reads": [],
+        "formats": [],
         "sources": list(arch.sources),
         "note": "operations per clock and core: " + _rates(match.rates),
         "peaks": [],
@@ -174,9 +175,48 @@ def _chip(chip: Chip, units: int | None, database: Database) -> dict[str, Any]:
         "ecc": chip.ecc,
         "sustained": [measured.as_json() for measured in chip.sustained],
         "reads": _reads(chip, database),
+        "formats": _formats(chip),
         "note": chip.note,
         "peaks": [peak.as_json() for peak in chip.peaks(units=units)],
     }
+
+
+def _formats(chip: Chip) -> list[dict[str, str]]:
+    """Return the cells of the number formats; none of an older chipdb, or of an unbuilt table."""
+    try:
+        return [cell.as_json() for cell in getattr(chip, "formats", tuple)()]
+    except OSError:
+        return []
+
+
+def formats_of(chip_id: str) -> list[dict[str, str]]:
+    """Return the cells of a chip by its id; none where chipdb or the chip is not there."""
+    from probe_core.resolve import open_chipdb
+
+    database, _ = open_chipdb(())
+    chip = database.chip(chip_id) if database is not None else None
+    return _formats(chip) if chip is not None else []
+
+
+def format_lines(cells: list[dict[str, str]]) -> Iterator[str]:
+    """Yield what the hardware computes in, and what each program can use, in a line each.
+
+    An unknown format is in no line; `probe chip --json` has the reason.
+    """
+    for by in dict.fromkeys(cell["by"] for cell in cells):
+        own = [cell for cell in cells if cell["by"] == by and "state" in cell]
+        usable = [_format(cell) for cell in own if cell["state"] != "none"]
+        absent = [cell["format"] for cell in own if cell["state"] == "none"]
+        parts = [", ".join(usable), f"not {', '.join(absent)}" if absent else ""]
+        if own:
+            yield f"formats, {by}: " + "; ".join(filter(None, parts))
+
+
+def _format(cell: dict[str, str]) -> str:
+    """Return ``mxfp4 emulated (since 0.29.0)``."""
+    release = f" (since {cell['since']})" if "since" in cell else ""
+    release = release or (f" (in {cell['seen']})" if "seen" in cell else "")
+    return cell["format"] + (" emulated" if cell["state"] == "emulated" else "") + release
 
 
 # `probe chip QUERY…`: what chipdb knows of a chip, and what is only near when none matches.
@@ -272,6 +312,8 @@ def _lines(answer: Answer, context: Context) -> Iterator[str]:
         shown = [context.encodable(str(fact)) for fact in facts if fact]
         yield from text.listed(shown, width, "  ")
     yield from _peaks(match["peaks"], context)
+    for line in format_lines(match["formats"]):
+        yield from _indented(line, width)
     yield ""
 
 

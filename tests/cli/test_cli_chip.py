@@ -187,3 +187,16 @@ def test_a_range_says_what_decides(monkeypatch: pytest.MonkeyPatch, capsys: Any)
     assert any("28.31–39.69" in line for line in lines)
     sentence = "  range: the maker of the laptop sets clock and power within the vendor's range"
     assert lines.count(sentence) == 1
+
+
+def test_number_formats_in_lines() -> None:
+    from probe_core.cli.chip import format_lines, formats_of
+
+    cells = formats_of("apple/m3-max-40c")
+    (mlx,) = [line for line in format_lines(cells) if line.startswith("formats, mlx")]
+    assert mlx == (
+        "formats, mlx: fp32 (in 0.32.1), fp16 (in 0.32.1), bf16 (in 0.32.1), mxfp8 emulated (since "
+        "0.30.3), mxfp4 emulated (since 0.29.0), nvfp4 emulated (since 0.30.3); not fp64"
+    )
+    assert any(cell["by"] == "vllm" and "reason" in cell for cell in cells)
+    assert formats_of("no/such-chip") == []

@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from probe_chipdb.database import Database
+    from probe_chipdb.formats import Cell
     from probe_chipdb.peaks import Peak
 
 
@@ -522,6 +523,12 @@ class Chip:
 
         rate = f"{dtype}.{path}.{accumulate or natural_accumulator(dtype, path)}"
         return find(self.peaks(units=units), rate, sparsity)
+
+    def formats(self) -> "tuple[Cell, ...]":
+        """Number formats of its architecture, by the hardware and by programs; with reasons."""
+        from probe_chipdb.formats import cells
+
+        return cells(self._fields[4])
 
     def why_no_peaks(self, units: int | None = None) -> str | None:
         """The reason for an empty `peaks()`, or None when there are some."""

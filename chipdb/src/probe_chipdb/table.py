@@ -166,6 +166,7 @@ def parts(text: str) -> list[list[str]]:
 
 FILES = ("index.txt", "chips.txt", "archs.txt", "sources.txt")
 RULES = "rules.txt"
+FORMATS = "formats.txt"
 _OFTEN = 100  # lookups; a dictionary costs more to make than these take
 _SMALL = 2 * 2**20  # bytes; the dictionary of a larger text would cost more memory than it saves
 _FEW = 8  # lookups in a file; more by position cost what reading 1 MiB does
@@ -316,6 +317,11 @@ def built() -> Table:
 def rules_text() -> str:
     """The compiled rules of names that ship in this package. Raises NotBuilt without them."""
     return _read(RULES).decode()
+
+
+def formats_text() -> str:
+    """The matrix of number formats that ships in this package. Raises NotBuilt without it."""
+    return _read(FORMATS).decode()
 
 
 def built_by_position() -> Table:

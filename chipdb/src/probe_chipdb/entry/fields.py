@@ -2,7 +2,7 @@
 
 from typing import NotRequired, Required, TypedDict
 
-from probe_chipdb import chip_peaks, peaks
+from probe_chipdb import chip_peaks, formats, peaks
 from probe_chipdb.entry.spec import Choice, Flag, ListOf, MapOf, Number, Spec, Table, Text
 from probe_chipdb.spelling import KINDS as NAME_KINDS
 
@@ -666,3 +666,29 @@ RULES: dict[str, Spec] = {
     "line": ListOf(_rule, "what is around a name", most=500),
 }
 """Tables of a file of rules."""
+
+_format_row = Table(
+    {
+        "by": Choice("the program; left out for the hardware", *formats.BY[1:]),
+        "archs": ListOf(Text("an architecture or a group", SLUG), most=200),
+        "formats": ListOf(Choice("a number format", *formats.FORMATS)),
+        "state": Choice("how it computes in the format", *formats.STATES),
+        "since": Text("the first release that has it", most=32),
+        "seen": Text("a release that has it, where the first is not known", most=32),
+        "source": Text("key of the document", SLUG),
+        "at": Text("the place in the document", most=200),
+        "quote": Text("its words", most=400),
+        "unknown": Text("why it is not known", most=300),
+    },
+    ("archs", "formats"),
+)
+FORMAT_TABLES: dict[str, Spec] = {
+    "group": MapOf(
+        SLUG, ListOf(Text("an architecture", SLUG), most=200), "architectures", "write a-name"
+    ),
+    "unknown": MapOf(
+        r"[a-z.]+", Text("why a cell without a row is not known", most=300), "reasons", "write by"
+    ),
+    "row": ListOf(_format_row, "number formats of architectures", most=500),
+}
+"""Tables of a file of number formats."""

@@ -114,8 +114,9 @@ def _has_huge_number(value: object) -> bool:
 
 # Reads a whole data folder: sources/*.toml, arch/*.toml, chips/<vendor>/<family>.toml.
 #
-# rules/*.toml says how names are read, names/<scheme>.toml what others call chips, and
-# publishers/*.toml which distributions may add to which vendors' namespaces.
+# rules/*.toml says how names are read, names/<scheme>.toml what others call chips,
+# publishers/*.toml which distributions may add to which vendors' namespaces, and formats/*.toml in
+# which number formats architectures compute.
 
 _KINDS = {"sources": "source", "arch": "arch"}
 
@@ -133,6 +134,8 @@ def read_folder(root: str) -> Data:
             data.add_publishers(label, tables)
         elif folder == "rules":
             data.add_rules(label, tables)
+        elif folder == "formats":
+            data.add_formats(label, tables)
         elif folder == "names":
             scheme = os.path.basename(label).removesuffix(".toml")
             data.add_names(label, scheme, tables)

@@ -3,6 +3,7 @@
 from typing import cast
 
 from probe_chipdb.entry import fields
+from probe_chipdb.entry.formats import FormatFiles
 from probe_chipdb.entry.name_rules import RuleFiles
 from probe_chipdb.entry.spec import ListOf, Problem, Spec, Table, did_you_mean
 
@@ -25,12 +26,13 @@ class Data:
     where: "chip:id", "arch:id" or "source:key" to the file that has it.
     names: "amazon/p5" to the chips for which Amazon's p5 stands.
     publishers: distribution to the vendors whose namespaces it may add to.
-    rules: how names are read.
+    rules: how names are read. formats: which number formats architectures have.
     unnamed: ids of chips whose own name means another chip: their names find nothing.
     """
 
     __slots__ = (
-        "archs", "chips", "names", "problems", "publishers", "rules", "sources", "unnamed", "where",
+        "archs", "chips", "formats", "names", "problems", "publishers", "rules", "sources",
+        "unnamed", "where",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -39,6 +41,7 @@ class Data:
         self.sources: dict[str, SourceEntry] = {}
         self.names: dict[str, NameEntry] = {}
         self.rules = RuleFiles()
+        self.formats = FormatFiles()
         self.problems: list[Problem] = []
         self.publishers: dict[str, list[str]] = {}
         self.unnamed: set[str] = set()
@@ -114,6 +117,18 @@ class Data:
         for stage, row in self.rules.rows:
             if (fault := self.rules.fault(row)) and stage in tables:
                 self._report(file, f"{stage} {row['pattern']!r}", "pattern", fault, "correct it")
+
+    def add_formats(self, file: str, tables: Raw) -> None:
+        """A file of number formats: groups of architectures, reasons, and a list of rows."""
+        for key, value in tables.items():
+            spec = fields.FORMAT_TABLES.get(key)
+            faults = list(spec.faults(value, key)) if spec else []
+            for field, fault, fix in faults:
+                self._report(file, "", field, fault, fix)
+            if spec is None:
+                self._report(file, "", key, "is no table", did_you_mean(key, fields.FORMAT_TABLES))
+            elif not faults:
+                self.formats.add(key, value)
 
     def add_publishers(self, file: str, tables: Raw) -> None:
         """A list of publishers: `distribution = ["vendor", ...]`."""

@@ -14,7 +14,7 @@ from probe_chipdb.entry.files import read_folder, toml_files
 from probe_chipdb.entry.pack import texts
 from probe_chipdb.entry.spec import Json, Problem
 from probe_chipdb.rules import Rules, use
-from probe_chipdb.table import FILES, FORMAT, RULES
+from probe_chipdb.table import FILES, FORMAT, FORMATS, RULES
 
 # `schema`: the JSON Schemas that editors use for completion, from the same fields as the check.
 
@@ -22,7 +22,7 @@ _DRAFT = "http://json-schema.org/draft-07/schema#"  # what TOML language servers
 
 
 def schemas() -> dict[str, Json]:
-    """File name to schema: chips, architectures, names, rules, sources, publishers."""
+    """File name to schema: chips, architectures, names, rules, formats, sources, publishers."""
     arch, source = fields.arch.json_schema(), fields.source.json_schema()
     publishers: Json = {"type": "object", "additionalProperties": fields.publisher.json_schema()}
     chips: Json = {
@@ -57,6 +57,13 @@ def schemas() -> dict[str, Json]:
             "title": "Rules of names",
             "type": "object",
             "properties": {name: spec.json_schema() for name, spec in fields.RULES.items()},
+            "additionalProperties": False,
+            "$schema": _DRAFT,
+        },
+        "formats.schema.json": {
+            "title": "Number formats",
+            "type": "object",
+            "properties": {name: spec.json_schema() for name, spec in fields.FORMAT_TABLES.items()},
             "additionalProperties": False,
             "$schema": _DRAFT,
         },
@@ -97,6 +104,8 @@ def build(folder: str, into: str) -> list[Problem]:
     files = rendered(texts(data), digest(folder))
     if data.rules.rows:
         files[RULES] = data.rules.compiled()
+    if data.formats.rows:
+        files[FORMATS] = data.formats.compiled(data.archs)
     for name, text in files.items():
         path = os.path.join(into, name)
         if _read(path) != text:

@@ -13,6 +13,7 @@ from probe_chipdb.packages import GROUP
 from probe_chipdb.peaks import STATED
 from probe_chipdb.rules import Rules, use
 from probe_chipdb.tools import layout, rules
+from probe_chipdb.tools.formats import format_problems
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ def check(path: str, alone: bool = False) -> Result:
     problems += rules.figure_problems(data, db)
     problems += rules.name_problems(data, db)
     problems += rules.row_problems(data)
+    problems += format_problems(data)
     problems += layout.problems(path)
     if built:
         project = _project(path)

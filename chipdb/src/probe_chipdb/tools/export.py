@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from probe_chipdb._version import __version__
 from probe_chipdb.chip import Chip, Clock, Memory
 from probe_chipdb.database import Database
+from probe_chipdb.formats import BY, FORMATS, cells
 from probe_chipdb.peaks import (
     ACCUMULATORS,
     CONFIDENCES,
@@ -24,7 +25,7 @@ from probe_chipdb.peaks import (
     find,
     natural_accumulator,
 )
-from probe_chipdb.table import CHIP, READS, parts
+from probe_chipdb.table import CHIP, READS, formats_text, parts
 
 FORMAT = 1
 LICENCE = "Apache-2.0"
@@ -49,6 +50,7 @@ def write(db: Database, into: str) -> list[str]:
     files = {
         "chips.json": json.dumps(document(db, chips), ensure_ascii=False, indent=1) + "\n",
         "chips.csv": table(db, chips),
+        "formats.json": json.dumps(formats_document(db), ensure_ascii=False, indent=1) + "\n",
         "chips.schema.json": json.dumps(schema(), indent=1) + "\n",
         "hardware.ts": typescript(db, chips),
     }
@@ -85,6 +87,33 @@ def document(db: Database, chips: Iterable[Chip]) -> Json:
             }
             for arch in archs.values()
         ],
+        "sources": {key: db.source(key) for key in sorted(keys)},
+    }
+
+
+def formats_document(db: Database) -> Json:
+    """Number formats by architecture: what is known; else the reason, by who would have it."""
+    archs: dict[str, list[dict[str, str]]] = {}
+    keys: set[str] = set()
+    text = formats_text()
+    reasons = {cell.by: cell.reason for cell in cells("-", text)}  # of an id that no row has
+    for arch in db.archs():
+        known = []
+        for cell in cells(arch.id, text):
+            if cell.state or cell.reason != reasons[cell.by]:
+                known.append(cell.as_json())
+                keys.update(cell.source.split(", ") if cell.source else ())
+        if known:
+            archs[arch.id] = known
+    return {
+        "format": FORMAT,
+        "version": db.version,
+        "licence": LICENCE,
+        "notice": NOTICE.partition(". ")[0],
+        "formats": list(FORMATS),
+        "by": list(BY),
+        "unknown": reasons,
+        "architectures": archs,
         "sources": {key: db.source(key) for key in sorted(keys)},
     }
 
@@ -496,4 +525,12 @@ def _details(db: Database, chips: list[Chip]) -> Json:
         used = list(dict.fromkeys(source_keys(chip)))
         cited.update((key, db.source(key)) for key in used)
         entries[chip.id] = {**entry(chip), "sources_used": used}
-    return {"chips": entries, "sources": cited}
+    archs = {chip.arch: chip for chip in chips if chip.arch}
+    formats = {arch: _formats(chip) for arch, chip in archs.items()}
+    return {"chips": entries, "sources": cited, "formats": formats}
+
+
+def _formats(chip: Chip) -> list[list[str]]:
+    """Of each known cell: the format, by whom, its state, the release, and the source."""
+    known = [cell for cell in chip.formats() if cell.state]
+    return [[cell.format, cell.by, str(cell.state), cell.release, cell.source] for cell in known]

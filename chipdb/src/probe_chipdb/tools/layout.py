@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # Checks what the tests of this repository hold its data to, so that green here is green there.
 
-_KINDS = ("chips", "arch", "names", "sources", "publishers")
+_KINDS = ("chips", "arch", "formats", "names", "sources", "publishers")
 
 
 def data_root(path: str) -> str:

@@ -175,6 +175,15 @@ function peakRow(peak) {
   ]);
 }
 
+// Number formats of the architecture: what the hardware computes in, and which release can use it.
+function formats(chip) {
+  const rows = (details[chip.id.split("/")[0]].formats[chip.arch] || []).map((row) => element("tr", row.map((text) => element("td", text))));
+  if (!rows.length) return [];
+  const heads = ["Format", "By", "How", "Release", "Source"].map((text) => element("th", text));
+  const table = element("table", [element("thead", element("tr", heads)), element("tbody", rows)], { id: "formats" });
+  return [element("h3", "Number formats"), element("div", table, { class: "scroll" })];
+}
+
 function chipView(id) {
   const chip = detail(id);
   const known = Object.entries(facts(chip)).filter(([, value]) => value);
@@ -190,7 +199,7 @@ function chipView(id) {
     element("p", element("a", "All chips", { href: "#/" })),
     element("h2", chip.name), element("p", element("code", id), { class: "id" }), compareButton(id),
     element("dl", known.flatMap(([name, value]) => [element("dt", name), element("dd", String(value))])),
-    element("h3", "Theoretical peaks of one device"), peaks, element("h3", "Sources"),
+    element("h3", "Theoretical peaks of one device"), peaks, ...formats(chip), element("h3", "Sources"),
     element("dl", cited.flatMap(([key, source]) => [
       element("dt", key), element("dd", `${source.title}. ${source.publisher}; ${source.ref} (${source.status})`),
     ]), { id: "sources" }),
