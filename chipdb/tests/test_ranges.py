@@ -8,6 +8,7 @@ from probe_chipdb.chip import Chip
 from probe_chipdb.chip_peaks import RANGES
 from probe_chipdb.database import Database
 from probe_chipdb.peaks import Peak
+from probe_chipdb.tools import export
 from probe_chipdb.tools.check import check
 from probe_chipdb.tools.diff import open_data
 
@@ -286,3 +287,53 @@ def test_products_that_an_audit_missed(
     chip = real.match(pci=pci, subsystem=subsystem, revision=revision).chip
     assert chip is not None
     assert chip.id == id_
+
+
+def test_a_laptop_without_a_lowest_clock_says_so(real: Database) -> None:
+    """86 of 143 entries whose clock the laptop's maker sets: NVIDIA publishes no lower end."""
+    chips = [chip for chip in real.chips() if chip.clock.set_by == "laptop"]
+    open_ended = [chip for chip in chips if not chip.clock.boost_low and chip.peaks()]
+    assert open_ended
+    for chip in open_ended:
+        ends = {(peak.low is None, peak.condition) for peak in chip.peaks() if not peak.low}
+        assert ends <= {(True, f"{LAPTOP}; the lower end is not known")}, chip.id
+
+
+def test_ranges_of_adreno_640_and_orin_nano(real: Database) -> None:
+    adreno, orin = real.chip("qualcomm/adreno-640"), real.chip("nvidia/jetson-orin-nano-8gb")
+    assert adreno is not None
+    assert orin is not None
+    (fp32,) = [peak for peak in adreno.peaks() if peak.dtype == "fp32"]
+    assert (fp32.low, fp32.tflops) == (pytest.approx(0.89856), pytest.approx(1.0368))
+    assert (orin.clock.boost_low, orin.power_low, orin.clock.boost, orin.power) == (
+        625, 15, 1020, 25
+    )  # fmt: skip
+
+
+def test_accelerators_that_had_no_figures(real: Database) -> None:
+    maia, wse, groq = map(real.chip, ("microsoft/maia-100", "cerebras/wse-3", "groq/groqcard"))
+    assert maia is not None
+    assert [(peak.rate, peak.tflops) for peak in maia.peaks()] == [("bf16.matrix.fp32", 800)]
+    assert (maia.memory.gbs, maia.sram, maia.power) == (1800, 500, 700)
+    assert wse is not None
+    assert (wse.sram, wse.peaks()) == (44 * 1024, ())
+    assert "the published 125 PFLOPS is sparse" in str(wse.note)
+    assert groq is not None
+    assert groq.sram == 230
+
+
+def test_no_key_of_a_source_dangles(real: Database) -> None:
+    keys = {key for chip in real.chips() for key in export.source_keys(chip)}
+    assert {key for key in keys if real.source(key) is None} == set()
+
+
+def test_a_measurement_may_lie_above_the_peak_at_the_boost_clock(real: Database) -> None:
+    """232 and 242 TFLOPS of an RTX 5090, 173 of a 4090: such a peak is no ceiling."""
+    for id_, most, runs in (("5090", 242.18, 4), ("4090", 173.31, 6)):
+        chip = real.chip(f"nvidia/geforce-rtx-{id_}")
+        assert chip is not None
+        (bf16,) = [row for row in chip.sustained if row.rate == "bf16.matrix.fp32"]
+        peak = chip.peak("bf16")
+        assert peak is not None
+        assert (bf16.tflops, bf16.runs) == (most, runs)
+        assert bf16.tflops > peak.tflops

@@ -373,7 +373,10 @@ def _measured(row: Mapping[str, Any], peaks: list[dict[str, Any]]) -> str:
     low = f"{row['low']:g} to " if row.get("low") else ""
     share = f", {row['tflops'] / peak:.0%} of the peak" if peak else ""
     watts = f" at {row['watts']:g} W" if row.get("watts") else ""
-    return f"measured: {kind[0]} {low}{row['tflops']:g} TFLOPS{watts}{share} [{row['source']}]"
+    runs = f", {counted(row['runs'], 'run')}" if row.get("runs") else ""
+    software = f", {row['software']}" if row.get("software") else ""
+    figure = f"{kind[0]} {low}{row['tflops']:g} TFLOPS{watts}{share}{runs}{software}"
+    return f"measured: {figure} [{row['source']}]"
 
 
 def _confidence(peak: Mapping[str, Any]) -> str:

@@ -71,6 +71,8 @@ def narrow(chip: "Chip", peaks: "Iterable[Peak]", live: "Live") -> None:
     for peak in peaks:
         if set_by:
             peak.condition = condition(set_by)
+            if peak.condition and peak.low is None and chip.clock.boost_low is None:
+                peak.condition += "; the lower end is not known"
             _by_clock(chip, peak, live.max_mhz)
             _by_power(chip, peak, live.power)
         if span and peak.basis == "derived":

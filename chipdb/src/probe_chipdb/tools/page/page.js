@@ -162,7 +162,8 @@ function measured(chip, row) {
   const peak = (chip.peaks || []).find((each) => each.dtype === dtype && each.path === path
     && each.accumulate === accumulate && each.sparsity === "dense" && !each.variant);
   const share = peak ? ` (${Math.round((100 * row.tflops) / peak.tflops)} % of the peak)` : "";
-  return `${dtype} ${row.low ? `${row.low} to ` : ""}${row.tflops} TFLOPS${share}, ${row.source}`;
+  const how = [row.watts && `${row.watts} W`, row.runs && `${row.runs} ${row.runs > 1 ? "runs" : "run"}`, row.software, row.source];
+  return `${dtype} ${row.low ? `${row.low} to ` : ""}${row.tflops} TFLOPS${share}, ${how.filter(Boolean).join(", ")}`;
 }
 
 function peakRow(peak) {
