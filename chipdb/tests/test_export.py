@@ -145,10 +145,12 @@ def test_what_stands_beside_the_peaks_has_its_source(real: Database, folder: Pat
     h100 = entries["nvidia/h100-sxm5-80gb"]
     assert h100["power_limits_w"] == [200, 700]
     assert h100["interconnect"] == {"kind": "NVLink 4", "gbs": 900}
-    assert h100["sustained"] == [
-        {"rate": "bf16.matrix.fp32", "tflops": 795, "source": "ml-engineering"},
-        {"rate": "fp8.matrix.fp32", "tflops": 1403, "source": "ml-engineering"},
-    ]
+    bf16, fp8, *others = h100["sustained"]
+    made = {"software": "torch 2.7.0+cu126", "source": "ml-engineering"}
+    assert bf16 == {"rate": "bf16.matrix.fp32", "tflops": 794.5, **made}
+    assert fp8 == {"rate": "fp8.matrix.fp32", "tflops": 1402.6, **made}
+    assert {row["runs"] for row in others} == {1, 2}
+    assert entries["nvidia/gh200-144g-hbm3e"]["sustained"][0]["watts"] == 900
     assert (entries["nvidia/l40s"]["ecc_share"], entries["aws/trainium3"]["sram_mib"]) == (
         0.0625,
         256,
@@ -157,7 +159,8 @@ def test_what_stands_beside_the_peaks_has_its_source(real: Database, folder: Pat
         keys = {*chip.beside_sources, *(row.source for row in chip.sustained)}
         assert keys <= set(data["sources"]), chip.id
         # What was measured is near the peak of its kind: another kind would be far from it.
+        # Software reaches a quarter of it on a Radeon 780M.
         for row in chip.sustained:
             for peak in chip.peaks():
                 if (peak.rate, peak.sparsity) == (row.rate, "dense"):
-                    assert 0.3 < row.tflops / peak.tflops < 1.2, (chip.id, row.rate)
+                    assert 0.2 < row.tflops / peak.tflops < 1.2, (chip.id, row.rate)
