@@ -68,7 +68,7 @@ def test_every_cell_has_a_state_or_a_reason(real: Database) -> None:
         ("amd/instinct-mi355x", "fp8-e4m3fnuz", "hardware", ("none", "")),
         ("amd/instinct-mi355x", "mxfp4", "hardware", ("native", "")),
         ("apple/m3-max-40c", "nvfp4", "mlx", ("emulated", "since 0.30.3")),
-        ("apple/m3-max-40c", "fp64", "mlx", ("none", "")),
+        ("apple/m3-max-40c", "fp64", "mlx", ("none", "in 0.32.1")),
         ("intel/arc-b580-graphics", "bf16", "hardware", ("native", "")),
     ],
 )

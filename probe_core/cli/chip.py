@@ -10,7 +10,7 @@ from probe_core.wording import clean_text, counted
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
     from probe_chipdb import Arch, Chip, CpuMatch, Database
@@ -205,18 +205,22 @@ def format_lines(cells: list[dict[str, str]]) -> Iterator[str]:
     """
     for by in dict.fromkeys(cell["by"] for cell in cells):
         own = [cell for cell in cells if cell["by"] == by and "state" in cell]
-        usable = [_format(cell) for cell in own if cell["state"] != "none"]
-        absent = [cell["format"] for cell in own if cell["state"] == "none"]
-        parts = [", ".join(usable), f"not {', '.join(absent)}" if absent else ""]
+        usable = _formats_by_release(cell for cell in own if cell["state"] != "none")
+        absent = _formats_by_release(cell for cell in own if cell["state"] == "none")
+        parts = [usable, f"not {absent}" if absent else ""]
         if own:
             yield f"formats, {by}: " + "; ".join(filter(None, parts))
 
 
-def _format(cell: dict[str, str]) -> str:
-    """Return ``mxfp4 emulated (since 0.29.0)``."""
-    release = f" (since {cell['since']})" if "since" in cell else ""
-    release = release or (f" (in {cell['seen']})" if "seen" in cell else "")
-    return cell["format"] + (" emulated" if cell["state"] == "emulated" else "") + release
+def _formats_by_release(cells: Iterable[dict[str, str]]) -> str:
+    """Return ``mxfp8, nvfp4 emulated (since 0.30.3), mxfp4 emulated (since 0.29.0)``."""
+    groups: dict[str, list[str]] = {}
+    for cell in cells:
+        release = f" (since {cell['since']})" if "since" in cell else ""
+        release = release or (f" (in {cell['seen']})" if "seen" in cell else "")
+        state = " emulated" if cell["state"] == "emulated" else ""
+        groups.setdefault(state + release, []).append(cell["format"])
+    return ", ".join(", ".join(names) + suffix for suffix, names in groups.items())
 
 
 # `probe chip QUERY…`: what chipdb knows of a chip, and what is only near when none matches.

@@ -195,8 +195,8 @@ def test_number_formats_in_lines() -> None:
     cells = formats_of("apple/m3-max-40c")
     (mlx,) = [line for line in format_lines(cells) if line.startswith("formats, mlx")]
     assert mlx == (
-        "formats, mlx: fp32 (in 0.32.1), fp16 (in 0.32.1), bf16 (in 0.32.1), mxfp8 emulated (since "
-        "0.30.3), mxfp4 emulated (since 0.29.0), nvfp4 emulated (since 0.30.3); not fp64"
+        "formats, mlx: fp32, fp16, bf16 (in 0.32.1), mxfp8, nvfp4 emulated (since 0.30.3), "
+        "mxfp4 emulated (since 0.29.0); not fp64 (in 0.32.1)"
     )
     assert any(cell["by"] == "vllm" and "reason" in cell for cell in cells)
     assert formats_of("no/such-chip") == []
