@@ -96,7 +96,9 @@ class File:
             case ast.Constant(value=bool() as value):
                 yield self._replaced(node, str(not value))
             case ast.Constant(value=int() | float() as value):
-                yield self._replaced(node, str(value + 1 if isinstance(value, int) else value * 2))
+                yield self._replaced(
+                    node, str(value + 1 if isinstance(value, int) else value * 2 or 1.0)
+                )
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 yield self._replaced(node, f"bool({self._source(operand)})")
             case ast.If(test=test) | ast.IfExp(test=test):

@@ -13,7 +13,7 @@ import pytest
 from lease_node import ROOT, Node, gpu
 from test_lease_keeper import first_line
 
-from probe_core.leasing import lease
+from probe_core.leasing import SelectionError, lease
 from probe_core.pipeline.refresh import refresh
 from probe_core.selection.environment import confine, selector_changes, style_for
 from probe_core.selection.interpreter import installed, interpreter_of, site_folders, versions
@@ -312,6 +312,20 @@ def test_python_callers_choose_a_style(node: Node) -> None:
         assert held.environ["CUDA_VISIBLE_DEVICES"] == "0"
     with lease(None, "2x1", index="next", report=document, environ=own) as held:
         assert held.ids == ["pci:0000:01:00.0"]
+
+
+def test_a_group_of_a_layout_is_taken_by_its_number(node: Node) -> None:
+    document: Any = dict(node.document)
+    refresh(document, {})
+    own = {"PROBE_LEASES": str(node.leases)}
+    with lease(None, "2x1", index=1, report=document, environ=own) as held:
+        assert held.ids == ["pci:0000:02:00.0"]
+    for index in (-1, 2):
+        with pytest.raises(SelectionError) as caught:
+            lease(None, "2x1", index=index, report=document, environ=own)
+        assert caught.value.code == "unknown"
+        assert f"the layout 2x1 has no group {index}" in str(caught.value)
+        assert "an index from 0 to 1" in str(caught.value)
 
 
 def test_sound_lines_need_no_argparse(node: Node) -> None:
