@@ -10,6 +10,7 @@ import importlib.util
 import io
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -52,6 +53,8 @@ def needs_build_tools() -> None:
 
 
 def needs_git() -> None:
+    if shutil.which("git") is None:
+        pytest.skip("git is not installed: a release is made of a commit")
     command = ["git", "-c", "safe.directory=*", "rev-parse", "HEAD"]
     if subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode:
         pytest.skip("not a git checkout: a release is made of a commit")
