@@ -203,6 +203,7 @@ def provenance(digests: dict[str, str]) -> dict[str, object]:
     """Return the statement that a code host would sign: which commit the files were built from."""
     source = tomllib.loads((ROOT / "packaging/addresses.toml").read_text("utf-8"))["urls"]["Source"]
     commit = build.git("rev-parse", "HEAD").strip()
+    changed = bool(build.git("status", "--porcelain", "--untracked-files=no").strip())
     subjects = [{"name": name, "digest": {"sha256": digest}} for name, digest in digests.items()]
     return {
         "_type": "https://in-toto.io/Statement/v1",
@@ -212,9 +213,15 @@ def provenance(digests: dict[str, str]) -> dict[str, object]:
             "buildDefinition": {
                 "buildType": f"{source}/.ci/release/build.py",
                 "externalParameters": {"source": source},
-                "resolvedDependencies": [{"uri": f"git+{source}", "digest": {"gitCommit": commit}}],
+                "resolvedDependencies": [
+                    {
+                        "uri": f"git+{source}",
+                        "digest": {"gitCommit": commit},
+                        "annotations": {"changed": changed},
+                    }
+                ],
             },
-            "runDetails": {"builder": {"id": "a rehearsal, which nobody signed"}},
+            "runDetails": {"builder": {"id": "local rehearsal, unsigned"}},
         },
     }  # fmt: skip
 
