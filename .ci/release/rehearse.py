@@ -283,7 +283,9 @@ def main(arguments: list[str]) -> int:
     step(f"the version before: {options.before}")
     old = before(out, commands / "python", options.before)
     step("the wheels of other projects")
-    others = collected(out, dist, commands, versions)
+    # The SBOM is made with the Python that runs this.
+    own = "{}.{}".format(*sys.version_info)
+    others = collected(out, dist, commands, sorted({*versions, own}))
     index.lay([*dist.iterdir(), *old.iterdir(), *others], out / "index")
     with index.served(out / "index") as address:
         step("what accompanies a release")
