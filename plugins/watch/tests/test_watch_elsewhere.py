@@ -37,7 +37,8 @@ def lines(rounds: int, share: float = 0.1, devices: int = 2) -> str:
 
 
 def plain(app: WatchApp, name: str) -> str:
-    return app.screen_stack[0].query_one(f"#{name}", Grid).text
+    widget = app.query_one(f"#{name}")
+    return widget.text if isinstance(widget, Grid) else str(widget.content)  # type: ignore[attr-defined]
 
 
 async def until(app: WatchApp, name: str, wanted: str) -> str:

@@ -13,7 +13,7 @@ from watch_prober import Live, card
 
 pytest.importorskip("termios", reason="no terminals of POSIX here")
 
-from watch_terminal import Terminal, remaining
+from watch_terminal import Emulator, Terminal, remaining
 
 SOON = ("--interval", "0.2")
 
@@ -385,7 +385,7 @@ async def source(app):
         app.call_later(lambda: {}["a mistake"])
     await asyncio.sleep(60)
 app = WatchApp([Node("", alerts)], 1.0, driver=Terminal)
-ScreenLoop(app, source, Intake(alerts)).run()
+sys.exit(ScreenLoop(app, source, Intake(alerts)).run())
 """
 
 
@@ -400,3 +400,35 @@ def test_a_mistake_of_ours_restores_the_terminal_first(
     assert "no accelerator" in drawn
     assert "Traceback" not in drawn
     assert "a mistake" in after
+
+
+class Lenient(Emulator):
+    """Leaves out what it does not know, of which Textual's own driver writes some."""
+
+    def _control(self, parameters: str, kind: str) -> None:
+        known = {"?1049", "?25", "?7", "?2004"}
+        if kind in "HKJm" or (kind in "hl" and parameters in known):
+            super()._control(parameters, kind)
+
+
+WITHOUT_PARSER = """
+import sys
+from probe_core.cli import main
+from probe_watch import terminal
+terminal._parser = None  # as in a release of Textual that has another
+sys.exit(main(["watch", "--interval", "0.2"]))
+"""
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize(("key", "status"), [("q", 0), ("\x03", 130)])
+def test_without_the_private_parser_textual_draws_by_itself(
+    key: str, status: int, live: Live, terminal: Terminal
+) -> None:
+    terminal.screen = Lenient(120, 30)
+    terminal.run("-c", WITHOUT_PARSER, env=live.env)
+    terminal.shows("08:00.0")
+    terminal.type("s")
+    terminal.shows("by device")
+    terminal.type(key)
+    assert terminal.ended() == status

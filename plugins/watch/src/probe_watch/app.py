@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, ClassVar
 
+    from textual.driver import Driver
     from textual.filter import LineFilter
 
     from probe_core.model.document import LeaseDoc
@@ -67,16 +68,21 @@ class WatchApp(App[int]):
     TITLE = "probe watch"
     CSS = """
     #filter { display: none; border: none; height: 1; }
-    TabbedContent { height: 1fr; } TabPane { padding: 0; } ContentTabs { height: 2; }
+    TabbedContent { height: 1fr; } TabPane { padding: 0; height: 100%; }
+    ContentSwitcher { height: 1fr; } ContentTabs { height: 2; }
     #devices-table { height: auto; max-height: 60%; }
+    .line { height: 1; } Static { text-wrap: nowrap; }
     #graphs { height: 6; margin-top: 1; }
-    #used { height: 1fr; margin-top: 1; } #thresholds { height: 6; }
+    #used { margin-top: 1; } #thresholds { height: auto; margin-top: 1; }
     Dialog { align: center middle; }
     Dialog > VerticalScroll { width: 90%; max-width: 110; height: auto; max-height: 80%;
                               border: round $primary; padding: 0 1; background: $surface; }
     """
     BINDINGS: ClassVar[list[Any]] = [
-        Binding("q", "leave", "quit"),
+        Binding("q", "leave(0)", "quit"),
+        # Signals on our own terminal; keys where Textual's own driver has it.
+        Binding("ctrl+c", "leave(130)", show=False, priority=True),
+        Binding("ctrl+z", "suspend_process", show=False, priority=True),
         Binding("space,p", "pause", "pause", key_display="space"),
         Binding("s,period", "sort(1)", "sort", key_display="s"),
         Binding("comma", "sort(-1)", "sort", show=False),
@@ -109,7 +115,7 @@ class WatchApp(App[int]):
         theme: str | None = None,
         readonly: bool = False,
         table: Table | None = None,
-        driver: Any = None,
+        driver: type[Driver] | None = None,
     ) -> None:
         # Without colours those of the terminal are left as they are, on whatever ground it has.
         super().__init__(driver_class=driver, ansi_color=None if colour else True)
@@ -133,19 +139,18 @@ class WatchApp(App[int]):
         self._leases_at = -_LEASES_S
         self._is_ready = False
         self.started: Callable[[], object] = int
-        self.error: Exception | None = None
 
     # What the screen is made of.
 
     def compose(self) -> ComposeResult:
         """Yield the widgets."""
-        yield Grid("title", still=True)
+        yield Static(id="title", classes="line")
         if 1 < len(self.nodes) <= MOST_TABS:
             yield Tabs(*(Text(name) for name in self.nodes), id="chosen")
         with TabbedContent(id="views"):
             with TabPane("Devices", id="devices"):
                 yield Grid("devices-table")
-                yield Grid("graphs", still=True)
+                yield Static(id="graphs")
                 yield Grid("used")
             with TabPane("Processes", id="processes"):
                 yield Grid("processes-table")
@@ -153,12 +158,12 @@ class WatchApp(App[int]):
                 yield Grid("users-table")
             with TabPane("Alerts", id="alerts"):
                 yield Grid("alerts-table")
-                yield Grid("thresholds", still=True)
+                yield Static(id="thresholds")
             if "" not in self.nodes or len(self.nodes) > 1:
                 with TabPane("Hosts", id="hosts"):
                     yield Grid("hosts-table")
         yield Input(placeholder="words, or temp>80 busy<10 user~ann memory>=20", id="filter")
-        yield Grid("note", still=True)
+        yield Static(id="note", classes="line")
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
@@ -179,25 +184,21 @@ class WatchApp(App[int]):
         self._is_ready = False
         super().exit(*arguments, **named)
 
-    def _handle_exception(self, error: Exception) -> None:
-        """End with a mistake of ours, which is raised when the terminal is as it was."""
-        if self.is_headless:
-            super()._handle_exception(error)
-        self.error = self.error or error
-        self.exit(1)
-
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Return what lines pass through: without colours, what takes all of them away."""
         filters = list(super().get_line_filters())
         return [*filters, NoColor()] if self.no_color else filters
 
     def _grid(self, name: str) -> Grid:
-        return self.screen_stack[0].query_one(f"#{name}", Grid)
+        return self.query_one(f"#{name}", Grid)
+
+    def _line(self, name: str) -> Static:
+        return self.query_one(f"#{name}", Static)
 
     @property
     def tab(self) -> str:
         """Return the name of the open tab."""
-        return str(self.screen_stack[0].query_one("#views", TabbedContent).active)
+        return self.query_one("#views", TabbedContent).active
 
     # What comes from outside.
 
@@ -230,11 +231,11 @@ class WatchApp(App[int]):
             return
         with self.batch_update():
             getattr(self, f"_show_{self.tab or 'devices'}")()
-            self._grid("title").show(self._title())
+            self._line("title").update(self._title(), layout=False)
             since, text = self._note
             note = text if monotonic() - since < NOTE_S else ""
             reason = f"{self.node.name}: {self.node.lost}" if self.node.lost else ""
-            self._grid("note").show(Text().append(reason or note, style="yellow"))
+            self._line("note").update(Text(reason or note, style="yellow"), layout=False)
 
     def _title(self) -> Text:
         text = Text()
@@ -261,12 +262,10 @@ class WatchApp(App[int]):
         widths = fit(self.size.width - 1, rows)
         grid.show(Text(head(widths)), [(row.sample["device"], line(row, widths)) for row in rows])
         row = next((row for row in rows if row.sample["device"] == grid.key), None)
-        graphs = self._grid("graphs")
+        graphs = self._line("graphs")
         graphs.display = row is not None and self.size.height >= _TALL
         if graphs.display and row is not None:
-            graphs.show(
-                Text(f"{row.short}  {row.model}"), list(panels.graphs(row, self.size.width))
-            )
+            graphs.update(panels.graphs(row, self.size.width), layout=False)
         tasks = self._processes(tree=False)
         used = self._grid("used")
         used.display = self.size.height >= _SHORT
@@ -321,7 +320,7 @@ class WatchApp(App[int]):
             for number, (time, event) in enumerate(self.node.recent)
         ]
         self._grid("alerts-table").show(Text("   TIME       DEVICE        WHAT"), lines)
-        self._grid("thresholds").show(*panels.thresholds(self.node))
+        self._line("thresholds").update(panels.thresholds(self.node))
 
     def _show_hosts(self) -> None:
         """Show one line a host: what it has, and how it is."""
@@ -340,7 +339,7 @@ class WatchApp(App[int]):
     def on_tabbed_content_tab_activated(self, event: TabbedContent.TabActivated) -> None:
         """Draw a tab that was opened, and put the keys on its table."""
         if self._is_ready:
-            self.screen_stack[0].set_focus(self._grid(f"{event.pane.id}-table"))
+            self._grid(f"{event.pane.id}-table").focus(scroll_visible=False)
             self.show()
 
     def on_tabs_tab_activated(self, event: Tabs.TabActivated) -> None:
@@ -348,15 +347,15 @@ class WatchApp(App[int]):
         if event.tabs.id == "chosen" and event.tab is not None:
             self.select(event.tab.label.plain)
 
-    def on_grid_moved(self, event: Grid.Moved) -> None:
+    def on_data_table_row_highlighted(self, event: Grid.RowHighlighted) -> None:
         """Show the history of the device under the cursor."""
-        if self._is_ready and event.grid.id == "devices-table" and self.tab == "devices":
-            self._show_devices()
+        if event.data_table.id == "devices-table" and self.tab == "devices":
+            self.show()
 
-    def on_grid_opened(self, event: Grid.Opened) -> None:
+    def on_data_table_row_selected(self, event: Grid.RowSelected) -> None:
         """Show more of what was chosen."""
-        if event.grid.id == "hosts-table":
-            self.select(event.grid.key)
+        if event.data_table.id == "hosts-table":
+            self.select(event.row_key.value or "")
             self.action_tab(1)
         else:
             self.action_details()
@@ -371,13 +370,13 @@ class WatchApp(App[int]):
             self.node = self.nodes[name]
             self.show()
 
-    def action_leave(self) -> None:
+    def action_leave(self, status: int) -> None:
         """End the run."""
-        self.exit(0)
+        self.exit(status)
 
     def action_tab(self, number: int) -> None:
         """Open a tab by its place."""
-        views = self.screen_stack[0].query_one("#views", TabbedContent)
+        views = self.query_one("#views", TabbedContent)
         panes = [pane.id for pane in views.query(TabPane)]
         if number <= len(panes):
             views.active = panes[number - 1] or ""
@@ -422,7 +421,7 @@ class WatchApp(App[int]):
 
     def action_filter(self) -> None:
         """Ask for what is to be shown."""
-        box = self.screen_stack[0].query_one("#filter", Input)
+        box = self.query_one("#filter", Input)
         box.display = True
         self.screen.set_focus(box)  # at once: the next key may be here already
 
@@ -438,7 +437,7 @@ class WatchApp(App[int]):
 
     def on_input_submitted(self) -> None:
         """Go back to the table; an empty filter is none."""
-        box = self.screen_stack[0].query_one("#filter", Input)
+        box = self.query_one("#filter", Input)
         box.display = False
         self._grid(f"{self.tab}-table").focus()
 

@@ -14,7 +14,7 @@ from probe_watch.processes import age, gathered
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from probe_core.model.document import EventDoc
     from probe_watch.grid import Line
@@ -65,23 +65,25 @@ _REASONS = {"peak": PEAK_FIELDS, "memory": MEMORY_FIELDS, "temperature": ("tempe
 """Figure to the fields of a sample that its reason stands under, where that is not its own."""
 
 
-def graphs(row: Row, width: int) -> Iterator[Line]:
-    """Yield each figure of a device: now, its range, and its last samples; or why it is unknown."""
+def graphs(row: Row, width: int) -> Text:
+    """Return each figure of a device: now, its range, its last samples; or why it is unknown."""
+    shown = Text(f"{row.short}  {row.model}")
     for name, (unit, factor) in _GRAPHS.items():
         values = row.history[name]
         numbers = [value * factor for value in values if value is not None]
-        text = Text(f"{name:12}")
+        shown.append(f"\n{name:12}")
         if not numbers:
             reason = reason_of(row.sample, *_REASONS.get(name, (name,)))
-            yield name, text.append(f"{UNKNOWN:>7}   {reason}", style="dim")
+            shown.append(f"{UNKNOWN:>7}   {reason}", style="dim")
             continue
         now = UNKNOWN if values[-1] is None else f"{values[-1] * factor:.0f} {unit}"
         span = f"{min(numbers):.0f} to {max(numbers):.0f} {unit}"
         # Ratios are drawn as they are, others within their own range.
         least, most = (0.0, 1.0) if factor != 1 else (min(numbers), max(numbers))
         parts = [None if v is None else min(1.0, (v - least) / (most - least or 1)) for v in values]
-        text.append(f"{now:>7}   {span:>16}  ")
-        yield name, text.append(spark(parts, max(0, width - 42)), style="green")
+        shown.append(f"{now:>7}   {span:>16}  ")
+        shown.append(spark(parts, max(0, width - 42)), style="green")
+    return shown
 
 
 def device_details(row: Row) -> Text:
@@ -211,7 +213,7 @@ def happened(node: Node, time: float, event: Edge | EventDoc) -> Text:
     return Text().append(f"{MARK if is_on else ' '}  {clock}  {device}  {about}", style=style)
 
 
-def thresholds(node: Node) -> tuple[Text, list[Line]]:
+def thresholds(node: Node) -> Text:
     """Return each alert: its threshold, how long it must be exceeded, and what it says now."""
     entries: list[Entry] = []
     rows = node.rows()
@@ -232,7 +234,8 @@ def thresholds(node: Node) -> tuple[Text, list[Line]]:
         bounds = rule.text(rule.above), f"{rule.seconds:g} s", rule.text(rule.clear)
         entries.append((name, (name, *bounds, now), style))
     heads = ("ALERT", "ABOVE", "FOR", "ENDS AT", "NOW  [command.watch.alerts] changes them")
-    return table(heads, entries, ("ABOVE", "FOR", "ENDS AT"))
+    head, lines = table(heads, entries, ("ABOVE", "FOR", "ENDS AT"))
+    return Text("\n").join([head, *(line for _, line in lines)])
 
 
 # Hosts.

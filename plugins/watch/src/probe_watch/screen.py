@@ -7,15 +7,12 @@ that starts and ends processes: it is a callback, and the end is a cancellation.
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 from datetime import UTC, datetime
 
 from probe_watch.app import HANGUP, WatchApp
 from probe_watch.hosts import Host
 from probe_watch.node import Node
 from probe_watch.rounds import ENDINGS, Signals, status_of
-from probe_watch.terminal import Terminal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,42 +43,31 @@ class ScreenLoop:
         Raises `KeyboardInterrupt` for Ctrl-C, when all that was started has ended and the terminal
         is as it was.
         """
-        reactions = {
-            **dict.fromkeys((*ENDINGS, "SIGQUIT"), self._on_end),
-            "SIGWINCH": lambda number: self._call(Terminal.resized),
-            "SIGCONT": lambda number: self._call(Terminal.attend),
-            "SIGTSTP": lambda number: self._call(self._stop),
-        }
-        status: int | None = None
-        with Signals(reactions), self._intake:
+        with Signals(dict.fromkeys((*ENDINGS, "SIGQUIT"), self._on_end)), self._intake:
             status = asyncio.run(self._main())
-        error = self._error or self._app.error
-        if error is not None:
-            raise error
+        if self._error is not None:
+            raise self._error
         return status_of(self._signal) if self._signal else status or 0
 
     async def _main(self) -> int | None:
         self._loop = asyncio.get_running_loop()
         self._loop.set_exception_handler(self._on_error)
-        app = self._app
-        work: asyncio.Future[None] | None = None
-
-        def started() -> None:
-            nonlocal work
-            work = asyncio.ensure_future(self._source(app))
-            work.add_done_callback(self._on_done)
-
         if self._signal:  # it came before there was an app to end
             return None
-        app.started = started
+        work: list[asyncio.Future[None]] = []
+
+        def started() -> None:
+            work.append(asyncio.ensure_future(self._source(self._app)))
+            work[0].add_done_callback(self._on_done)
+
+        self._app.started = started
         try:
-            return await app.run_async(mouse=False)
+            await self._app.run_async(mouse=False)
         finally:
-            if app._driver is not None:
-                app._driver.close()  # before what may take a second: ending the processes
-            if work is not None:
-                work.cancel()
-                await asyncio.wait({work})
+            for task in work:
+                task.cancel()
+                await asyncio.wait({task})
+        return self._app.return_value or self._app.return_code
 
     def _on_done(self, work: asyncio.Future[None]) -> None:
         if not work.cancelled():
@@ -98,24 +84,6 @@ class ScreenLoop:
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._app.exit, HANGUP)
 
-    def _call(self, function: Callable[[Terminal], object]) -> None:
-        """Call a function of the terminal in the loop, from a signal handler."""
-
-        def call() -> None:
-            if isinstance(self._app._driver, Terminal):
-                function(self._app._driver)
-
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(call)
-
-    def _stop(self, terminal: Terminal) -> None:
-        """Stop as Ctrl-Z wants it: with the terminal as it was, until the shell goes on."""
-        terminal.stop_application_mode()
-        handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGTSTP)
-        signal.signal(signal.SIGTSTP, handler)
-        terminal.attend()
-
 
 # Where rounds come from.
 
@@ -128,8 +96,6 @@ def local(samples: Callable[[], AsyncRounds], node: Node, intake: Intake) -> Sou
         try:
             async for current in rounds:
                 app.take(node, intake.take(current))
-                if isinstance(app._driver, Terminal):
-                    app._driver.attend()
         finally:
             await rounds.aclose()
 

@@ -5,25 +5,33 @@ a thread that looks ten times a second, and leaves signals to keys. This one wri
 output through a descriptor of its own that does not block: a terminal that takes nothing (Ctrl-S, a
 slow line) costs frames and stops neither samples nor the end. Keys come through the event loop, and
 Ctrl-C, Ctrl-Z and Ctrl-\\ stay signals.
+
+Textual has no public parser of keys, and its private one is used here and nowhere else: some 900
+lines of sequences that terminals disagree on. A release without it is drawn by Textual's own
+driver (`driver_class`): all works there but what is said above.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import select
+import signal
 import sys
 import termios
 import time
 from codecs import getincrementaldecoder
 
 from textual import constants, events
-from textual._xterm_parser import XTermParser
 from textual.driver import Driver
 from textual.geometry import Size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
+
+    Parser = Any
 
 # xterm's alternate screen, cursor, autowrap (DECAWM) and bracketed paste, so that what is pasted is
 # no key that ends a process.
@@ -33,9 +41,30 @@ _LEAVE = "\x1b[0m\x1b[?2004l\x1b[?7h\x1b[?25h\x1b[?1049l"
 LAST_WORD_S = 0.3
 """Seconds that a terminal has to take the sequences which restore it."""
 
+_FOREGROUND_S = 0.5
+"""Seconds between two looks whether this process may draw: a shell puts it there with a signal, but
+nothing says so to one that was started in the background by another program."""
+
 _READ = 4096
 _INPUT, _LOCAL = 0, 3
 """Places of the modes in what tcgetattr returns."""
+
+
+def driver_class() -> type[Driver] | None:
+    """Return what draws: `Terminal`; None, for Textual's own, without the parser of keys."""
+    try:
+        parser = _parser()
+        list(parser.feed("q"))
+        list(parser.tick())
+    except Exception:  # whatever a changed class raises
+        return None
+    return Terminal
+
+
+def _parser() -> Parser:
+    from textual._xterm_parser import XTermParser
+
+    return XTermParser()
 
 
 class Terminal(Driver):
@@ -55,6 +84,7 @@ class Terminal(Driver):
     ) -> None:
         super().__init__(app, debug=debug, mouse=mouse, size=size)
         self._watch = app
+        self._events = asyncio.get_running_loop()
         stdout = sys.__stdout__
         assert stdout is not None  # `probe watch` draws on a terminal alone
         self._output = _reopened(stdout.fileno(), os.O_WRONLY)
@@ -63,26 +93,45 @@ class Terminal(Driver):
         self._pending = b""
         self._is_behind = False
         self._entered = False
-        self._parser = XTermParser(debug)
+        self._parser = _parser()
         self._decode = getincrementaldecoder("utf-8")("replace").decode
 
-    def resized(self) -> None:
-        """Tell the app the terminal's size of now."""
+    def _resized(self) -> None:
         try:
             columns, rows = os.get_terminal_size(self._output)
         except OSError:  # closed: a write will tell
             return
         size = Size(columns or 80, rows or 24)
-        self._app.post_message(events.Resize(size, size))
+        self._watch.post_message(events.Resize(size, size))
 
     def start_application_mode(self) -> None:
-        """Take the screen, or leave it to `attend` where another program has the terminal."""
-        self.resized()
-        self.attend()
+        """Take the screen, or wait where another program has the terminal."""
+        self._react("SIGWINCH", self._resized)
+        self._react("SIGCONT", self._attend)
+        self._react("SIGTSTP", self._stop)
+        self._resized()
+        self._attend()
 
-    def attend(self) -> None:
+    def _react(self, name: str, reaction: Callable[[], object]) -> None:
+        number = getattr(signal, name)
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as its caller wants it
+            self._events.add_signal_handler(number, reaction)
+
+    def _stop(self) -> None:
+        """Stop as Ctrl-Z wants it: with the terminal as it was, until the shell goes on."""
+        self.stop_application_mode()
+        # By the default action, which the kernel leaves out where no shell could go on with it.
+        signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTSTP)
+        self._react("SIGTSTP", self._stop)
+        self._attend()
+
+    def _attend(self) -> None:
         """Take the screen as soon as this process is in the foreground; see termios(3)."""
-        if self._entered or self._output < 0 or not self._in_foreground():
+        if self._entered or self._output < 0:
+            return
+        if not self._in_foreground():
+            self._events.call_later(_FOREGROUND_S, self._attend)
             return
         self._entered = True
         if self._keys >= 0:
@@ -94,10 +143,10 @@ class Terminal(Driver):
                 termios.tcsetattr(self._keys, termios.TCSANOW, modes)
             except termios.error:
                 self._saved = None
-            self._loop.add_reader(self._keys, self._read)
+            self._events.add_reader(self._keys, self._read)
         self._pending, self._is_behind = _ENTER.encode(), True
         self._flush()
-        self.resized()
+        self._resized()
 
     def _in_foreground(self) -> bool:
         try:
@@ -121,12 +170,12 @@ class Terminal(Driver):
             while self._pending:
                 self._pending = self._pending[os.write(self._output, self._pending) :]
         except BlockingIOError:
-            self._loop.add_writer(self._output, self._flush)
+            self._events.add_writer(self._output, self._flush)
             return
         except OSError:
             self._pending = b""
             self._watch.hung_up()
-        self._loop.remove_writer(self._output)
+        self._events.remove_writer(self._output)
         if self._is_behind:
             self._is_behind = False
             self._watch.refresh_all()
@@ -139,13 +188,13 @@ class Terminal(Driver):
         except OSError:  # EIO: it was hung up
             typed = b""
         if not typed:
-            self._loop.remove_reader(self._keys)  # an end can be read for ever
+            self._events.remove_reader(self._keys)  # an end can be read for ever
             self._watch.hung_up()
             return
         for event in self._parser.feed(self._decode(typed)):
             self.process_message(event)
         # Escape alone is a key only when nothing has followed it for a while.
-        self._loop.call_later(constants.ESCAPE_DELAY * 1.1, self._tick)
+        self._events.call_later(constants.ESCAPE_DELAY * 1.1, self._tick)
 
     def _tick(self) -> None:
         for event in self._parser.tick():
@@ -153,8 +202,8 @@ class Terminal(Driver):
 
     def disable_input(self) -> None:
         """Read no keys any more."""
-        if self._keys >= 0 and not self._loop.is_closed():
-            self._loop.remove_reader(self._keys)
+        if self._keys >= 0 and not self._events.is_closed():
+            self._events.remove_reader(self._keys)
 
     def stop_application_mode(self) -> None:
         """Give the terminal back as it was. May be called at any moment, and more than once."""
@@ -162,8 +211,8 @@ class Terminal(Driver):
         if not self._entered:
             return
         self._entered = False
-        if not self._loop.is_closed():
-            self._loop.remove_writer(self._output)
+        if not self._events.is_closed():
+            self._events.remove_writer(self._output)
         # Half of an escape sequence may be out: CAN ends it (ECMA-48 5.4, xterm's ctlseqs).
         pending = b"\x18" * bool(self._pending) + _LEAVE.encode()
         self._pending = b""

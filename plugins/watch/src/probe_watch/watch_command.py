@@ -152,7 +152,7 @@ def _app(
     nodes: Sequence[Node], args: argparse.Namespace, interval: float, context: Context
 ) -> WatchApp:
     from probe_watch.app import ASCII, WatchApp
-    from probe_watch.terminal import Terminal
+    from probe_watch.terminal import driver_class
 
     def encodable(text: str) -> str:
         return context.encodable(text if context.encodable("█") == "█" else text.translate(ASCII))
@@ -165,7 +165,7 @@ def _app(
         encodable=encodable,
         theme=theme if isinstance(theme, str) else None,
         readonly=args.readonly,
-        driver=Terminal,
+        driver=driver_class(),
     )
 
 
