@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from probe_core.isolation.run import Run
     from probe_core.machine import Machine
     from probe_core.model.document import ReportDoc
+    from probe_core.sampling import AsyncRounds, Rounds
 
     Answer = TypeVar("Answer")
 
@@ -174,6 +175,38 @@ class Context:
             return use(machine, report)
 
         return self._probed(probe)
+
+    def samples(
+        self,
+        interval: float,
+        count: int | None = None,
+        devices: Sequence[str] | None = None,
+        report: ReportDoc | None = None,
+    ) -> Rounds:
+        """Begin rounds of samples with the options of this run; arguments as of `samples`.
+
+        Raises `CommandError` for options that make no sense.
+        """
+        from probe_core.config import ConfigError
+        from probe_core.sampling import samples
+
+        args: Any = self.args
+        only = args.only
+        if args.allow is not None:  # of the distributions; samplers are chosen by prober
+            outcomes = (report or self.report())["outcomes"]
+            only = [o["prober"] for o in outcomes if o["status"] != "skipped"]
+        names = ("disable", "timeout", "active", "config")
+        settings: Any = {name: getattr(args, name) for name in names}
+        try:
+            return samples(interval, count, devices, report, only=only, **settings)
+        except ConfigError as error:
+            raise CommandError(str(error)) from None
+
+    def samples_async(self, *arguments: Any) -> AsyncRounds:
+        """Begin the rounds of `samples` for an event loop."""
+        from probe_core.sampling import AsyncRounds
+
+        return AsyncRounds(self.samples(*arguments))
 
     def config(self) -> Config:
         """Return the settings of this run: options, environment and file.

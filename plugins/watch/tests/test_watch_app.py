@@ -24,7 +24,7 @@ from probe_watch.app import KEYS, Dialog, WatchApp
 from probe_watch.columns import COLUMNS, fit, head, line
 from probe_watch.grid import Grid
 from probe_watch.node import Node, short_names, summary
-from probe_watch.processes import Handle, Refused, Table, Task, container_of, environment
+from probe_watch.processes import Commands, Handle, Refused, Table, Task, container_of, environment
 from probe_watch.query import QueryError, matches
 from probe_watch.rounds import Happening
 from probe_watch.watch_command import OWN_OPTIONS
@@ -459,3 +459,19 @@ def test_every_feature_of_others_is_here_or_refused_with_a_reason() -> None:
                 assert named.get(word, word) in keys, word
         assert here[:1].isupper() or words or is_refused or here[:1].isdigit() or "," in here
         assert not here[:1].isupper() or here.split(",")[0] in places
+
+
+def test_a_command_line_that_cannot_be_read_holds_up_no_other(tmp_path: Path) -> None:
+    """A fifo in place of /proc/PID/cmdline: its reader waits as for a process hung in a driver."""
+    place(tmp_path, 21, 1, "hung")
+    place(tmp_path, 22, 1, "train")
+    (tmp_path / "proc/21/cmdline").unlink()
+    os.mkfifo(tmp_path / "proc/21/cmdline")
+    commands = Commands(str(tmp_path))
+    end = time.monotonic() + 30
+    while commands.of((21, 2100)) is None and commands.of((22, 2200)) is None:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    assert (commands.of((22, 2200)) or "").startswith("train --job 22")
+    assert commands.of((21, 2100)) is None
+    os.close(os.open(tmp_path / "proc/21/cmdline", os.O_WRONLY | os.O_NONBLOCK))  # lets it go

@@ -119,10 +119,10 @@ def test_a_replay_plays_stops_and_jumps(tmp_path: Path) -> None:
             assert "2026-11-21" in title
             assert " 36 %" in plain(app, "devices-table")
             past = [number * 0.03 for number in range(1, 13)]
-            assert node.history.values(address(1)) == pytest.approx(past)
+            assert node.history.of(address(1))["busy"] == pytest.approx(past)
             await pilot.press("j", "j")
             await until(app, "title", "frame 1 of 30")
-            assert node.history.values(address(1)) == pytest.approx([0.03])
+            assert node.history.of(address(1))["busy"] == pytest.approx([0.03])
             await pilot.press(*["plus"] * 6, "space")
             await until(app, "title", "frame 30 of 30  64×")
             await pilot.press("2", "T")

@@ -126,15 +126,15 @@ def test_history() -> None:
     history = History()
     for value in (0.0, None, 0.5, 1.0):
         history.add([sample("a", busy=value), sample("b", busy=value)])
-    assert spark(history.values("a"), 4) == "▁ ▅█"
-    assert spark(history.values("a"), 6) == "  ▁ ▅█"
-    assert spark(history.values("a"), 2) == "▅█"
-    assert spark(history.values("a"), 0) == ""
+    assert spark(history.of("a")["busy"], 4) == "▁ ▅█"
+    assert spark(history.of("a")["busy"], 6) == "  ▁ ▅█"
+    assert spark(history.of("a")["busy"], 2) == "▅█"
+    assert spark(history.of("a")["busy"], 0) == ""
     history.add([sample("b", busy=0.1)])
-    assert history.values("a") == []
+    assert history.of("a")["busy"] == []
     for _ in range(500):
         history.add([sample("b", busy=0.1)])
-    assert len(history.values("b")) == 60
+    assert len(history.of("b")["busy"]) == 60
 
 
 @pytest.mark.parametrize("is_json", [True, False])

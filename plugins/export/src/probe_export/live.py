@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from contextlib import contextmanager
 from time import monotonic, sleep
 from typing import Generic, TypeVar
 
@@ -198,7 +199,7 @@ class _Families:
 
 def serve_text(place: str, make: Callable[[], str], kind: str, context: Context) -> None:
     """Serve the text of another format, of content type `kind`, until a signal ends it."""
-    with Endpoint(address(place), answering(make, kind)) as endpoint, _Ending():
+    with Endpoint(address(place), answering(make, kind)) as endpoint, _ending():
         _announce(endpoint, context)
         _wait()
 
@@ -230,31 +231,17 @@ def serve_node(args: argparse.Namespace, context: Context) -> None:
             raise
 
     metrics = Metrics(report, note=lambda text: context.err(f"probe export: {text}"))
-    with Endpoint(address(args.listen), metrics.text) as endpoint, _Ending():
+    with Endpoint(address(args.listen), metrics.text) as endpoint, _ending():
         metrics.with_uuids = endpoint.on_loopback
         _announce(endpoint, context)
         if args.machine is not None or args.static is not None:
             metrics.publish(0.0, ())  # what stands for another machine does nothing now
             _wait()
-        with _rounds(args, context) as rounds:
+        with context.samples(_INTERVAL_S) as rounds:
             listed = rounds.listed()
-            metrics.publish(listed.time, listed.samples)
+            metrics.publish(listed.time, listed.documents)
             for current in rounds:
-                metrics.publish(current.time, current.samples)
-
-
-def _rounds(args: argparse.Namespace, context: Context) -> Any:
-    import probe_core
-
-    settings = {name: getattr(args, name) for name in ("disable", "timeout", "active", "config")}
-    only = args.only
-    if args.allow is not None:  # of the distributions; samplers are chosen by prober
-        outcomes = context.report()["outcomes"]
-        only = [o["prober"] for o in outcomes if o["status"] != "skipped"]
-    try:
-        return probe_core.samples(_INTERVAL_S, only=only, **settings)
-    except probe_core.ConfigError as error:
-        raise CommandError(str(error)) from None
+                metrics.publish(current.time, current.documents)
 
 
 def _wait() -> None:
@@ -267,16 +254,18 @@ def _announce(endpoint: Endpoint, context: Context) -> None:
     context.err(f"probe export: serving {endpoint.url}; Ctrl-C ends it")
 
 
-class _Ending:
+@contextmanager
+def _ending() -> Iterator[None]:
     """SIGTERM and Ctrl-C end the block, quietly; the handlers that were there are put back."""
 
-    def __enter__(self) -> None:
-        def end(number: int, frame: object) -> None:
-            raise KeyboardInterrupt
+    def end(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
 
-        self._before = {n: signal.signal(n, end) for n in (signal.SIGTERM, signal.SIGINT)}
-
-    def __exit__(self, kind: type[BaseException] | None, *exception: object) -> bool:
-        for number, handler in self._before.items():
+    before = {n: signal.signal(n, end) for n in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    except KeyboardInterrupt:
+        pass
+    finally:
+        for number, handler in before.items():
             signal.signal(number, handler)
-        return kind is KeyboardInterrupt

@@ -40,8 +40,6 @@ class Rule:
     `clear` below `above`, `least` and `most` are the bounds of both.
     """
 
-    __slots__ = ("above", "clear", "least", "margin", "most", "name", "seconds", "unit")
-
     def __init__(
         self,
         name: str,
@@ -157,19 +155,14 @@ class Edge:
     the threshold was exceeded first, in seconds since 1970 as `time`.
     """
 
-    __slots__ = (
-        "device",
-        "reason",
-        "rule",
-        "severity",
-        "since",
-        "state",
-        "threshold",
-        "time",
-        "value",
-    )
-
-    def __init__(self, state: _State, word: str, time: float, value: float | None) -> None:
+    def __init__(
+        self,
+        state: _State,
+        word: str,
+        time: float,
+        value: float | None,
+        reason: str | None = None,
+    ) -> None:
         self.device = state.device
         self.rule = state.rule
         self.severity = state.severity
@@ -178,22 +171,11 @@ class Edge:
         self.time = time
         self.value = value
         self.threshold = state.rule.above if word == "on" else state.rule.clear
-        self.reason: str | None = None
+        self.reason = reason
 
 
 class _State:
     """One rule at one device."""
-
-    __slots__ = (
-        "active",
-        "count",
-        "device",
-        "rule",
-        "severity",
-        "since",
-        "started",
-        "unknown_from",
-    )
 
     def __init__(self, device: str, rule: Rule) -> None:
         self.device = device
@@ -217,8 +199,12 @@ class Alerts:
 
     def __init__(self, rules: Mapping[str, Rule], peer: Peer | None = None) -> None:
         self.rules = rules
-        self._states: dict[str, list[_State]] = {}
         self.peer = peer
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew: no sample has come."""
+        self._states: dict[str, list[_State]] = {}
 
     @property
     def latency(self) -> Figure:
@@ -288,13 +274,10 @@ def _unknown(state: _State, now: float, time: float) -> Edge | None:
 def _start(state: _State, figure: Figure, time: float) -> Edge:
     state.active = True
     state.severity = WARNING if figure.critical is None else ERROR
-    edge = Edge(state, "on", time, figure.value)
-    edge.reason = figure.critical
-    return edge
+    return Edge(state, "on", time, figure.value, figure.critical)
 
 
 def _end(state: _State, time: float, value: float | None, reason: str | None = None) -> Edge:
-    edge = Edge(state, "off", time, value)
-    edge.reason = reason
+    edge = Edge(state, "off", time, value, reason)
     state.reset()
     return edge

@@ -103,7 +103,6 @@ class WatchApp(App[int]):
         Binding("plus", "speed(2)", "faster", show=False),
         Binding("minus", "speed(0.5)", "slower", show=False),
     ]
-    ENABLE_COMMAND_PALETTE = True
 
     def __init__(
         self,
@@ -192,8 +191,11 @@ class WatchApp(App[int]):
     def _grid(self, name: str) -> Grid:
         return self.query_one(f"#{name}", Grid)
 
-    def _line(self, name: str) -> Static:
-        return self.query_one(f"#{name}", Static)
+    def _write(self, name: str, text: Text) -> None:
+        """Show a text; what is there already is not sent to the terminal again."""
+        widget = self.query_one(f"#{name}", Static)
+        if widget.content != text:
+            widget.update(text)
 
     @property
     def tab(self) -> str:
@@ -231,11 +233,11 @@ class WatchApp(App[int]):
             return
         with self.batch_update():
             getattr(self, f"_show_{self.tab or 'devices'}")()
-            self._line("title").update(self._title(), layout=False)
+            self._write("title", self._title())
             since, text = self._note
             note = text if monotonic() - since < NOTE_S else ""
             reason = f"{self.node.name}: {self.node.lost}" if self.node.lost else ""
-            self._line("note").update(Text(reason or note, style="yellow"), layout=False)
+            self._write("note", Text(reason or note, style="yellow"))
 
     def _title(self) -> Text:
         text = Text()
@@ -262,10 +264,10 @@ class WatchApp(App[int]):
         widths = fit(self.size.width - 1, rows)
         grid.show(Text(head(widths)), [(row.sample["device"], line(row, widths)) for row in rows])
         row = next((row for row in rows if row.sample["device"] == grid.key), None)
-        graphs = self._line("graphs")
-        graphs.display = row is not None and self.size.height >= _TALL
-        if graphs.display and row is not None:
-            graphs.update(panels.graphs(row, self.size.width), layout=False)
+        has_room = row is not None and self.size.height >= _TALL
+        self.query_one("#graphs").display = has_room
+        if row is not None and has_room:
+            self._write("graphs", panels.graphs(row, self.size.width))
         tasks = self._processes(tree=False)
         used = self._grid("used")
         used.display = self.size.height >= _SHORT
@@ -274,17 +276,22 @@ class WatchApp(App[int]):
 
     def _processes(self, *, tree: bool) -> list[Task]:
         """Return the processes of the chosen node that the filter lets through, in their order."""
-        rows = self.node.rows()
-        if self.node.name or self.replay is not None:
-            tasks = processes.gathered(rows)  # /proc is that of this computer, and of now
-        else:
-            tasks = self._table.tasks(rows, self._leases_now())
+        tasks = self._tasks_of(self.node)
         order = processes.ORDERS[self._orders["processes"]]
         tasks.sort(key=order, reverse=self._falling["processes"])  # type: ignore[arg-type]
         tasks = [task for task in tasks if matches(self._query, panels.task_facts(task))]
         shown = self._table.tree(tasks) if tree else tasks
         self._tasks = {task.key: task for task in shown}
         return shown
+
+    def _is_here(self, node: Node) -> bool:
+        """Return whether a node is this computer, and its rounds are of now: /proc is theirs."""
+        return node.name == "" and self.replay is None
+
+    def _tasks_of(self, node: Node) -> list[Task]:
+        if self._is_here(node):
+            return self._table.tasks(node.rows(), self._leases_now())
+        return processes.gathered(node.rows())
 
     def _leases_now(self) -> Sequence[LeaseDoc]:
         if monotonic() - self._leases_at >= _LEASES_S:
@@ -304,13 +311,7 @@ class WatchApp(App[int]):
 
     def _show_users(self) -> None:
         """Show who uses what, on all hosts."""
-
-        def tasks_of(node: Node) -> Sequence[Task]:
-            if node.name == "" and self.replay is None:
-                return self._table.tasks(node.rows())
-            return processes.gathered(node.rows())
-
-        entries = panels.user_table(self.nodes.values(), tasks_of)
+        entries = panels.user_table(self.nodes.values(), self._tasks_of)
         entries = [e for e in entries if matches(self._query, {"user": e[0], "name": e[0]})]
         self._grid("users-table").show(*panels.table(panels.USERS, entries, panels.USERS[1:]))
 
@@ -320,7 +321,7 @@ class WatchApp(App[int]):
             for number, (time, event) in enumerate(self.node.recent)
         ]
         self._grid("alerts-table").show(Text("   TIME       DEVICE        WHAT"), lines)
-        self._line("thresholds").update(panels.thresholds(self.node))
+        self._write("thresholds", panels.thresholds(self.node))
 
     def _show_hosts(self) -> None:
         """Show one line a host: what it has, and how it is."""
@@ -484,7 +485,7 @@ class WatchApp(App[int]):
         text = panels.task_details(task)
         text.append("\n\nEnvironment\n", style="bold")
         try:
-            if self.node.name or self.replay is not None:
+            if not self._is_here(self.node):
                 raise Refused("it is that of another computer, or of another time")
             text.append("\n".join(await within(lambda: processes.environment(task), _READ_S)))
         except Refused as error:
@@ -501,7 +502,7 @@ class WatchApp(App[int]):
                 raise Refused("--readonly is given")
             if task is None:
                 raise Refused("choose a process first: tab Processes, or Tab in Devices")
-            if self.node.name or self.replay is not None:
+            if not self._is_here(self.node):
                 raise Refused("it is no process of this computer")
             # Held from now on: while the question is read the number may become another's.
             handle = Handle(task)

@@ -7,7 +7,7 @@ SM at work, and is never taken for it.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ class Figure:
 
     `critical` is the device's own word for having reached its limit, None where it has not.
     """
-
-    __slots__ = ("critical", "reason", "value")
 
     def __init__(
         self, value: float | None, reason: str | None = None, critical: str | None = None
@@ -91,7 +89,6 @@ KEPT_SAMPLES = 60
 """Samples that are kept of a device: a screen of 200 columns shows twenty."""
 
 LEVELS = "▁▂▃▄▅▆▇█"
-ASCII_LEVELS = "_.,-=+*#"
 
 KEPT: dict[str, Callable[[SampleDoc], float | None]] = {
     "busy": lambda sample: sample["busy"],
@@ -104,11 +101,15 @@ KEPT: dict[str, Callable[[SampleDoc], float | None]] = {
 then °C and W."""
 
 
+def _empty() -> dict[str, deque[float | None]]:
+    return {name: deque(maxlen=KEPT_SAMPLES) for name in KEPT}
+
+
 class History:
     """The figures of the last samples of each device; None where one was not known."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, dict[str, deque[float | None]]] = {}
+        self._kept: dict[str, dict[str, deque[float | None]]] = defaultdict(_empty)
 
     def add(self, samples: Iterable[SampleDoc]) -> None:
         """Take a round. Devices that are in it no more are forgotten."""
@@ -116,21 +117,12 @@ class History:
         for device in self._kept.keys() - present.keys():
             del self._kept[device]
         for device, sample in present.items():
-            figures = self._kept.setdefault(device, _empty())
             for name, figure in KEPT.items():
-                figures[name].append(figure(sample))
+                self._kept[device][name].append(figure(sample))
 
-    def values(self, device: str, name: str = "busy") -> list[float | None]:
-        """Return the values of a figure of a device, the oldest first."""
-        return list(self._kept.get(device, {}).get(name, ()))
-
-    def all(self, device: str) -> Mapping[str, Sequence[float | None]]:
-        """Return the values of every figure of a device, by name."""
-        return {name: self.values(device, name) for name in KEPT}
-
-
-def _empty() -> dict[str, deque[float | None]]:
-    return {name: deque(maxlen=KEPT_SAMPLES) for name in KEPT}
+    def of(self, device: str) -> Mapping[str, Sequence[float | None]]:
+        """Return the values of every figure of a device by name, the oldest first."""
+        return {name: list(self._kept[device][name]) for name in KEPT}
 
 
 def spark(values: Sequence[float | None], width: int, levels: str = LEVELS) -> str:

@@ -32,9 +32,6 @@ class Row:
     `history` has each figure's last values; `is_shared` says whether the CPU shares its memory.
     """
 
-    __slots__ = ("alerts", "history", "is_shared", "kind", "model", "name", "number", "sample",
-                 "short")  # fmt: skip
-
     def __init__(self, node: Node, sample: SampleDoc) -> None:
         identity = sample["device"]
         device = node.devices.get(identity)
@@ -46,7 +43,7 @@ class Row:
         self.short = node.short(identity)
         self.number = node.numbers.get(identity)
         self.alerts = node.alerts.active(identity)
-        self.history = node.history.all(identity)
+        self.history = node.history.of(identity)
         kind = memory["kind"] if memory else None
         self.is_shared = self.kind != "cpu" and kind in ("unified", "shared")
 
@@ -85,21 +82,23 @@ class Node:
     `lost` is why no samples come, None while they do; `time` is when the last round began.
     """
 
-    __slots__ = ("_latest", "_rows", "_short", "alerts", "devices", "history", "lost", "name",
-                 "names", "numbers", "recent", "rounds", "time")  # fmt: skip
-
     def __init__(self, name: str, alerts: Alerts) -> None:
         self.name = name
         self.alerts = alerts
         self.lost: str | None = None
-        self.time = 0.0
-        self.rounds = 0
-        self.history = History()
-        self.recent: deque[tuple[float, Edge | EventDoc]] = deque(maxlen=RECENT)
         self.devices: Mapping[str, DeviceDoc] = {}
         self.numbers: Mapping[str, int] = {}
         self.names: Mapping[str, str] = {}
         self._short: Mapping[str, str] = {}
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew: no round has come."""
+        self.time = 0.0
+        self.rounds = 0
+        self.history = History()
+        self.alerts.forget()
+        self.recent: deque[tuple[float, Edge | EventDoc]] = deque(maxlen=RECENT)
         self._rows: Sequence[Row] = ()
         self._latest: tuple[float, Sequence[SampleDoc]] = (0.0, ())
 

@@ -11,7 +11,8 @@ import os
 import re
 import signal
 import threading
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
+from time import monotonic
 
 from attrs import define, field
 
@@ -33,7 +34,11 @@ _GENERATIONS = 40
 """Ancestors that are looked at: beyond every chain of shells and launchers (a judgement)."""
 
 _COMMAND_S = 2.0
-"""Seconds that one command line may take to read, before no other is tried."""
+"""Seconds that one command line may take to read, before the next is read without waiting."""
+
+_MOST_READERS = 4
+"""Threads that a hung process may each hold for ever: two of them and more are rare (a judgement).
+"""
 
 _CONTAINER = re.compile(
     r"(docker|libpod|cri-containerd|crio|lxc\.payload|machine)[-./]"
@@ -217,13 +222,14 @@ def container_of(cgroup: str) -> str | None:
 
 
 class Commands:
-    """Reads command lines in a thread, which one of a hung process may hold for ever."""
+    """Reads command lines in threads, each of which that of a hung process may hold for ever."""
 
     def __init__(self, root: str = "") -> None:
         self._root = root
         self._texts: dict[tuple[int, int], str | None] = {}
         self._wanted: SimpleQueue[tuple[int, int]] = SimpleQueue()
-        self._thread: threading.Thread | None = None
+        self._readers: list[threading.Thread] = []
+        self._progress = 0.0
 
     def of(self, key: tuple[int, int]) -> str | None:
         """Return the command line of a process; None until it is read, or where it cannot be."""
@@ -232,17 +238,26 @@ class Commands:
                 self._texts.clear()
             self._texts[key] = None
             self._wanted.put(key)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._read, daemon=True)
-                try:
-                    self._thread.start()
-                except RuntimeError:  # no room for a thread: names must do
-                    pass
+        is_held = monotonic() - self._progress > _COMMAND_S
+        self._readers = [reader for reader in self._readers if reader.is_alive()]
+        has_room = not self._readers or (is_held and len(self._readers) < _MOST_READERS)
+        if has_room and not self._wanted.empty():
+            self._progress = monotonic()
+            reader = threading.Thread(target=self._read, daemon=True)
+            try:
+                reader.start()
+                self._readers.append(reader)
+            except RuntimeError:  # no room for a thread: names must do
+                pass
         return self._texts[key]
 
     def _read(self) -> None:
         while True:
-            key = self._wanted.get()
+            try:
+                key = self._wanted.get_nowait()
+            except Empty:  # what came meanwhile begins another reader in the next round
+                return
+            self._progress = monotonic()
             parts = proc.arguments(key[0], self._root)
             # Read before, so that the text is that of the process which began then.
             status = proc.status(key[0], self._root)

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 class Happening:
     """One round with what it changed: samples, events of devices, edges of alerts, and notes."""
 
-    __slots__ = ("edges", "events", "notes", "samples", "time")
-
     def __init__(
         self,
         time: float,
@@ -55,18 +53,18 @@ class Intake:
         commands: AlertCommands | None = None,
         publish: Callable[[float, Sequence[SampleDoc]], None] | None = None,
     ) -> None:
-        self._alerts = alerts
+        self.alerts = alerts
         self._commands = commands
         self._publish = publish
 
     def __enter__(self) -> Intake:
-        if self._alerts.peer is not None:
-            self._alerts.peer.start()
+        if self.alerts.peer is not None:
+            self.alerts.peer.start()
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if self._alerts.peer is not None:
-            self._alerts.peer.close()
+        if self.alerts.peer is not None:
+            self.alerts.peer.close()
         if self._commands is not None:
             self._commands.close()
 
@@ -78,7 +76,7 @@ class Intake:
 
     def take(self, current: Round) -> Happening:
         """Return what a round means; starts the commands of its alerts."""
-        edges = self._alerts.update(monotonic(), current.time, current.documents)
+        edges = self.alerts.update(monotonic(), current.time, current.documents)
         notes = [f"{finding['what']}: {finding['why']}" for finding in current.findings]
         if self._commands is not None:
             self._commands.add(edges)

@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 
 from probe_watch.app import HANGUP, WatchApp
 from probe_watch.hosts import Host
-from probe_watch.node import Node
 from probe_watch.rounds import ENDINGS, Signals, status_of
 
 TYPE_CHECKING = False
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from probe_core.sampling import AsyncRounds
+    from probe_watch.node import Node
     from probe_watch.recorded import Recording
     from probe_watch.rounds import Intake
 
@@ -167,10 +167,7 @@ class Replay:
         assert self._app is not None
         node = self._node
         if number != self._at + 1:  # the figures before it are another past
-            fresh = Node(node.name, type(node.alerts)(node.alerts.rules))
-            fresh.describe(self._recording.devices)
-            for name in Node.__slots__:
-                setattr(node, name, getattr(fresh, name))
+            node.forget()
             for earlier in range(max(0, number - PAST), number):
                 self._take(earlier)
         self._take(number)

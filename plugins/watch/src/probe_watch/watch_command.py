@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 from probe_core.commands import (
     CommandError,
@@ -14,6 +15,7 @@ from probe_core.commands import (
     seconds_of,
 )
 from probe_watch.figures import NODE
+from probe_watch.rounds import Intake
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,14 +25,11 @@ if TYPE_CHECKING:
 
     from probe_core.commands import Context
     from probe_core.model.document import ReportDoc
-    from probe_core.sampling import AsyncRounds, Rounds
     from probe_watch.alert_commands import AlertCommands
     from probe_watch.alerts import Alerts
     from probe_watch.app import WatchApp
-    from probe_watch.metrics import Published
     from probe_watch.node import Node
     from probe_watch.peer import Peer
-    from probe_watch.rounds import Intake
 
 HELP = """Show what the devices of this computer do now: load, memory, temperature, power.
 
@@ -97,55 +96,44 @@ def run(args: argparse.Namespace, context: Context) -> int:
     command = _command(args.on_alert)
     alerts = _alerts(context, _peer(args.peer, interval))
     commands = _commands(command, context)
-    settings = interval, count
     if args.listen is None:
-        return _watch(args, context, settings, alerts, commands, None)
+        return _watch(args, context, (interval, count), Intake(alerts, commands))
     from probe_watch.metrics import Published, serving
 
     published = Published(alerts, context)
     # Bound before anything is asked: a driver that hangs refuses no scrape.
     with serving(args.listen, published) as url:
         context.err(f"probe watch: serving {url}")
-        return _watch(args, context, settings, alerts, commands, published)
+        intake = Intake(alerts, commands, published.publish)
+        return _watch(args, context, (interval, count), intake)
 
 
 def _watch(
-    args: argparse.Namespace,
-    context: Context,
-    settings: tuple[float, int | None],
-    alerts: Alerts,
-    commands: AlertCommands | None,
-    published: Published | None,
+    args: argparse.Namespace, context: Context, rhythm: tuple[float, int | None], intake: Intake
 ) -> int:
     picture = _picture(args, context)
     # Lines need no report: without it the first sample comes as soon as the samplers answer.
     report = context.report() if picture or _needs_report(args) else None
-    devices = _devices(getattr(args, "device", None), report)
-    if devices and alerts.peer is not None:
-        devices.append(NODE)  # the latency is a figure of the node's
-    order = _Order(args, *settings, devices, report)
+    chosen = _devices(getattr(args, "device", None), report)
+    if chosen and intake.alerts.peer is not None:
+        chosen.append(NODE)  # the latency is a figure of the node's
 
-    from probe_watch.rounds import Intake
-
-    intake = Intake(alerts, commands, None if published is None else published.publish)
-    return _run(order, context, intake, alerts, picture)
-
-
-def _run(order: _Order, context: Context, intake: Intake, alerts: Alerts, is_picture: bool) -> int:
-    if is_picture and order.report is not None:
+    order = (*rhythm, chosen, report)
+    known = report["devices"] if report is not None else ()
+    if picture:
         from probe_watch.node import Node
         from probe_watch.screen import ScreenLoop, local
 
-        node = Node("", alerts)
-        node.describe(order.report["devices"])
-        app = _app([node], order.args, order.interval, context)
-        return ScreenLoop(app, local(order.samples_async, node, intake), intake).run()
+        node = Node("", intake.alerts)
+        node.describe(known)
+        app = _app([node], args, rhythm[0], context)
+        rounds = partial(context.samples_async, *order)
+        return ScreenLoop(app, local(rounds, node, intake), intake).run()
     from probe_watch.lines import Lines, run_lines
 
-    known = order.report["devices"] if order.report is not None else ()
-    devices = [d for d in known if order.devices is None or d["id"] in order.devices]
-    lines = Lines(context, alerts, json=order.args.json, full=order.args.all, devices=devices)
-    return run_lines(order.samples, intake, lines)
+    devices = [d for d in known if chosen is None or d["id"] in chosen]
+    lines = Lines(context, intake.alerts, json=args.json, full=args.all, devices=devices)
+    return run_lines(partial(context.samples, *order), intake, lines)
 
 
 def _app(
@@ -179,7 +167,6 @@ def _elsewhere(args: argparse.Namespace, context: Context) -> int:
     if not _picture(args, context):
         raise CommandError(f"--{name} draws a screen, and this is no terminal for one")
     from probe_watch.node import Node
-    from probe_watch.rounds import Intake
     from probe_watch.screen import Replay, ScreenLoop, remote
 
     def made(host: str) -> Node:
@@ -295,60 +282,6 @@ def _devices(names: Sequence[str] | None, report: ReportDoc | None) -> list[str]
             raise CommandError(f"--device {name}: no such device; there are {known}")
         chosen += [report["devices"][place]["id"] for place in places]
     return chosen
-
-
-class _Order:
-    """What is sampled: the options of the command line, and the report where there is one."""
-
-    def __init__(
-        self,
-        args: argparse.Namespace,
-        interval: float,
-        count: int | None,
-        devices: list[str] | None,
-        report: ReportDoc | None,
-    ) -> None:
-        self.args = args
-        self.interval = interval
-        self.devices = devices
-        self.report = report
-        self._rhythm = (interval, count, devices, report)
-
-    def samples(self) -> Rounds:
-        """Begin the rounds, for the main thread."""
-        import probe_core
-
-        try:
-            return probe_core.samples(*self._rhythm, **self._settings())
-        except probe_core.ConfigError as error:
-            raise CommandError(str(error)) from None
-
-    def samples_async(self) -> AsyncRounds:
-        """Begin the rounds, for an event loop."""
-        import probe_core
-
-        try:
-            return probe_core.samples_async(*self._rhythm, **self._settings())
-        except probe_core.ConfigError as error:
-            raise CommandError(str(error)) from None
-
-    def _settings(self) -> dict[str, Any]:
-        args = self.args
-        return {
-            "only": _only(args, self.report),
-            "disable": args.disable,
-            "timeout": args.timeout,
-            "active": args.active,
-            "config": args.config,
-        }
-
-
-def _only(args: argparse.Namespace, report: ReportDoc | None) -> Sequence[str] | str | None:
-    """Return the probers that may sample: under `--allow` those that it let run."""
-    if args.allow is None or report is None:
-        only: str | None = args.only
-        return only
-    return [o["prober"] for o in report["outcomes"] if o["status"] != "skipped"]
 
 
 def _commands(command: list[str] | None, context: Context) -> AlertCommands | None:
