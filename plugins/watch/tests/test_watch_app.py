@@ -79,6 +79,8 @@ def test_names_lose_what_tells_none_apart() -> None:
     assert names("NVIDIA A100-SXM4-80GB") == ["A100-SXM4-80GB"]
     assert names("AMD Instinct MI300X", "NVIDIA H200") == ["AMD Instinct MI300X", "H200"]
     assert names("", "Tesla") == ["", "Tesla"]
+    ada = "NVIDIA RTX {} Ada Generation"
+    assert names(ada.format(6000), ada.format(5000))[1] == "RTX 5000 Ada Generation"
 
 
 @pytest.mark.parametrize("room", [*range(40, 60), 79, 80, 110, 140, 200])
@@ -104,6 +106,15 @@ def test_two_cards_differ_at_80_columns_by_name_and_by_id() -> None:
         assert "02:00.0  RTX 4060 Ti" in second
         assert "…" not in first + second
     assert {"POWER", "CLOCK", "LINK", "PEAK"} <= set(fit(140, node.rows()))
+    # A processor's long name costs no figure of the accelerators.
+    node.describe([*report("NVIDIA GeForce RTX 4090", "NVIDIA GeForce RTX 4060 Ti")["devices"][:2],
+                   {"id": "cpu:0", "ids": ["cpu:0"], "kind": "cpu", "vendor": "amd", "memory": None,
+                    "name": "AMD EPYC 9654 96-Core Processor"}])  # fmt: skip
+    node.take(Happening(NIGHT, [*EIGHT[:2], busy("cpu:0")], (), (), ()))
+    widths = fit(79, node.rows())
+    assert list(widths) == "# ID DEVICE BUSY HISTORY MEMORY TEMP POWER".split()
+    assert "cpu:0    EPYC 9654 " in line(node.rows()[2], widths).plain
+    assert "50.0 / 80.0 GiB" in line(node.rows()[0], widths).plain
     assert summary(node.rows()) == "RTX 4090 + RTX 4060 Ti"
 
 
@@ -213,6 +224,19 @@ def test_without_colours_there_is_none_and_the_cursor_is_reverse() -> None:
         assert any(s.reverse for s in styles)
 
     run([node_of(EIGHT, *[H100] * 8)], scenario, colour=False)
+
+
+def test_a_title_that_is_too_long_loses_names_and_not_what_keys_have_changed() -> None:
+    models = [f"NVIDIA RTX {number}000 Ada Generation" for number in range(1, 9)]
+
+    async def scenario(app: WatchApp, pilot: Any) -> None:
+        await pilot.press("space")
+        title = text(app, "title")
+        assert cell_len(title) <= 80
+        assert title.startswith("RTX 1000 Ada")
+        assert title.endswith("by state   paused")
+
+    run([node_of(EIGHT, *models)], scenario, (80, 24))
 
 
 @pytest.mark.heavy

@@ -65,7 +65,7 @@ class Rule:
 
     def text(self, value: float) -> str:
         """Return a value of the rule for a sentence: ``82 °C``, ``91 %``, ``120 ms``."""
-        return f"{value:g} {self.unit}" if self.unit else f"{value * 100:.3g} %"
+        return f"{round(value, 1):g} {self.unit}" if self.unit else f"{value * 100:.3g} %"
 
 
 _FRACTION = (0.0, 1.0)

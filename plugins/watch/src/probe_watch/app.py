@@ -58,6 +58,9 @@ ASCII = str.maketrans("▁▂▃▄▅▆▇█▏▎▍▌▋▊▉─━╸╺
 _SHORT = 16
 """Rows of a terminal below which the devices have all of it."""
 
+_LEAST_TITLE = 12
+"""Columns of the host's name and its devices at least."""
+
 _TALL = 30
 """Rows of a terminal from which the history of the chosen device has room."""
 
@@ -241,8 +244,6 @@ class WatchApp(App[int]):
 
     def _title(self) -> Text:
         text = Text()
-        text.append(f"{self.node.name}  " if self.node.name else "", style="bold")
-        text.append(summary(self.node.rows()), style="bold")
         clock = f"   {timestamp(self.node.time)[11:19]}Z" if self.node.rounds else ""
         order = self._orders.get(self.tab)
         reverse = " reversed" if self._falling.get(self.tab) else ""
@@ -253,7 +254,11 @@ class WatchApp(App[int]):
             text.append(f"   {self.replay.where}", style="cyan")
         if self.paused:
             text.append("   ").append("paused", style="bold reverse")
-        return text
+        host = f"{self.node.name}  " if self.node.name else ""
+        models = Text(host + summary(self.node.rows()), style="bold", end="")
+        # Of a node with many models the end is cut, and not what the keys have changed.
+        models.truncate(max(_LEAST_TITLE, self.size.width - text.cell_len), overflow="ellipsis")
+        return Text().append_text(models).append_text(text)
 
     def _rows(self) -> list[Row]:
         rows = self.node.rows(self._orders["devices"], falling=self._falling["devices"])

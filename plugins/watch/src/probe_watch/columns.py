@@ -154,19 +154,19 @@ _LEAST_NAME = 12
 def fit(room: int, rows: Sequence[Row]) -> dict[str, int]:
     """Return the width of each column that is shown, in their order.
 
-    An id is never cut. A name is as wide as the widest, until nothing else can leave.
+    An id is never cut. A name is as wide as the widest accelerator's, until nothing else can leave.
     """
-    names = [cell_len(row.name) for row in rows]
     levels = {column.head: list(column.widths) for column in COLUMNS}
     levels["ID"] = [max((cell_len(row.short) for row in rows), default=2)]
     models = [row.name for row in rows if row.group == 0]
     # One model says nothing in each line: the title has it.
     is_one = len(models) > 1 and len(set(models)) == 1
-    widest = 0 if is_one else min(30, max(names, default=0))
+    names = models or [row.name for row in rows]
+    widest = 0 if is_one else min(30, max(map(cell_len, names), default=0))
     levels["DEVICE"] = [widest, min(widest, _LEAST_NAME), 0] if widest else [0]
     for head in (*_LEAVING, "DEVICE"):
         widths = [width[0] for width in levels.values() if width[0]]
-        if sum(widths) + GAP * len(widths) <= room:
+        if sum(widths) + GAP * (len(widths) - 1) <= room:
             break
         if len(levels[head]) > 1:
             levels[head].pop(0)
@@ -198,6 +198,7 @@ def line(row: Row, widths: dict[str, int]) -> Text:
             shade = "green"
         text.append(fitted(column.cell(row, width), width), style=shade)
         text.append(" " * GAP)
+    text.rstrip()
     return text
 
 

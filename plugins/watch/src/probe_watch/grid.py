@@ -28,6 +28,8 @@ class Grid(DataTable[Text]):
     DEFAULT_CSS = """
     Grid { height: 1fr; scrollbar-size-horizontal: 0; scrollbar-size-vertical: 1;
            background: $background; }
+    Grid:focus { background-tint: $background 0%; }
+    Grid > .datatable--odd-row, Grid > .datatable--even-row { background: $background; }
     Grid > .datatable--header { background: $background; color: $foreground; text-style: bold; }
     Grid > .datatable--cursor { background: $surface; color: $foreground; }
     Grid:focus > .datatable--cursor { background: $primary-muted; text-style: bold; }

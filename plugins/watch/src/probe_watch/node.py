@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from probe_core.model.ids import short_id, short_ids
+from probe_core.model.ids import short_id, short_ids, short_name
 from probe_watch.figures import NODE, History, memory_fraction
 
 TYPE_CHECKING = False
@@ -143,11 +143,11 @@ def short_names(devices: Sequence[DeviceDoc]) -> dict[str, str]:
 
     The vendor's word goes, then words without digits that all accelerators share at their head:
     ``GeForce RTX 4090`` beside ``GeForce RTX 4060 Ti`` are ``RTX 4090`` and ``RTX 4060 Ti``. What
-    is left has a letter and a digit, as models have.
+    is left has a letter and a digit, as models have, and begins with the letter.
     """
     words: dict[str, list[str]] = {}
     for device in devices:
-        name = (device["name"] or "").replace("(R)", "").replace("(TM)", "").split()
+        name = short_name(device).split() if device["name"] else []
         is_first = len(name) > 1 and name[0].lower() == (device.get("vendor") or "").lower()
         words[device["id"]] = name[1:] if is_first else name
     models = [words[d["id"]] for d in devices if d["kind"] != "cpu" and words[d["id"]]]
@@ -162,7 +162,8 @@ def short_names(devices: Sequence[DeviceDoc]) -> dict[str, str]:
 
 def _is_model(words: Sequence[str]) -> bool:
     text = "".join(words)
-    return any(c.isdigit() for c in text) and any(c.isalpha() for c in text)
+    has_both = any(c.isdigit() for c in text) and any(c.isalpha() for c in text)
+    return has_both and not text[0].isdigit()  # the RTX of "RTX 6000 Ada" is part of the model
 
 
 def summary(rows: Sequence[Row]) -> str:
