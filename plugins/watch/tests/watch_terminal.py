@@ -228,14 +228,15 @@ def _state(pid: int) -> str:
 def remaining() -> list[str]:
     """Return the processes that runs of this test have left, when they had a while to end."""
     limit = time.monotonic() + LIMIT_S
-    while names := _marked():
+    while names := marked():
         if time.monotonic() > limit:
             return names
         time.sleep(0.05)
     return []
 
 
-def _marked() -> list[str]:
+def marked() -> list[str]:
+    """Return the processes of this test that run, by the variable that they all have."""
     names = []
     mark = f"WATCH_SESSION={os.getpid()}".encode()
     for pid in filter(str.isdecimal, os.listdir("/proc")):

@@ -162,7 +162,8 @@ def fit(room: int, rows: Sequence[Row]) -> dict[str, int]:
     # One model says nothing in each line: the title has it.
     is_one = len(models) > 1 and len(set(models)) == 1
     names = models or [row.name for row in rows]
-    widest = 0 if is_one else min(30, max(map(cell_len, names), default=0))
+    widest = max(map(cell_len, names), default=0)
+    widest = 0 if is_one or not widest else max(len("DEVICE"), min(30, widest))
     levels["DEVICE"] = [widest, min(widest, _LEAST_NAME), 0] if widest else [0]
     for head in (*_LEAVING, "DEVICE"):
         widths = [width[0] for width in levels.values() if width[0]]

@@ -32,6 +32,9 @@ RETRY_S, LONGEST_RETRY_S = 5.0, 60.0
 _SETTLED_S = 0.3
 """Seconds without a line after which a round is taken as whole: its lines come together."""
 
+_GRACE_S = 5
+"""Seconds on a host between SIGTERM and SIGKILL: `probe watch` ends its samplers in two."""
+
 _LATE_S = 5.0
 """Seconds beyond three intervals after which a host that sends nothing is said to be silent."""
 
@@ -64,8 +67,11 @@ def interval_for(count: int) -> float:
 def script(command: Sequence[str], interval: float) -> str:
     """Return what ssh has a host run: samples until standard input ends."""
     words = shlex.join([*command, "watch", "--json", "--all", "--interval", f"{interval:g}"])
-    # A job in the background reads nothing; whichever ends first ends the whole group.
-    guarded = f"{{ {words}; kill -TERM 0; }} & cat >/dev/null; kill -TERM 0"
+    # A job in the background reads nothing; whichever ends first ends the whole group. What does
+    # not heed SIGTERM, as one that is stopped, is killed when the others had time to clean up. The
+    # shell's own word on it ("Terminated") is no reason why a host was lost.
+    end = f"kill -TERM 0; (sleep {_GRACE_S}; kill -KILL 0) </dev/null >/dev/null &"
+    guarded = f"{{ {words}; kill -TERM 0; }} & exec 2>/dev/null; trap : TERM; cat >/dev/null; {end}"
     return f"exec sh -c {shlex.quote(guarded)}"
 
 

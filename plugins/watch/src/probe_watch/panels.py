@@ -31,19 +31,24 @@ _WIDEST = 30
 def table(
     heads: Sequence[str], entries: Sequence[Entry], right: Iterable[str] = ()
 ) -> tuple[Text, list[Line]]:
-    """Return the head and the lines of a table; a column without any value is left out."""
-    widths = [max((cell_len(cells[at]) for _, cells, _ in entries), default=0)
-              for at in range(len(heads))]  # fmt: skip
-    shown = [at for at, width in enumerate(widths) if width or not entries]
-    room = {at: min(_WIDEST, max(widths[at], len(heads[at]))) for at in shown}
+    """Return the head and the lines of a table; a column without any value is left out.
+
+    An entry with fewer cells than heads has a sentence as its last one, for the rest of the line.
+    """
+    whole = [cells for _, cells, _ in entries if len(cells) == len(heads)]
+    widths = [max((cell_len(cells[at]) for cells in whole), default=0) for at in range(len(heads))]
+    widths[0] = max((cell_len(cells[0]) for _, cells, _ in entries), default=0)
+    room = {at: min(_WIDEST, max(width, len(heads[at]))) for at, width in enumerate(widths)
+            if width or not whole}  # fmt: skip
+
+    def cell(cells: Sequence[str], at: int) -> str:
+        indent = room.get(at, 0) - cell_len(cells[at]) if heads[at] in right else 0
+        return " " * indent + cells[at]
 
     def line(cells: Sequence[str]) -> str:
-        parts = []
-        for at in shown:
-            space = " " * (room[at] - cell_len(cells[at]))
-            text = space + cells[at] if heads[at] in right else cells[at]
-            parts.append(text if at == len(heads) - 1 else fitted(text, room[at]))
-        return "  ".join(parts)
+        last = len(cells) - 1
+        parts = [fitted(cell(cells, at), room[at]) for at in room if at < last]
+        return "  ".join([*parts, cell(cells, last)])
 
     return Text(line(heads)), [(key, Text().append(line(cells), style=style))
                                for key, cells, style in entries]  # fmt: skip
@@ -262,9 +267,8 @@ def host(node: Node) -> tuple[Sequence[float | str], Entry]:
     rank = (node.name, -len(rows), -share, -used, -max(heat, default=-1), -sum(power), -count,
             -alerts)  # fmt: skip
     if node.lost is not None or not node.rounds:
-        blank = ("",) * (len(HOSTS) - 2)
         reason = f"no answer: {node.lost}" if node.lost is not None else "no sample yet"
-        return rank, (node.name, (node.name, *blank, reason), STYLES["unresponsive"])
+        return rank, (node.name, (node.name, reason), STYLES["unresponsive"])
     cells = (
         node.name, str(len(rows)), f"{share:.0%}" if busy else UNKNOWN,
         f"{size(used)} / {size(total)}" if memories else UNKNOWN,
