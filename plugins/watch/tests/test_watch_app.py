@@ -279,6 +279,14 @@ def test_two_hundred_hosts_one_of_them_silent() -> None:
         app.take(nodes[7], Happening(NIGHT, [busy(address(1), 0.9)], (), (), ()))
         assert time.process_time() - began < 1
         assert nodes[7].lost is None
+        await pilot.press("5")
+        await pilot.pause(1)
+        drawn, draw = [], app._show_hosts
+        app._show_hosts = lambda: drawn.append(draw())  # type: ignore[method-assign]
+        for node in nodes:
+            app.take(node, Happening(NIGHT + 1, [busy(address(1), 0.9)], (), (), ()))
+        await pilot.pause(1)
+        assert len(drawn) == 1
 
     run(nodes, scenario)
 

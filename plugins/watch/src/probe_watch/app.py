@@ -49,6 +49,9 @@ NOTE_S = 30.0
 _LEASES_S = 10.0
 """Seconds between two looks at who holds leases, which reads the descriptors of all processes."""
 
+_TOGETHER_S = 0.5
+"""Seconds in which the rounds of several hosts are drawn once: 200 send 33 a second."""
+
 _READ_S = 2.0
 """Seconds that reading a process's environment may take: one that hangs in a driver keeps it."""
 
@@ -140,6 +143,7 @@ class WatchApp(App[int]):
         self._leases: Sequence[LeaseDoc] = ()
         self._leases_at = -_LEASES_S
         self._is_ready = False
+        self._is_stale = False
         self.started: Callable[[], object] = int
 
     # What the screen is made of.
@@ -212,8 +216,13 @@ class WatchApp(App[int]):
         node.take(happening, shown=not self.paused)
         if happening.notes:
             self.note(happening.notes[-1])
-        if not self.paused:
-            self.show(node)
+        if self.paused or (node is not self.node and self.tab != "hosts"):
+            return
+        if len(self.nodes) == 1:
+            self.show()
+        elif self._is_ready and not self._is_stale:  # hosts come one by one: the next few together
+            self._is_stale = True
+            self.set_timer(_TOGETHER_S, self.show)
 
     def note(self, text: str) -> None:
         """Show a sentence for a while."""
@@ -230,9 +239,10 @@ class WatchApp(App[int]):
 
     # What is shown.
 
-    def show(self, changed: Node | None = None) -> None:
-        """Draw the open tab; with `changed` nothing where that is of another node."""
-        if not self._is_ready or (changed not in (None, self.node) and self.tab != "hosts"):
+    def show(self) -> None:
+        """Draw the open tab."""
+        self._is_stale = False
+        if not self._is_ready:
             return
         with self.batch_update():
             getattr(self, f"_show_{self.tab or 'devices'}")()

@@ -29,6 +29,9 @@ _SSH = (
 RETRY_S, LONGEST_RETRY_S = 5.0, 60.0
 """Seconds before a host that was lost is asked again, doubled each time up to the second."""
 
+STARTS_A_SECOND = 40
+"""Connections that are begun each second: each costs some 20 ms of a core, here and there."""
+
 _SETTLED_S = 0.3
 """Seconds without a line after which a round is taken as whole: its lines come together."""
 
@@ -94,10 +97,11 @@ class Host:
         self._rest = b""
         self._settling: asyncio.TimerHandle | None = None
 
-    async def follow(self, command: Sequence[str]) -> None:
-        """Follow the host until cancelled; one that is lost is asked again."""
+    async def follow(self, command: Sequence[str], delay: float = 0.0) -> None:
+        """Follow the host from `delay` seconds on until cancelled; a lost one is asked again."""
         from probe_cluster.gathering.process import run
 
+        await asyncio.sleep(delay)
         pause = RETRY_S
         while True:
             self._reader, self._rest, self._heard = Reader(), b"", monotonic()

@@ -10,7 +10,7 @@ import asyncio
 from datetime import UTC, datetime
 
 from probe_watch.app import HANGUP, WatchApp
-from probe_watch.hosts import Host
+from probe_watch.hosts import STARTS_A_SECOND, Host
 from probe_watch.rounds import ENDINGS, Signals, status_of
 
 TYPE_CHECKING = False
@@ -114,13 +114,13 @@ def remote(nodes: Sequence[Node], interval: float, command: Sequence[str]) -> So
 
             def lose(reason: str) -> None:
                 node.lost = reason
-                app.show(node)
+                app.show()
 
             return Host(node.name, interval, take, lose)
 
         async with asyncio.TaskGroup() as group:
-            for node in nodes:
-                group.create_task(host(node).follow(command))
+            for number, node in enumerate(nodes):
+                group.create_task(host(node).follow(command, number / STARTS_A_SECOND))
 
     return follow
 
