@@ -13,7 +13,7 @@ from watch_prober import Live, card
 
 pytest.importorskip("termios", reason="no terminals of POSIX here")
 
-from watch_terminal import Emulator, Terminal, remaining
+from watch_terminal import ALONE, Emulator, Terminal, remaining
 
 SOON = ("--interval", "0.2")
 
@@ -111,6 +111,18 @@ def test_ctrl_z_gives_the_terminal_back_until_fg(live: Live, terminal: Terminal)
         terminal.screen.resize(120, 30)  # the shell's own output
         terminal.signal(signal.SIGCONT)
         terminal.until(lambda screen: screen.alternate)
+    terminal.shows("08:00.0")
+    terminal.type("q")
+    assert terminal.ended() == 0
+
+
+@pytest.mark.heavy
+def test_ctrl_z_without_a_shell_stops_nothing(live: Live, terminal: Terminal) -> None:
+    terminal.start(*SOON, env=live.env, start=ALONE)
+    terminal.shows("08:00.0")
+    terminal.type("\x1a")
+    terminal.until(lambda screen: not screen.alternate)
+    terminal.until(lambda screen: screen.alternate)
     terminal.shows("08:00.0")
     terminal.type("q")
     assert terminal.ended() == 0
@@ -258,8 +270,9 @@ def test_only_what_changes_is_written(live: Live, terminal: Terminal) -> None:
 
 
 @pytest.mark.heavy
-def test_no_colour(live: Live, terminal: Terminal) -> None:
-    terminal.start(*SOON, env=live.env | {"NO_COLOR": "1"})
+@pytest.mark.parametrize("variables", [{"NO_COLOR": "1"}, {"TERM": "vt220"}], ids=str)
+def test_no_colour(variables: dict[str, str], live: Live, terminal: Terminal) -> None:
+    terminal.start(*SOON, env=live.env | variables)
     terminal.shows("08:00.0")
     # The terminal's own colours, bold and dim: nothing that is a colour.
     shown = {part for colour in terminal.screen.colours for part in colour.split(";")}

@@ -38,6 +38,14 @@ status = os.waitstatus_to_exitcode(os.waitpid(job, 0)[1])
 os._exit(status if status >= 0 else 128 - status)
 """
 
+ALONE = """
+import fcntl, os, sys, termios
+fcntl.ioctl(2, termios.TIOCSCTTY, 0)
+os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+"""
+"""The same without a shell, as by `ssh -t HOST probe watch`: nobody could go on with a stopped one.
+"""
+
 LIMIT_S = 60.0
 """Seconds that anything may take here: this computer may be busy with other tests."""
 
@@ -123,11 +131,11 @@ class Terminal:
     def start(self, *arguments: str, env: dict[str, str], **streams: Any) -> None:
         self.run("-m", "probe_core", "watch", *arguments, env=env, **streams)
 
-    def run(self, *arguments: str, env: dict[str, str], **streams: Any) -> None:
+    def run(self, *arguments: str, env: dict[str, str], start: str = START, **streams: Any) -> None:
         """Run Python with arguments on the terminal."""
         pipes = {"stdin": self.theirs, "stdout": self.theirs, "stderr": self.theirs} | streams
         self.process = subprocess.Popen(
-            [sys.executable, "-c", START, *arguments],
+            [sys.executable, "-c", start, *arguments],
             env=env,
             start_new_session=True,
             **pipes,

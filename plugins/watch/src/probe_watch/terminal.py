@@ -61,6 +61,19 @@ def driver_class() -> type[Driver] | None:
     return Terminal
 
 
+def is_monochrome(term: str) -> bool:
+    """Return whether a kind of terminal has no colours; one that terminfo does not know has."""
+    try:
+        import curses
+    except ImportError:  # Python was built without it
+        return False
+    try:
+        curses.setupterm(term)
+    except curses.error:
+        return False
+    return curses.tigetnum("colors") <= 0
+
+
 def _parser() -> Parser:
     from textual._xterm_parser import XTermParser
 

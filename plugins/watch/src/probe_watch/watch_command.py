@@ -140,7 +140,7 @@ def _app(
     nodes: Sequence[Node], args: argparse.Namespace, interval: float, context: Context
 ) -> WatchApp:
     from probe_watch.app import ASCII, WatchApp
-    from probe_watch.terminal import driver_class
+    from probe_watch.terminal import driver_class, is_monochrome
 
     def encodable(text: str) -> str:
         return context.encodable(text if context.encodable("█") == "█" else text.translate(ASCII))
@@ -149,7 +149,7 @@ def _app(
     return WatchApp(
         nodes,
         interval,
-        colour=context.colour,
+        colour=context.colour and not is_monochrome(context.environ["TERM"]),
         encodable=encodable,
         theme=theme if isinstance(theme, str) else None,
         readonly=args.readonly,
