@@ -13,7 +13,7 @@ from tempfile import mkdtemp
 import image_files as make
 import pytest
 import wheel_files as build
-from test_images_answers import CPU, CU128, MI300X, RENDER, look, split, with_files
+from test_images_answers import CPU, CU128, LEVEL_ZERO, MI300X, RENDER, look, split, with_files
 
 from probe_core.commands.reports import opened, probe_document
 from probe_core.model.document import StepDoc
@@ -22,7 +22,14 @@ from probe_wheels.images.contents import Contents
 from probe_wheels.images.nodes import Node, node_of, read_node
 
 MACHINES = Path(__file__).parents[3] / "tests" / "machines"
-RADEON = json.loads((MACHINES / "desktop--amd-radeon-rx-7900-xtx.json").read_text("utf-8"))
+
+
+def recorded(name: str) -> dict[str, object]:
+    document: dict[str, object] = json.loads((MACHINES / f"{name}.json").read_text("utf-8"))
+    return document
+
+
+RADEON = recorded("desktop--amd-radeon-rx-7900-xtx")
 WSL: dict[str, object] = {
     "schema": 1,
     "os": "linux",
@@ -44,6 +51,9 @@ RECORDINGS: dict[str, dict[str, object]] = {
     "rx7900-intree": RADEON,
     "wsl": WSL,
     "cpu": CPU,
+    "laptop": recorded("laptop--sleeping-nvidia-geforce-rtx-4060-laptop-gpu"),
+    "opteron": recorded("opteron-6272--16-cores-in-8-modules"),
+    "xeon": recorded("xeon-gold-6230--idle-at-800-mhz"),
 }
 ALL = ("NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=compute,utility")
 BRANDS = " ".join(
@@ -86,6 +96,25 @@ NGC = {
     **make.torch(CU128, "12.8"),
     "etc/shinit_v2": "# chooses the compat library\n",
 }
+STUB = {
+    "usr/local/cuda": make.link("cuda-12.8"),
+    "usr/local/cuda-12.8/lib64/stubs/libcuda.so": make.binary(),
+    "usr/local/cuda-12.8/lib64/stubs/libcuda.so.1": make.link("libcuda.so"),
+}
+SAMPLE = make.binary(
+    "libc.so.6",
+    interpreter=make.LOADERS[62],
+    glibc="2.17",
+    sections=[(".nv_fatbin", build.fatbin({"sm_90": 9}))],
+)
+
+
+def linked_with(library: str) -> make.Files:
+    """The program of `make.base`, which needs a library of the driver, and has no code for GPUs."""
+    program = make.binary("libc.so.6", library, interpreter=make.LOADERS[62], glibc="2.17")
+    return {"usr/bin/serve": program}
+
+
 IMAGES: dict[str, tuple[dict[str, object], make.Files]] = {
     "cuda-12.4": (make.config((*ALL, "CUDA_VERSION=12.4.1")), make.base()),
     "cuda-11.8": (make.config((*ALL, "CUDA_VERSION=11.8.0")), make.base()),
@@ -118,6 +147,73 @@ IMAGES: dict[str, tuple[dict[str, object], make.Files]] = {
     "torch": (make.config(ALL), {**make.base(), **make.torch(CU128, "12.8")}),
     "alpine-torch": (make.config(ALL), {**MUSL, **make.torch(CU128, "12.8")}),
     "plain": (make.config(), make.base()),
+    "stub": (
+        make.config((*ALL, "LD_LIBRARY_PATH=/usr/local/cuda/lib64/stubs")),
+        {**make.base(), **make.torch(CU128, "12.8"), **STUB},
+    ),
+    "stub-configured": (
+        make.config(ALL),
+        {
+            **make.base(),
+            **make.torch(CU128, "12.8"),
+            **STUB,
+            "etc/ld.so.conf.d/stubs.conf": "/usr/local/cuda/lib64/stubs\n",
+        },
+    ),
+    "stub-unused": (
+        make.config(ALL),
+        {**make.base(), **make.torch(CU128, "12.8"), **STUB},
+    ),
+    "stub-for-linkers": (
+        make.config((*ALL, "LD_LIBRARY_PATH=/usr/local/cuda/lib64/stubs")),
+        {
+            **make.base(),
+            **make.torch(CU128, "12.8"),
+            **{path: file for path, file in STUB.items() if not path.endswith(".1")},
+        },
+    ),
+    "libcuda-copied": (
+        make.config(ALL),
+        {**make.base(), **make.torch(CU128, "12.8"), "usr/lib/libcuda.so.1": make.binary()},
+    ),
+    "linked-with-libcuda": (make.config(), {**make.base(), **linked_with("libcuda.so.1")}),
+    "linked-with-nvml": (
+        make.config(("NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=utility")),
+        {**make.base(), **linked_with("libnvidia-ml.so.1")},
+    ),
+    "hip-and-libcuda": (
+        make.config(),
+        {
+            **make.base(),
+            **make.rocm_torch("gfx942", "6.4"),
+            **linked_with("libcuda.so.1"),
+        },
+    ),
+    "x86-64-v2": ({**make.config(), "variant": "v2"}, make.base()),
+    "x86-64-v3": ({**make.config(), "variant": "v3"}, make.base()),
+    "x86-64-v4": ({**make.config(), "variant": "v4"}, make.base()),
+    "x86-64-v9": ({**make.config(), "variant": "v9"}, make.base()),
+    "in-its-folder": (
+        make.config(ALL, Cmd=["./bench"], WorkingDir="/work"),
+        {**make.base(), "work/bench": SAMPLE},
+    ),
+    "anywhere": (
+        make.config(ALL, Entrypoint=["/opt/nvidia/entry.sh"]),
+        {
+            **make.base(),
+            **make.torch(CU128, "12.8"),
+            "usr/bin/sh": make.base()["usr/bin/serve"],
+            "opt/nvidia/entry.sh": '#!/bin/sh\nexec "$@"\n',
+        },
+    ),
+    "no-program": (
+        make.config(Entrypoint=["/opt/nvidia/entry.sh"]),
+        {**make.base(), "opt/nvidia/entry.sh": "exec true\n"},
+    ),
+    "sycl": (
+        make.config(),
+        {**make.base(), **LEVEL_ZERO, "app/engine.so": build.sycl("12.55.8", spirv=False)},
+    ),
 }
 R, L, N, U = "runs", "less", "no", "unknown"
 CASES = [
@@ -152,6 +248,36 @@ CASES = [
     ("ollama", "wsl", U, "devices"),
     ("alpine-torch", "wsl", N, "glibc"),
     ("plain", "wsl", R, ""),
+    # A stub has libcuda's name where the loader looks first, and its cuInit fails (error 34).
+    ("stub", "h100-570-legacy", N, "libcuda"),
+    ("stub", "b200-580-cdi", N, "libcuda"),
+    ("stub-configured", "h100-570-legacy", U, "libcuda"),
+    ("stub-unused", "h100-570-legacy", R, ""),
+    ("stub-for-linkers", "h100-570-legacy", R, ""),
+    ("libcuda-copied", "h100-570-legacy", U, "libcuda"),
+    # The loader wants the driver's library, whether or not there is code for a GPU.
+    ("linked-with-libcuda", "cpu", N, "devices"),
+    ("linked-with-libcuda", "mi300x-6.4", N, "devices"),
+    ("linked-with-libcuda", "h100-570-legacy", R, ""),
+    ("hip-and-libcuda", "mi300x-6.4", N, "loader"),
+    # What watches GPUs asks for the utilities alone, and needs no libcuda.
+    ("linked-with-nvml", "h100-570-legacy", R, ""),
+    ("linked-with-nvml", "cpu", N, "devices"),
+    # psABI: no AVX2 on an Opteron 6272, no AVX-512 on Raptor Lake.
+    ("x86-64-v2", "opteron", R, ""),
+    ("x86-64-v3", "opteron", N, "platform"),
+    ("x86-64-v3", "laptop", R, ""),
+    ("x86-64-v3", "h100-570-legacy", U, "platform"),
+    ("x86-64-v4", "laptop", N, "platform"),
+    ("x86-64-v4", "xeon", R, ""),
+    ("x86-64-v9", "xeon", U, "platform"),
+    # A program lies where the image has it, not only where distributions have theirs.
+    ("in-its-folder", "b200-580-cdi", N, "code"),
+    ("in-its-folder", "cpu", N, "devices"),
+    ("anywhere", "h100-570-legacy", R, ""),
+    ("no-program", "cpu", N, "loader"),
+    # Xe-LP has the IP versions 12.0 to 12.10.
+    ("sycl", "laptop", N, "code"),
 ]
 
 
@@ -193,3 +319,23 @@ def test_a_recording_that_is_read_too_slowly_is_unknown(tmp_path: Path) -> None:
         recorded, told = node_of("a", machine, report), node_of("a", None, report)
     assert answer_of(found, recorded).word == "unknown"
     assert answer_of(found, told).word == "no"  # a report tells what happened there
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_executables_elsewhere_are_kept_where_they_begin_as_programs(
+    packed: bool, tmp_path: Path
+) -> None:
+    """However a layer is packed; `chmod -R 755` makes every file one that may be executed."""
+    files = {**make.base(), "work/bench": SAMPLE, "work/notes.txt": "text", "work/run": "#!/bin/sh"}
+    raw = make.layer(files)
+    path = make.saved(tmp_path / "a.tar", make.config(), [make.gz(raw) if packed else raw])
+    found = look(path).files.tree.files
+    assert {name for name in found if name.startswith("work/")} == {"work/bench", "work/run"}
+
+
+def test_a_root_of_musl_has_the_architecture_of_its_loader(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    for name, content in {**MUSL, "etc/os-release": b"ID=alpine\n"}.items():
+        assert isinstance(content, bytes)
+        make.folder(root, {name: content})
+    assert look(root).arch == "x86_64"

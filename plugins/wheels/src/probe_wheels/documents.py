@@ -146,6 +146,7 @@ class ImagesDoc(TypedDict):
     pairing: dict[str, Any]
     intel: dict[str, Any]
     toolkits: dict[str, str]
+    levels: dict[str, list[str]]
 
 
 class FrameworkDoc(TypedDict, total=False):

@@ -128,8 +128,12 @@ def _rows(
     images = _images(path, args, openings)
     known: dict[int, Contents] = {}
     for node in nodes:
-        fitting = [number for number, image in enumerate(images) if image.config.arch == node.arch]
-        number = fitting[0] if fitting else 0
+        fitting = [
+            (image.config.variant, number)
+            for number, image in enumerate(images)
+            if image.config.arch == node.arch
+        ]
+        number = min(fitting)[1] if fitting else 0  # an engine takes the first level
         if number not in known:
             known[number] = _contents(path, images[number])
         yield path, known[number], node, answer_of(known[number], node)

@@ -186,6 +186,9 @@ def _of_gpu(contents: Contents, node: Node, gpu: Gpu, mode: str) -> Iterator[Ste
     elif gpu.vendor == "nvidia":
         gpu = copy(gpu)
         yield from nvidia_steps(contents, gpu, mode)
+    elif contents.host_library and all(other.vendor != "nvidia" for other in node.gpus):
+        reason = f"its program needs {contents.host_library}, which NVIDIA's driver brings"
+        yield Step("loader", NO, reason, "", "take a node with a GPU of NVIDIA", ends=True)
     elif gpu.vendor == "amd":
         yield from group_steps(contents, node, "/dev/kfd")
         yield from pairing_steps(contents, node)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-__all__ = ["ARCHES", "MAX_JSON", "Config", "config_of", "json_of", "shell_variables"]
+__all__ = ["ARCHES", "MAX_JSON", "Config", "config_of", "json_of", "shell_variables", "variant_of"]
 
 MAX_JSON = 8 << 20
 MAX_VARIABLES = 4096
@@ -26,17 +26,20 @@ ARCHES = {
 class Config:
     """The configuration of an image; `arch` is as ``uname -m`` names it, None where none is said.
 
-    `program` is what it starts: Entrypoint and Cmd, one after the other.
+    `variant` is the level of the architecture, "" for its first: ``v3`` of x86-64. `program` is
+    what it starts: Entrypoint and Cmd, one after the other, and `folder` where it starts.
     """
 
-    __slots__ = ("arch", "environ", "os", "program", "user")
+    __slots__ = ("arch", "environ", "folder", "os", "program", "user", "variant")
 
     def __init__(self) -> None:
         self.arch: str | None = None
+        self.variant = ""
         self.os = "linux"
         self.environ: dict[str, str] = {}
         self.user = ""
         self.program: list[str] = []
+        self.folder = ""
 
 
 def json_of(raw: bytes | None, what: str) -> Any:
@@ -59,14 +62,23 @@ def config_of(raw: bytes | None, media: str = "") -> Config:
     config = Config()
     arch = table.get("architecture")
     config.arch = ARCHES.get(arch, arch) if isinstance(arch, str) and arch else None
+    config.variant = variant_of(table)
     system = table.get("os")
     config.os = system if isinstance(system, str) and system else "linux"
     inner = table.get("config") or {}
     config.environ = _environ(inner.get("Env"))
     user = inner.get("User")
     config.user = user if isinstance(user, str) else ""
+    folder = inner.get("WorkingDir")
+    config.folder = folder if isinstance(folder, str) else ""
     config.program = [*_texts(inner.get("Entrypoint")), *_texts(inner.get("Cmd"))]
     return config
+
+
+def variant_of(platform: Mapping[str, object]) -> str:
+    """Return the level that a platform names, "" for the first one of its architecture."""
+    variant = platform.get("variant")
+    return variant if isinstance(variant, str) and variant != "v1" else ""
 
 
 def _environ(value: object) -> dict[str, str]:

@@ -47,10 +47,12 @@ class Contents:
     """What decides, found once for an image and judged for every node.
 
     `documents` are distributions, and folders of libraries beside them, with code for GPUs.
-    `vendors` are those whose GPUs it has code for, or asks for. `falls_back` is whether all of its
-    code is of programs that use the CPU where no GPU is found, and `passes_over` whether they pass
-    over one that they have no code for, too. `chooser` is a start script that chooses the libcuda,
-    "" without one. `rocm` is the version of ROCm's user space.
+    `vendors` are those whose GPUs it has code for, or asks for. `host_library` is a library of
+    NVIDIA's driver that the loader wants for the program, "" for none. `falls_back` is whether all
+    of its code is of programs that use the CPU where no GPU is found, and `passes_over` whether
+    they pass over one that they have no code for, too. `configured` are the folders of the
+    loader's configuration. `chooser` is a start script that chooses the
+    libcuda, "" without one. `rocm` is the version of ROCm's user space.
     """
 
     def __init__(self, image: Image, files: ImageFiles) -> None:
@@ -59,6 +61,7 @@ class Contents:
         self.environ: Mapping[str, str] = image.config.environ
         self.documents: list[DistributionDoc] = []
         self.vendors: list[str] = []
+        self.host_library = ""
         self.falls_back = False
         self.passes_over = False
         self.chooser = ""
@@ -71,7 +74,7 @@ class Contents:
         self._own_arch: str | None = None
         self._libc: tuple[str, tuple[int, ...]] | None = None
         self._musl: bool | None = None
-        self._folders: list[str] | None = None
+        self.configured: list[str] = []
 
     @property
     def is_environment(self) -> bool:
@@ -115,8 +118,8 @@ class Contents:
         if program and program.binary:
             return program.binary.machine
         if self._own_arch is None:
-            libraries = [p for p in self.files.tree.files if p.endswith(("/libc.so.6", ".so"))]
-            ordered = sorted(libraries, key=lambda path: (not path.endswith(".so.6"), len(path)))
+            libraries = [p for p in self.files.tree.files if p.endswith(".so") or _is_system(p)]
+            ordered = sorted(libraries, key=lambda path: (not _is_system(path), len(path)))
             found = (self.files.binary(path) for path in ordered[:64])
             machines = (b.machine for b in found if b and b.machine not in ("cuda", "amdgpu"))
             self._own_arch = next(machines, "")
@@ -135,22 +138,22 @@ class Contents:
         origin = path.rpartition("/")[0]
         own = [folder.replace("${ORIGIN}", "$ORIGIN") for folder in binary.folders]
         folders = [folder.replace("$ORIGIN", origin) for folder in own]
-        folders += self.environ.get("LD_LIBRARY_PATH", "").split(":")
-        folders += [*self._configured(), *_LIBRARIES, origin]
+        folders += [*self.library_path, *self.configured, *_LIBRARIES, origin]
         tree = self.files.tree
-        if any(library in tree.names(folder.lstrip("/")) for folder in folders if folder):
+        if any(library in tree.names(folder.lstrip("/")) for folder in folders):
             return True
         return None
 
-    def _configured(self) -> list[str]:
-        """Return the folders of the loader's configuration."""
-        if self._folders is not None:
-            return self._folders
-        names = [f"/etc/ld.so.conf.d/{name}" for name in self.files.listed("/etc/ld.so.conf.d")]
-        texts = [self.files.text(path) for path in ("/etc/ld.so.conf", *names)]
-        lines = [line.strip() for text in texts for line in text.splitlines()[:1024]]
-        self._folders = [line for line in lines if line.startswith("/")]
-        return self._folders
+    @property
+    def library_path(self) -> list[str]:
+        """The folders in which the loader looks first."""
+        return [path for path in self.environ.get("LD_LIBRARY_PATH", "").split(":") if path]
+
+
+def _is_system(path: str) -> bool:
+    """Return whether a file is a C library or the loader of musl, which has the library in it."""
+    name = path.rpartition("/")[2]
+    return name == "libc.so.6" or name.startswith("ld-musl-")
 
 
 def contents_of(image: Image) -> Contents:
@@ -209,12 +212,20 @@ def _fill(contents: Contents) -> None:
         if not document["gfx"] and kernels and "amd" in vendors_of(document):
             document["gfx"] = sorted(kernels)
     contents.documents = documents
+    contents.configured = _configured(files)
     contents.program = program_of(files, contents.image.config)
     contents.compat = compats_of(files, contents.environ)
     contents.toolkit = toolkit_of(contents.names, contents.environ)
     contents.chooser = _CHOOSER if files.is_file(_CHOOSER) else ""
     contents.rocm = rocm_of(files, documents)
     _conclude(contents)
+
+
+def _configured(files: ImageFiles) -> list[str]:
+    names = [f"/etc/ld.so.conf.d/{name}" for name in files.listed("/etc/ld.so.conf.d")]
+    texts = [files.text(path) for path in ("/etc/ld.so.conf", *names)]
+    lines = [line.strip() for text in texts for line in text.splitlines()[:1024]]
+    return [line for line in lines if line.startswith("/")]
 
 
 def _conclude(contents: Contents) -> None:
@@ -231,6 +242,9 @@ def _conclude(contents: Contents) -> None:
         found.add("nvidia")
     if not found and environ.get("NVIDIA_VISIBLE_DEVICES") not in (None, "", "void", "none"):
         found.add("nvidia")
+    contents.host_library = _host_library(contents)
+    if contents.host_library:
+        found.add("nvidia")
     contents.vendors = [vendor for vendor in VENDORS if vendor in found]
     names = [
         path.rpartition("/")[2]
@@ -240,13 +254,14 @@ def _conclude(contents: Contents) -> None:
     ]
     falling_back = bool(names) and all(name.startswith(GGML) for name in names)
     has_cpu = any(name.startswith(_CPU_BACKEND) for name in contents.names)
-    contents.falls_back = falling_back and has_cpu and not _needs_host(contents)
+    contents.falls_back = falling_back and has_cpu and not contents.host_library
     contents.passes_over = all(d["site"].endswith(_PASSING_OVER) for d in contents.documents)
 
 
-def _needs_host(contents: Contents) -> bool:
-    """Return whether the loader wants a library of the host for the program or what it links.
+def _host_library(contents: Contents) -> str:
+    """Return a library of the host that the loader wants for the program or what it links.
 
+    "" where it wants none.
     A backend of ggml that is linked, not loaded by name, keeps its program from starting then.
     """
     tree, program = contents.files.tree, contents.program
@@ -255,13 +270,13 @@ def _needs_host(contents: Contents) -> bool:
     seen: set[str] = set()
     while waiting:
         for name in waiting.pop().needed:
-            if mounted_by(name):
-                return True
+            if mounted_by(name) and name not in paths:
+                return name
             if name in paths and name not in seen and len(seen) < MAX_LINKED:
                 seen.add(name)
                 binary = contents.binary(f"/{paths[name]}")
                 waiting += [binary] if binary else []
-    return False
+    return ""
 
 
 def _decides(document: DistributionDoc) -> bool:

@@ -32,6 +32,7 @@ __all__ = [
     "Layer",
     "Read",
     "content_of",
+    "is_program",
     "memory",
     "read_of",
     "role_of",
@@ -136,9 +137,10 @@ class Layer:
 
 
 def role_of(path: str, mode: int) -> str:
-    """Return "text", "code", "program" or "name" for a file that may decide; "" for all others.
+    """Return "text", "code", "program", "executable" or "name" for a file that may decide.
 
-    Of a "name" the path alone is kept: rocBLAS's kernels have their processor in it.
+    "" for all others. Of a "name" the path alone is kept: rocBLAS's kernels have their processor in
+    it. An "executable" lies where programs do not: it counts where its first bytes are a program's.
     """
     name = path.rpartition("/")[2]
     if path.endswith((".co", ".hsaco", ".cubin", ".dat")):
@@ -156,9 +158,10 @@ def role_of(path: str, mode: int) -> str:
     if path.startswith(("usr/local/cuda", "opt/rocm")) and name in ("version.json", "version"):
         return "text"
     folder = f"/{path[: -len(name)]}"
-    if mode & 0o111 and (folder == "/" or folder.endswith(_PROGRAMS) or folder.startswith("/app/")):
-        return "program"
-    return ""
+    if not mode & 0o111:
+        return ""
+    is_usual = folder == "/" or folder.endswith(_PROGRAMS) or folder.startswith("/app/")
+    return "program" if is_usual else "executable"
 
 
 def scan(source: Source, label: str, budget: Budget) -> Layer:
@@ -198,8 +201,9 @@ def _scan(source: Source, layer: Layer, budget: Budget) -> None:
             layer.hard[path] = member.target
         elif member.kind == FILE and (role := role_of(path, member.mode)):
             content = _content(source, member, role, budget)
-            file = File(member.size, member.mode, member.uid, member.gid, content)
-            layer.files[path] = file
+            if content is not None or role == "name":
+                file = File(member.size, member.mode, member.uid, member.gid, content)
+                layer.files[path] = file
             continue
         _pass(source, member.size)
         if len(layer.links) + len(layer.hard) > MAX_LINKS or len(layer.files) > MAX_FILES:
@@ -238,11 +242,30 @@ def _content(source: Source, member: Member, role: str, budget: Budget) -> Conte
     if member.sparse:
         _pass(source, member.size)
         return Read({"problem": "it is a sparse file, whose holes no layer stores"}, None, b"")
-    return source.part(member.size) or content_of(source, member.size, role, budget)
+    part = source.part(member.size)
+    if part is None:
+        return content_of(source, member.size, role, budget)
+    return None if role == "executable" and not is_program(part.read(0, 4)) else part
+
+
+def is_program(head: bytes) -> bool:
+    """Return whether a file begins as what Linux executes."""
+    return head.startswith((ELF_MAGIC, b"#!"))
 
 
 def content_of(source: Source, size: int, role: str, budget: Budget) -> Content:
-    """Return the content of the next `size` bytes of a stream; raises `BadImage` where it ends."""
+    """Return the content of the next `size` bytes of a stream; None for what cannot decide.
+
+    Raises `BadImage` where the stream ends.
+    """
+    if role == "executable":
+        first = source.read(min(SCRIPT, size))
+        if not first.startswith(ELF_MAGIC):
+            _pass(source, size - len(first))
+            return Read({"format": "other"}, None, first) if is_program(first) else None
+        if size <= WHOLE:
+            return read_of(_Memory(first + _whole(source, size - len(first))))
+        return read_of(kept_of(source, size, first))
     if role == "text":
         if size <= min(MAX_TEXT, budget.room):
             budget.room -= size

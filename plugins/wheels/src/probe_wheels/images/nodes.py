@@ -37,7 +37,8 @@ _OF_PROBER = ("driver-hangs", "driver-crashes")
 class Node:
     """What counts of a node.
 
-    `arch` is as ``uname -m`` says it, "unknown" where nobody knows. `broken` has the step that
+    `arch` is as ``uname -m`` says it, "unknown" where nobody knows, and `flags` what its processors
+    can, as Linux names it; () where nobody knows. `broken` has the step that
     keeps a device from every container, by the device's id, and `unread` why a recorded device
     could not be read here. `group` is the number of the group
     of AMD's and Intel's device nodes, `rocm` the ROCm that AMD's own kernel driver came with; None
@@ -47,8 +48,8 @@ class Node:
     """
 
     __slots__ = (
-        "arch", "broken", "glibc", "gpus", "group", "hidden", "mode", "name", "os", "others",
-        "rocm", "unread",
+        "arch", "broken", "flags", "glibc", "gpus", "group", "hidden", "mode", "name", "os",
+        "others", "rocm", "unread",
     )  # fmt: skip
 
     def __init__(self, name: str, arch: str, os: str, gpus: list[Gpu]) -> None:
@@ -56,6 +57,7 @@ class Node:
         self.arch = arch
         self.os = os
         self.gpus = gpus
+        self.flags: tuple[str, ...] = ()
         self.broken: dict[str, StepDoc] = {}
         self.unread: dict[str, str] = {}
         self.others: list[str] = []
@@ -88,6 +90,7 @@ def node_of(name: str, machine: Machine | None, report: ReportDoc) -> Node:
         for device in report["devices"]
         if device["kind"] in ACCELERATORS and device["id"] not in listed
     ]
+    node.flags = _flags(report)
     node.rocm = _rocm(report)
     if machine is not None:
         _add_driver(node, machine)
@@ -141,6 +144,14 @@ def _add_driver(node: Node, machine: Machine) -> None:
     for gpu in node.gpus:
         if gpu.vendor == "nvidia" and not gpu.driver and not set(gpu.capabilities) & TEGRA:
             gpu.driver = driver
+
+
+def _flags(report: ReportDoc) -> tuple[str, ...]:
+    """Return the flags that all processors have; () where nobody knows them."""
+    facts = [device.get("cpu") or {} for device in report["devices"] if device["kind"] == "cpu"]
+    listed = [fact.get("flags") for fact in facts]
+    sets = [{str(flag) for flag in flags} for flags in listed if isinstance(flags, list)]
+    return tuple(sorted(set.intersection(*sets))) if sets else ()
 
 
 def _rocm(report: ReportDoc) -> str | None:

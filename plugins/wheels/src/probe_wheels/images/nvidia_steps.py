@@ -78,7 +78,7 @@ def _mounts(contents: Contents) -> Iterator[Step]:
     except ValueError as error:
         yield Step("libcuda", NO, f"the hook refuses the start: {error}", name, ends=True)
         return
-    if "compute" not in words:
+    if "compute" not in words and _computes(contents):
         fix = f"set {name}=compute,utility"
         yield Step("libcuda", NO, f"{name} is without compute: no libcuda is mounted", name, fix)
         return
@@ -91,6 +91,12 @@ def _mounts(contents: Contents) -> Iterator[Step]:
             yield Step("libcuda", NO, reason, name, f"add {wanted[0]} to {name}")
 
 
+def _computes(contents: Contents) -> bool:
+    """Return whether an image needs libcuda: one that only watches GPUs needs NVML alone."""
+    is_watching = contents.host_library and not contents.host_library.startswith("libcuda.so")
+    return bool(contents.documents or contents.toolkit or not is_watching)
+
+
 def _chooses(contents: Contents, gpu: Gpu) -> bool:
     """Return whether a start script of the image (NGC's) chooses the libcuda for this driver."""
     if not contents.chooser or not gpu.driver:
@@ -98,8 +104,46 @@ def _chooses(contents: Contents, gpu: Gpu) -> bool:
     return cuda_of_driver(gpu.driver, gpu.os) < contents.toolkit
 
 
+def _is_libcuda(path: str) -> bool:
+    """Return whether a file of the image is what a loader takes for the driver's library."""
+    folder, _, name = path.rpartition("/")
+    return name == "libcuda.so.1" and not folder.endswith(("/compat", "/stubs"))
+
+
+def _own_libcuda(contents: Contents) -> Step | None:
+    """Return that nobody knows which libcuda is loaded: the image has one that is no compat's."""
+    tree = contents.files.tree
+    compats = {compat.path.rpartition("/")[2] for compat in contents.compat}
+    names = sorted(name for name in contents.names if name.startswith("libcuda.so."))
+    own = [name for name in names if name not in compats and name.count(".") > 2]
+    paths = (path for path in (*tree.files, *tree.links) if _is_libcuda(path))
+    own += [f"/{path}" for path in paths if tree.file(path)]
+    if not own:
+        return None
+    reason = f"it has a libcuda of its own ({own[0]}), and which one is loaded is unknown"
+    return Step("libcuda", UNKNOWN, reason)
+
+
+def _stub(contents: Contents) -> Step | None:
+    """Return what a stub of libcuda does where the loader looks: it stands before the driver's.
+
+    Without the name ``libcuda.so.1`` it is for linkers alone (CUDA Driver API, CUresult, 34).
+    """
+    tree = contents.files.tree
+    for where, folders in (("LD_LIBRARY_PATH", contents.library_path), ("", contents.configured)):
+        for folder in folders:
+            real = tree.resolve(folder)
+            if real.endswith("/stubs") and "libcuda.so.1" in tree.names(real):
+                place = contents.place(f"/{real}/libcuda.so.1")
+                if where:
+                    reason = f"{where} leads to a stub of libcuda (CUDA error 34)"
+                    return Step("libcuda", NO, reason, place, f"leave /{real} out of {where}")
+                reason = "whether the loader takes the image's stub of libcuda is unknown"
+                return Step("libcuda", UNKNOWN, reason, place)
+    return None
+
+
 def _libcuda(contents: Contents, gpu: Gpu, mode: str) -> Iterator[Step]:
-    own = sorted(name for name in contents.names if name.startswith("libcuda.so."))
     compats = contents.compat
     if _chooses(contents, gpu):
         gpu.driver = ()
@@ -108,11 +152,9 @@ def _libcuda(contents: Contents, gpu: Gpu, mode: str) -> Iterator[Step]:
         fix = "update the driver to one of the image's CUDA"
         yield Step("libcuda", UNKNOWN, reason, contents.place(contents.chooser), fix)
         return
-    listed = {compat.path.rpartition("/")[2] for compat in compats} | {"libcuda.so.1"}
-    foreign = [name for name in own if name not in listed and name.count(".") > 2]
-    if foreign:
-        reason = f"it has a libcuda of its own ({foreign[0]}), and which one is loaded is unknown"
-        yield Step("libcuda", UNKNOWN, reason)
+    own = _stub(contents) or _own_libcuda(contents)
+    if own is not None:
+        yield own
         return
     if len(compats) != 1:
         if any(compat.forced for compat in compats):

@@ -60,7 +60,7 @@ def _backend(path: str) -> tuple[str, str]:
 
 
 def _may_have_code(path: str, file: File) -> bool:
-    return role_of(path, file.mode) in ("code", "program") and "/stubs/" not in path
+    return role_of(path, file.mode) in ("code", "program", "executable") and "/stubs/" not in path
 
 
 def _folder(folder: str, files: dict[str, LibraryDoc], cuda: tuple[int, ...]) -> DistributionDoc:

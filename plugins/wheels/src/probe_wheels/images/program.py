@@ -43,7 +43,7 @@ def program_of(files: ImageFiles, config: Config) -> Program | None:
         return None
     path = words[0]
     for _ in range(MAX_HOPS):
-        found = _located(files.tree, path, config.environ)
+        found = _located(files.tree, path, config)
         program = Program(found or path)
         if found is None:
             program.missing = True
@@ -64,12 +64,12 @@ def program_of(files: ImageFiles, config: Config) -> Program | None:
     return program
 
 
-def _located(tree: Tree, name: str, environ: Mapping[str, str]) -> str | None:
+def _located(tree: Tree, name: str, config: Config) -> str | None:
     """Return the absolute path of a program; None where the image has none of that name."""
     if "/" in name:
-        path = name.removeprefix("./").lstrip("/")
+        path = tree.resolve(name if name.startswith("/") else f"{config.folder}/{name}")
         return f"/{path}" if tree.file(path) else None
-    for folder in path_of(environ):
+    for folder in path_of(config.environ):
         if folder and tree.file(f"{folder.strip('/')}/{name}"):
             return f"/{folder.strip('/')}/{name}"
     return None

@@ -152,7 +152,8 @@ class _Squash:
         source = Unpacked(self._run(("-cat",), [_literal(entry[0]) for entry in wanted]))
         for path, size, mode, user, group, role in wanted:
             content = content_of(source, size, role, budget)
-            layer.files[path] = File(size, mode, user, group, content)
+            if content is not None:
+                layer.files[path] = File(size, mode, user, group, content)
 
 
 def _add(

@@ -7,9 +7,9 @@ from stat import S_ISLNK, S_ISREG
 
 from probe_wheels.files import Opened
 from probe_wheels.images.archive import FILE, HARD, LINK, clean, members
-from probe_wheels.images.config import ARCHES, MAX_JSON, Config, config_of, json_of
+from probe_wheels.images.config import ARCHES, MAX_JSON, Config, config_of, json_of, variant_of
 from probe_wheels.images.image import Image, Place, digest_in, scanned
-from probe_wheels.images.layers import Disk, File, Layer, role_of
+from probe_wheels.images.layers import Disk, File, Layer, is_program, role_of
 from probe_wheels.images.streams import GZIP, ZSTD, BadImage, Part, Plain, Stretch, source_of
 from probe_wheels.images.tree import merge
 
@@ -343,6 +343,8 @@ def _of_manifest(
     if image.config.arch is None and isinstance(platform, dict):
         arch = platform.get("architecture")
         image.config.arch = ARCHES.get(arch, arch) if isinstance(arch, str) else None
+    if isinstance(platform, dict) and not image.config.variant:
+        image.config.variant = variant_of(platform)
     layers = manifest.get("layers")
     if not isinstance(layers, list) or len(layers) > MAX_LAYERS:
         raise BadImage(f"its manifest has no list of at most {MAX_LAYERS} layers")
@@ -379,14 +381,14 @@ def walked(root: str, budget: Budget) -> Layer:
         for name in (*names, *folders):
             count += 1
             budget.spend()
-            _add_entry(layer, f"{folder}/{name}", inner + name)
+            _add_entry(layer, f"{folder}/{name}", inner + name, budget)
         if count > MAX_WALK:
             layer.problem = f"it has more than {MAX_WALK} files"
             break
     return layer
 
 
-def _add_entry(layer: Layer, place: str, path: str) -> None:
+def _add_entry(layer: Layer, place: str, path: str, budget: Budget) -> None:
     try:
         status = os.lstat(place)
         if S_ISLNK(status.st_mode):
@@ -396,5 +398,16 @@ def _add_entry(layer: Layer, place: str, path: str) -> None:
         return
     mode = status.st_mode & 0o7777
     if S_ISREG(status.st_mode) and (role := role_of(path, mode)):
+        if role == "executable" and not _may_be_program(place, budget):
+            return
         content = None if role == "name" else Disk(place)
         layer.files[path] = File(status.st_size, mode, status.st_uid, status.st_gid, content)
+
+
+def _may_be_program(place: str, budget: Budget) -> bool:
+    """Return whether a file begins as a program; True for one that cannot be read."""
+    try:
+        with Opened(place, budget) as file:
+            return is_program(file.read(0, 4))
+    except OSError:
+        return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from probe_wheels.images.nvidia import mounted_by
 from probe_wheels.images.steps import NO, UNKNOWN, Step, text_of
 from probe_wheels.judging import title
+from probe_wheels.rules import IMAGES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +46,25 @@ def _platform(contents: Contents, node: Node) -> Step:
     if binary is not None and binary.machine != arch:
         place = contents.place(contents.program.path) if contents.program else ""
         return Step("platform", NO, f"its program is built for {binary.machine}", place)
-    return Step("platform", "ok", arch)
+    return _level(contents.image.config.variant, node) or Step("platform", "ok", arch)
+
+
+def _level(variant: str, node: Node) -> Step | None:
+    """Return what is wrong with the level of x86-64 that an image is built for."""
+    if node.arch != "x86_64" or not variant:
+        return None
+    needed, level = IMAGES["levels"].get(variant), f"x86-64-{variant}"
+    if needed is None or not node.flags:
+        reason = f"whether the node's processor is one of {level} is unknown"
+        return Step("platform", UNKNOWN, reason)
+    missing = [flag for flag in needed if flag not in node.flags]
+    if missing:
+        reason = f"it is built for {level}, and the node's processor has no {missing[0]}"
+        return Step("platform", NO, reason, "", "take the image for x86-64")
+    proof = IMAGES["levels"].get(f"{variant}_proof", ())
+    if not set(proof) <= set(node.flags):
+        return Step("platform", UNKNOWN, f"whether the node's processor is of {level} is unknown")
+    return None
 
 
 def _platform_of_libraries(contents: Contents, node: Node) -> Step:
