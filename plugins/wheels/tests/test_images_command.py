@@ -112,6 +112,30 @@ def test_the_driver_that_images_need(run: Run, tmp_path: Path) -> None:
     assert third == f"no NVIDIA driver needed: {paths[2]}"
 
 
+def test_a_driver_may_be_too_new(run: Run, tmp_path: Path) -> None:
+    """NVIDIA_REQUIRE_… is no minimum: an image that needs an older driver is named."""
+    files = {**make.base(), **make.torch("sm_80 sm_90", "12.8")}
+    config = make.config(("NVIDIA_REQUIRE_DRIVER=driver<570",))
+    old = make.saved(tmp_path / "old.tar", config, split(files))
+    new = image(tmp_path, "torch-cu130")
+    _, out, _ = run(old, new, "--what", "driver")
+    first, second = out.splitlines()
+    assert first == f"driver 525.60.13 serves 1 of 2; 1 need a newer one: {new}"
+    assert second == f"driver 580 serves 1 of 2; 1 need an older one: {old}"
+
+
+def test_a_driver_of_an_image_that_cannot_be_read_is_unknown(run: Run, tmp_path: Path) -> None:
+    raw = make.gz(make.layer(make.torch("sm_80", "12.8")))
+    path = make.saved(tmp_path / "cut.tar", make.config(), [raw[: len(raw) // 2]])
+    status, out, _ = run(path, "--what", "driver")
+    assert (status, out) == (3, f"unknown: {path}: layer 1: its gzip data is cut off\n")
+
+
+def test_what_uses_the_cpu_meanwhile_still_needs_its_driver(run: Run, tmp_path: Path) -> None:
+    _, out, _ = run(image(tmp_path, "llama.cpp"), "--what", "driver")
+    assert out == "driver 525.60.13 serves 1 of 1\n"
+
+
 def test_the_driver_for_the_gpus_of_nodes(run: Run, tmp_path: Path) -> None:
     """PTX needs the driver of its toolkit, machine code that of its major version."""
     path = image(tmp_path, "sass-90-ptx")
@@ -151,6 +175,35 @@ def test_an_affinity_has_a_term_for_each_major_capability(run: Run, tmp_path: Pa
     assert terms[0]["gpu.compute.minor"] == ("In", ["5"])
     assert all(term["cuda.driver.major"] == ("Gt", ["579"]) for term in terms)
     assert all(term["arch"] == ("In", ["amd64"]) for term in terms)
+
+
+def test_a_cluster_hears_of_the_vendors_alone_that_an_image_runs_on(
+    run: Run, tmp_path: Path
+) -> None:
+    """Triton has code for AMD's GPUs, too, and PyTorch beside it for CUDA alone."""
+    triton = make.wheel("triton", "3.5.1", {"triton/_C/libtriton.so": make.binary("libc.so.6")})
+    files = {**make.base(), **make.torch("sm_80 sm_90", "12.8"), **triton}
+    path = make.saved(tmp_path / "a.tar", make.config(), split(files))
+    for form, word in (("nfd", '"1002"'), ("affinity", "1002"), ("label", "amd")):
+        status, out, _ = run(path, "--as", form)
+        assert status == 0
+        assert word not in out
+
+
+@pytest.mark.parametrize("form", ["nfd", "affinity", "label"])
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("alpine", "it runs nowhere: its C library is musl"),
+        ("sycl-alone", "it runs on no GPU that is known here"),
+    ],
+)
+def test_an_image_that_runs_nowhere_has_nothing_for_a_cluster(
+    form: str, name: str, words: str, run: Run, tmp_path: Path
+) -> None:
+    status, out, err = run(image(tmp_path, name), "--as", form)
+    assert (status, out) == (2, "")
+    assert words in err
 
 
 @pytest.mark.parametrize("name", ["torch-cu128", "torch-cu130", "rocm-6.4", "cpu-only", "sass-90"])

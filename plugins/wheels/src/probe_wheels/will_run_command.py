@@ -14,12 +14,13 @@ from probe_wheels.rules import dotted
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from probe_core.commands import Context
     from probe_wheels.images.answers import Answer
     from probe_wheels.images.contents import Contents
     from probe_wheels.images.image import Image, Opening
+    from probe_wheels.images.least import Need
     from probe_wheels.images.nodes import Node
 
     Row = tuple[str, Contents, Node, Answer]
@@ -40,6 +41,7 @@ _TOLD = {RUNS: "runs", LESS: "runs with less", NO: "does not run", UNKNOWN: "unk
 _WORDS = {RUNS: "runs", LESS: "runs-with-less", NO: "does-not-run", UNKNOWN: "unknown"}
 _STATUS_UNKNOWN = 3
 MAX_CELL = 2000
+MAX_LINE = 100_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -260,8 +262,9 @@ def _form(args: argparse.Namespace, context: Context, openings: list[Opening]) -
 
     for path in args.images:
         contents = _contents(path, _images(path, args, openings)[0])
-        if contents.problems:
-            raise CommandError(f"{path}: {contents.problems[0]}")
+        problem = _problem(contents)
+        if problem is not None:
+            raise CommandError(f"{path}: {problem}")
         if args.form == "label":
             context.out(label(contents))
             continue
@@ -276,38 +279,66 @@ def _form(args: argparse.Namespace, context: Context, openings: list[Opening]) -
     return 0
 
 
+def _problem(contents: Contents) -> str | None:
+    """Return why there is nothing to give a cluster: the image cannot be read, or runs nowhere."""
+    from probe_wheels.images.least import vendors_of_image
+    from probe_wheels.images.nodes import Node
+    from probe_wheels.images.system import system_steps
+
+    if contents.problems:
+        return contents.problems[0]
+    config = contents.image.config
+    somewhere = Node("", contents.arch or "unknown", config.os, [])
+    refused = next((s for s in system_steps(contents, somewhere) if s.word == NO), None)
+    if refused is not None:
+        return f"it runs nowhere: {refused.reason}"
+    if contents.vendors and not vendors_of_image(contents) and not contents.falls_back:
+        return "it runs on no GPU that is known here"
+    return None
+
+
 def _least_drivers(
     args: argparse.Namespace, context: Context, nodes: Sequence[Node], openings: list[Opening]
 ) -> int:
     """Print the driver that the images need at least, and those that need a newer one."""
-    from probe_wheels.images.least import least_of
+    from probe_wheels.images.least import Need
 
-    needs: dict[str, tuple[int, ...] | None] = {}
+    needs: dict[str, Need | None] = {}
     for path in args.images:
         contents = _contents(path, _images(path, args, openings)[0])
         is_nvidia = "nvidia" in contents.vendors
-        needs[path] = least_of(contents, nodes) if is_nvidia else None
+        is_read = is_nvidia or contents.problems
+        needs[path] = Need(contents, nodes) if is_read else None
     if args.json:
-        table = {path: dotted(need) if need else None for path, need in needs.items()}
+        told = {path: need and need.driver for path, need in needs.items()}
+        table = {path: dotted(driver) if driver else None for path, driver in told.items()}
         context.json({"schema": 1, "drivers": table})
-        return 0 if all(need != () for need in needs.values()) else _STATUS_UNKNOWN
-    for line in _told_drivers(needs):
-        context.out(line)
-    return 0 if all(need != () for need in needs.values()) else _STATUS_UNKNOWN
+    else:
+        for line in _told_drivers(needs):
+            context.out(clean_text(line, MAX_LINE))
+    known = all(need is None or need.driver for need in needs.values())
+    return 0 if known else _STATUS_UNKNOWN
 
 
-def _told_drivers(needs: dict[str, tuple[int, ...] | None]) -> list[str]:
+def _told_drivers(needs: Mapping[str, Need | None]) -> list[str]:
     """Return ``driver 570.26 serves 38 of 40``, and a line for each newer driver that is needed."""
     asking = {path: need for path, need in needs.items() if need is not None}
-    known = sorted({need for need in asking.values() if need})
+    known = sorted({need.driver for need in asking.values() if need.driver})
     lines = []
     for driver in known:
-        count = sum(1 for need in asking.values() if need and need <= driver)
-        later = [path for path, need in asking.items() if need and need > driver]
-        lines.append(f"driver {dotted(driver)} serves {count} of {len(asking)}")
+        served = [path for path, need in asking.items() if need.is_met(driver)]
+        later = [path for path, need in asking.items() if need.driver > driver]
+        older = [path for path, need in asking.items() if () < need.driver < driver]
+        older = [path for path in older if path not in served]
+        lines.append(f"driver {dotted(driver)} serves {len(served)} of {len(asking)}")
         if later:
             lines[-1] += f"; {len(later)} need a newer one: {', '.join(later)}"
-    unknown = [path for path, need in asking.items() if not need]
-    lines += [f"unknown, no driver known here is enough: {path}" for path in unknown]
+        if older:
+            lines[-1] += f"; {len(older)} need an older one: {', '.join(older)}"
+    for path, need in asking.items():
+        if need.problem is not None:
+            lines.append(f"unknown: {path}: {need.problem}")
+        elif not need.driver:
+            lines.append(f"unknown, no driver known here is enough: {path}")
     lines += [f"no NVIDIA driver needed: {path}" for path, need in needs.items() if need is None]
     return lines

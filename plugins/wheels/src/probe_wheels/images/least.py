@@ -5,12 +5,13 @@ from __future__ import annotations
 from copy import copy
 
 from probe_wheels.devices import Gpu
+from probe_wheels.images.amd_intel import intel_steps
 from probe_wheels.images.answers import answer_of
 from probe_wheels.images.chip_code import code_steps
 from probe_wheels.images.nodes import Node
 from probe_wheels.images.nvidia import CDI, LEGACY, known_drivers
 from probe_wheels.images.steps import LESS, NO, RUNS
-from probe_wheels.rules import DRIVERS
+from probe_wheels.rules import DRIVERS, TORCH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +19,13 @@ if TYPE_CHECKING:
 
     from probe_wheels.images.contents import Contents
 
-__all__ = ["CAPABILITIES", "capabilities_of_image", "least_of", "processors_of_image"]
+__all__ = [
+    "CAPABILITIES",
+    "Need",
+    "capabilities_of_image",
+    "processors_of_image",
+    "vendors_of_image",
+]
 
 CAPABILITIES = (
     (5, 0), (5, 2), (6, 0), (6, 1), (7, 0), (7, 5), (8, 0), (8, 6), (8, 9),
@@ -37,7 +44,9 @@ def _any_gpu(capability: tuple[int, int]) -> Gpu:
 
 
 def _works(contents: Contents, gpu: Gpu) -> bool:
-    """Return whether an image runs on a GPU, however containers get it."""
+    """Return whether an image runs on a GPU, however containers get it; not on the CPU instead."""
+    contents = copy(contents)
+    contents.falls_back = False
     gpu.arch = contents.arch or gpu.arch
     node = Node("", gpu.arch, contents.image.config.os, [gpu])
     node.glibc = (99,)  # nothing but the GPU and its driver is asked about
@@ -72,17 +81,59 @@ def processors_of_image(contents: Contents) -> list[str]:
     return found
 
 
-def least_of(contents: Contents, nodes: Sequence[Node]) -> tuple[int, ...]:
-    """Return the first driver with which an image runs; () where none of those known does.
+def vendors_of_image(contents: Contents) -> list[str]:
+    """Return the vendors of GPUs that an image runs on at all.
 
-    On all NVIDIA GPUs of the nodes that it runs on at all; without nodes on some board.
+    Triton has code for several, and an image of PyTorch for one of them runs there alone.
     """
-    if nodes:
-        gpus = [gpu for node in nodes for gpu in node.gpus if gpu.vendor == "nvidia"]
-        distinct = list({gpu.kind: gpu for gpu in gpus}.values())
-        needs = [driver for gpu in distinct if (driver := _least(contents, gpu))]
-        return max(needs, default=())
-    return min(capabilities_of_image(contents).values(), default=())
+    runs = {
+        "nvidia": lambda: bool(capabilities_of_image(contents)),
+        "amd": lambda: bool(processors_of_image(contents)),
+        "intel": lambda: any(_runs_on_xe(contents, family) for family in TORCH["xpu"]["families"]),
+    }
+    return [vendor for vendor in contents.vendors if vendor in runs and runs[vendor]()]
+
+
+def _runs_on_xe(contents: Contents, family: str) -> bool:
+    gpu = Gpu(family, "intel", family)
+    gpu.families, gpu.usable, gpu.arch = (family,), True, contents.arch or gpu.arch
+    gpu.releases = tuple(DRIVERS["xe"].get(family, ()))
+    steps = [*intel_steps(contents, gpu), *code_steps(contents, gpu)]
+    return not any(step.word == NO for step in steps)
+
+
+class Need:
+    """The driver that an image needs: on all NVIDIA GPUs of nodes that it runs on, or on a board.
+
+    `driver` is the first with which it runs, () where none of those known does. `problem` is why
+    nobody can tell, None where it was tried.
+    """
+
+    __slots__ = ("_contents", "_gpus", "_on_nodes", "driver", "problem")
+
+    def __init__(self, contents: Contents, nodes: Sequence[Node]) -> None:
+        self._contents = contents
+        self._on_nodes = bool(nodes)
+        gpus = [_any_gpu(capability) for capability in CAPABILITIES]
+        if nodes:
+            found = [gpu for node in nodes for gpu in node.gpus if gpu.vendor == "nvidia"]
+            gpus = list({gpu.kind: gpu for gpu in found}.values())
+        needs = [(gpu, driver) for gpu in gpus if (driver := _least(contents, gpu))]
+        self._gpus = [gpu for gpu, _ in needs]
+        of_all = max if nodes else min
+        self.driver = of_all((driver for _, driver in needs), default=())
+        self.problem = contents.problems[0] if contents.problems else None
+
+    def is_met(self, driver: tuple[int, ...]) -> bool:
+        """Return whether it runs with a driver: what an image requires may have an upper end."""
+        if driver == self.driver:
+            return True
+        works = []
+        for gpu in self._gpus:
+            other = copy(gpu)
+            other.driver = driver
+            works.append(_works(self._contents, other))
+        return bool(works) and (all(works) if self._on_nodes else any(works))
 
 
 def _least(contents: Contents, gpu: Gpu) -> tuple[int, ...]:

@@ -7,7 +7,11 @@ gpu-feature-discovery (``nvidia.com/…``) are recalled from its README.
 
 from __future__ import annotations
 
-from probe_wheels.images.least import capabilities_of_image, processors_of_image
+from probe_wheels.images.least import (
+    capabilities_of_image,
+    processors_of_image,
+    vendors_of_image,
+)
 from probe_wheels.rules import dotted, version_of
 
 TYPE_CHECKING = False
@@ -30,11 +34,9 @@ Value = object
 
 
 def compatibility(contents: Contents) -> dict[str, Value]:
-    """Return NFD's document: one set of rules for each vendor that the image has code for."""
+    """Return NFD's document: one set of rules for each vendor that the image runs on."""
     found: list[Value] = []
-    for vendor in contents.vendors:
-        if vendor not in _VENDOR_IDS:
-            continue
+    for vendor in vendors_of_image(contents):
         devices, text = _devices(contents, vendor)
         expressions: dict[str, Value] = {
             "vendor": {"op": "In", "value": [_VENDOR_IDS[vendor]]},
@@ -61,7 +63,7 @@ def compatibility(contents: Contents) -> dict[str, Value]:
 
 def _devices(contents: Contents, vendor: str) -> tuple[list[str], str]:
     """Return the PCI devices that an image has code for, and what NFD cannot check."""
-    arch = contents.arch or "unknown"
+    arch = "-".join(filter(None, (contents.arch or "unknown", contents.image.config.variant)))
     text = f"not checked by NFD: the architecture ({arch})"
     if vendor == "nvidia":
         capabilities = capabilities_of_image(contents)
@@ -111,8 +113,8 @@ def _terms(contents: Contents) -> Iterator[list[Value]]:
             _expression("nvidia.com/gpu.compute.minor", "In", [str(minor) for minor in minors]),
             _expression("nvidia.com/cuda.driver.major", "Gt", [str(least[0] - 1)]),
         ]
-    for vendor in contents.vendors:
-        if vendor in ("amd", "intel"):
+    for vendor in vendors_of_image(contents):
+        if vendor != "nvidia":
             for class_ in _CLASSES:
                 name = f"feature.node.kubernetes.io/pci-{class_}_{_VENDOR_IDS[vendor]}.present"
                 yield [_expression(name, "In", ["true"])]
@@ -130,7 +132,7 @@ def label(contents: Contents) -> str:
     digest = contents.image.digest.partition(":")[2] or "undigested"
     capabilities = capabilities_of_image(contents)
     least = min(capabilities.values(), default=())
-    text = "cpu" if not contents.vendors else ".".join(contents.vendors)
+    text = ".".join(vendors_of_image(contents)) or "cpu"
     if capabilities:
         text = "sm" + ".".join(f"{major}{minor}" for major, minor in capabilities)
     elif processors := processors_of_image(contents):
