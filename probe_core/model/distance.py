@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 UNKNOWN = "–"
 
 MEANINGS = {
-    "NV": "NV18: 18 NVLinks",
-    "XGMI": "XGMI1: one xGMI link",
+    "NV#": "NV18: 18 NVLinks",
+    "XGMI#": "XGMI1: one xGMI link",
+    "XGMI": "XGMI: xGMI through other GPUs",
     "PIX": "PIX: one PCIe switch",
     "PXB": "PXB: several PCIe switches",
     "PHB": "PHB: the host bridge of a CPU",
@@ -30,7 +31,7 @@ MEANINGS = {
     "SYS": "SYS: between NUMA nodes",
     UNKNOWN: f"{UNKNOWN}: not known",
 }
-"""What each word means; those of links end in their number."""
+"""What each word means; ``#`` stands for a number of links."""
 
 _LINKS = {"nvlink": "NV", "xgmi": "XGMI"}
 
@@ -116,7 +117,7 @@ def distance(first: Place, second: Place) -> str:
         return "X"
     if (lanes := lanes_between(first, second)) is not None:
         kind, count = lanes
-        return f"{_LINKS[kind]}{count}"
+        return f"{_LINKS[kind]}{count or ''}"
     return _over_pcie(first.route, second.route) or _over_numa(first, second)
 
 
@@ -127,19 +128,22 @@ def matrix(places: Sequence[Place]) -> tuple[tuple[str, ...], ...]:
 
 def meanings(rows: Iterable[Sequence[str]]) -> list[str]:
     """Return what the words of a matrix mean, the nearest first."""
-    stems = {word.rstrip("0123456789") for row in rows for word in row}
+    words = {word for row in rows for word in row}
+    stems = {word.rstrip("0123456789") + "#" * word[-1:].isdecimal() for word in words}
     return [text for stem, text in MEANINGS.items() if stem in stems]
 
 
 def lanes_between(first: Place, second: Place) -> tuple[str, int] | None:
     """Return the kind of the links between two devices and how many there are; None without.
 
-    Through a switch each reaches the other with all of its links.
+    Through a switch each reaches the other with all of its links. Through other devices there is
+    none of its own: 0.
     """
     for kind in _LINKS:
+        peers = {link.get("peer") for link in first.links if link["kind"] == kind}
         direct = _count(first, kind, lambda link: link.get("peer") == second.id)
         switched = min(_to_switches(first, kind), _to_switches(second, kind))
-        if direct or switched:
+        if direct or switched or second.id in peers:
             return kind, direct or switched
     return None
 
@@ -150,7 +154,13 @@ def _to_switches(place: Place, kind: str) -> int:
 
 def _count(place: Place, kind: str, counts: Callable[[LinkDoc], bool]) -> int:
     links = (link for link in place.links if link["kind"] == kind and counts(link))
-    return sum(link.get("count") or 1 for link in links)
+    return sum(links_of(link) for link in links)
+
+
+def links_of(link: LinkDoc) -> int:
+    """Return how many links an entry stands for: one where nobody counted."""
+    count = link.get("count")
+    return 1 if count is None else count
 
 
 def _over_pcie(first: Sequence[str], second: Sequence[str]) -> str:

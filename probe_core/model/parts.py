@@ -63,7 +63,9 @@ LINK = by_name(
             "Id of the device at the other end; null for the host or when unknown",
         ),
         "to": F(Text(), "What is at the other end of an NVLink: gpu, cpu or switch"),
-        "count": F(COUNT, "How many links go there", unit="count"),
+        "count": F(
+            COUNT, "How many links go there; 0: it is reached through other devices", unit="count"
+        ),
         "width": F(
             COUNT,
             "Lanes in use now; of PCIe those of the slowest hop between device and host",

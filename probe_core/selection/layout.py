@@ -47,6 +47,8 @@ def _direct(device: DeviceDoc, other: DeviceDoc) -> int:
     for link in device["links"]:
         if link.get("kind") in _FABRIC and link.get("peer") in names:
             count = link.get("count")
+            if count == 0:  # through other devices
+                return 0
             return count if count is not None and 0 < count <= _MOST_LINKS else 1
     return 0
 

@@ -87,6 +87,16 @@ def test_links_between_two_devices_count_before_what_is_below() -> None:
     ]
 
 
+def test_a_peer_beyond_other_devices_is_no_direct_one() -> None:
+    first = below("0000:00", name="a", links=({"kind": "xgmi", "peer": "b", "count": 0},))
+    second = below("0000:20", name="b", node=0, links=({"kind": "xgmi", "peer": "a", "count": 0},))
+    assert distance(first, second) == "XGMI"
+    assert meanings([("X", "XGMI", "NODE")]) == [
+        "XGMI: xGMI through other GPUs",
+        "NODE: within a NUMA node",
+    ]
+
+
 def test_equal_names_below_different_bridges_are_not_shared() -> None:
     first = below("0000:00", "0000:00:01.0", "x", "same", name="a")
     second = below("0000:00", "0000:00:02.0", "y", "same", name="b")

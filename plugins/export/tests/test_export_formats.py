@@ -324,8 +324,8 @@ def test_amd_gpus_have_their_render_nodes_and_rays_name() -> None:
     report = report_of_recording("server--8x-amd-instinct-mi300x", "amd")
     assert len(capacity(report)) == 8  # type: ignore[arg-type]
     assert "accelerator_type:AMD-Instinct-MI300X-OAM" in export("ray", report)  # type: ignore[arg-type]
-    line = "Name=gpu Type=amd_instinct_mi300x_oam File=/dev/dri/renderD128 Flags=amd_gpu_env"
-    assert line in export("slurm", report)  # type: ignore[arg-type]
+    line = "Name=gpu Type=amd_instinct_mi300x_oam File=/dev/dri/renderD128"
+    assert f"{line} Links=-1,1,1,1,1,1,1,1 Flags=amd_gpu_env" in export("slurm", report)  # type: ignore[arg-type]
 
 
 LINKS: list[dict[str, Any]] = [

@@ -32,6 +32,7 @@ FRAMEBUFFER_HEAPS = (1, 2)
 """heap_type of mem_banks that is the GPU's own: public and private frame buffer (hsakmttypes.h)."""
 
 XGMI = 11
+_WIRE = 15
 """type of an io_link that is XGMI (HSA_IOLINK_TYPE_XGMI of hsakmttypes.h)."""
 
 
@@ -192,7 +193,8 @@ def xgmi(machine: Machine, node: Node, owners: Mapping[int, str]) -> list[LinkDo
     """Return one XGMI link per peer GPU of `node`; `owners` maps KFD node numbers to device ids.
 
     Bandwidths are KFD's, one direction: min_bandwidth is one link, max_bandwidth all of them
-    together (amdkfd/kfd_crat.c). KFD writes 0 where it does not know.
+    together (amdkfd/kfd_crat.c). KFD writes 0 where it does not know. A peer that is reached
+    through other GPUs alone has a `count` of 0.
     """
     own = owners.get(node.number)
     widest: dict[str, LinkDoc] = {}
@@ -208,12 +210,25 @@ def xgmi(machine: Machine, node: Node, owners: Mapping[int, str]) -> list[LinkDo
 
 def _link(peer: str, entry: Mapping[str, int]) -> LinkDoc:
     link: LinkDoc = {"kind": "xgmi", "peer": peer}
+    if _hops(entry) > 1:
+        link["count"] = 0
+        return link
     single, total = entry.get("min_bandwidth", 0), entry.get("max_bandwidth", 0)
     if total:
         link["bandwidth"] = total * 1_000_000
     if single and total and total % single == 0:
         link["count"] = total // single
     return link
+
+
+def _hops(entry: Mapping[str, int]) -> int:
+    """Return how many wires lie between two cards: KFD lists each card of a hive.
+
+    A wire weighs 15. Within a card and between partitions other weights count (amdkfd/kfd_crat.c,
+    kfd_fill_gpu_xgmi_link_to_gpu).
+    """
+    hops, rest = divmod(entry.get("weight", 0), _WIRE)
+    return hops if hops and not rest else 1
 
 
 def _rate(link: LinkDoc) -> float:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from probe_core.commands import bandwidth
 from probe_core.model.distance import (
     UNKNOWN,
+    links_of,
     located,
     matrix,
     meanings,
@@ -75,7 +76,7 @@ def _pairs(kind: str, devices: Sequence[DeviceDoc]) -> list[tuple[str, str]]:
         (min(ids[device["id"]], ids[peer]), max(ids[device["id"]], ids[peer]))
         for device in devices
         for link in _links(device)
-        if link["kind"] == kind and (peer := link.get("peer")) in ids
+        if link["kind"] == kind and links_of(link) and (peer := link.get("peer")) in ids
     }
     order = list(ids)
     return [(order[first], order[second]) for first, second in sorted(linked)]
@@ -83,7 +84,7 @@ def _pairs(kind: str, devices: Sequence[DeviceDoc]) -> list[tuple[str, str]]:
 
 def _each(own: Sequence[Sequence[LinkDoc]]) -> str:
     """Return ``18 links each · 450 GB/s each way``; less where the devices differ."""
-    counts = {sum(link.get("count") or 1 for link in links) for links in own}
+    counts = {sum(links_of(link) for link in links) for links in own}
     rates = {sum(link.get("bandwidth") or 0 for link in links) for links in own}
     parts = [f"{counted(counts.pop(), 'link')} each"] if len(counts) == 1 else []
     if len(rates) == 1 and (rate := rates.pop()):
