@@ -36,6 +36,7 @@ case $FAKE_HOST in
   waits) while [ ! -e {folder}/go ]; do sleep 0.1; done;;
   refused) echo 'ssh: connect to host refused port 22: Connection refused' >&2; exit 255;;
   nokey) echo "nokey: Permission denied (publickey)." >&2; exit 255;;
+  nologin) echo 'This account is currently not available.'; exit 1;;
   changed) printf '@@@@@\\r\\nHost key verification failed.\\r\\n' >&2; exit 255;;
   replaced) printf 'Host key for [10.0.0.7]:2222 has changed' >&2
     printf ' and you have requested strict checking.\\r\\n' >&2

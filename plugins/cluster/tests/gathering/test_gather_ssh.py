@@ -59,6 +59,7 @@ def test_other_output_does_no_harm(engines: Engines, home: Home, host: str) -> N
 REASONS = {
     "refused": ("missing", "Connection refused (the command ended with 255)", "start the ssh"),
     "nokey": ("missing", "Permission denied (publickey).", "ssh-copy-id nokey"),
+    "nologin": ("missing", "This account is currently not available. (the command ended", ""),
     "changed": ("missing", "Host key verification failed.", "ssh-keygen -R changed"),
     "replaced": (
         "missing",

@@ -237,7 +237,7 @@ def unanswered(id_: str, host: str, ended: Ended, *, started: bool, seconds: flo
     if entry := _changed_key(ended.stderr):
         fix = f"compare the key, then forget the old one: ssh-keygen -R {shlex.quote(entry)}"
         return Answer(id_, "missing", f"the host key of {entry} has changed ({status})", fix)
-    sentence = ended.last_line()
+    sentence = ended.last_line() if started else ended.last_printed()
     reason = f"{sentence} ({status})" if sentence else f"{status} and no answer"
     if started:
         reason = f"the connection ended before its answer was whole: {reason}"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 _STDERR_TAIL = 256 << 10
+_STDOUT_TAIL = 2048
 """Bytes of standard error that are kept, the last: a line or two of each of 1,000 nodes."""
 
 _GRACE_S = 1.0
@@ -41,13 +42,23 @@ class Ended:
     timed_out: bool = False
     unstarted: str | None = None
     """Why it could not be started."""
+    stdout: str = ""
+    """The end of standard output, without the lines of nodes."""
 
     def last_line(self) -> str:
         """Return the last line of standard error that has letters, fit for a sentence."""
-        for line in reversed(self.stderr.splitlines()):
-            if any(char.isalpha() for char in line):
-                return clean_text(line.strip(), 300)
-        return ""
+        return _last_line(self.stderr)
+
+    def last_printed(self) -> str:
+        """Return the last line that it wrote anywhere: an account may be closed on stdout."""
+        return _last_line(self.stderr) or _last_line(self.stdout)
+
+
+def _last_line(text: str) -> str:
+    for line in reversed(text.splitlines()):
+        if any(char.isalpha() for char in line):
+            return clean_text(line.strip(), 300)
+    return ""
 
 
 class _Pipes(asyncio.SubprocessProtocol):
@@ -56,6 +67,7 @@ class _Pipes(asyncio.SubprocessProtocol):
         self.feed = feed
         self._feeds = {1, 2} if both else {1}
         self.stderr = bytearray()
+        self.stdout = b""
         self.exited = loop.create_future()
         self.closed = loop.create_future()
         self._open = {1, 2}
@@ -64,6 +76,7 @@ class _Pipes(asyncio.SubprocessProtocol):
         if fd in self._feeds:
             self.feed(data)
         if fd == 1:
+            self.stdout = (self.stdout + data)[-_STDOUT_TAIL:]
             return
         self.stderr += data
         if len(self.stderr) > 2 * _STDERR_TAIL:
@@ -119,7 +132,9 @@ async def run(
     finally:
         await _end(transport, pipes)
     stderr = _without_marked(bytes(pipes.stderr[-_STDERR_TAIL:]))
-    return Ended(None if timed_out else transport.get_returncode(), stderr, timed_out)
+    stdout = _without_marked(pipes.stdout)
+    status = None if timed_out else transport.get_returncode()
+    return Ended(status, stderr, timed_out, stdout=stdout)
 
 
 async def _started(start: Coroutine[Any, Any, Process]) -> Process:
@@ -138,7 +153,7 @@ async def _started(start: Coroutine[Any, Any, Process]) -> Process:
 
 
 def _without_marked(data: bytes) -> str:
-    """Return standard error without the lines of nodes."""
+    """Return output without the lines of nodes."""
     text = data.decode("utf-8", "replace")
     mark = MARK.decode("ascii")
     return "".join(line for line in text.splitlines(keepends=True) if mark not in line)
