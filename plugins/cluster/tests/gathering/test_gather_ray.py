@@ -18,7 +18,7 @@ from node_processes import processes, wait_for
 
 from probe_cluster import ClusterError, Gathered, Limits, gather
 from probe_cluster.gathering import Ray
-from probe_cluster.gathering.ray_driver import _is_lost, _not_replaced
+from probe_cluster.gathering.ray_driver import NODE, _is_lost, _not_replaced, named
 from probe_cluster.network.links import Network
 from probe_cluster.network.measure import measure_links
 from probe_core import __version__
@@ -238,6 +238,12 @@ def test_without_ray_the_line_that_installs_it(capsys: pytest.CaptureFixture[str
 
 def listed(id_: str, name: str, reason: object = None) -> dict[str, Any]:
     return {"NodeID": id_, "NodeName": name, "Alive": reason is None, "DeathReason": reason or 0}
+
+
+def test_a_program_keeps_its_words_when_a_node_gets_its_name() -> None:
+    """TCP_NODELAY has the word for the node's id in it."""
+    words = ["-c", "peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)", NODE]
+    assert named(words, "7fc0") == [*words[:2], "7fc0"]
 
 
 def test_a_node_that_was_lost_is_missing_unless_it_came_back() -> None:

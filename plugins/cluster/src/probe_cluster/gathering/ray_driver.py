@@ -227,6 +227,11 @@ def _not_replaced(
     return missing
 
 
+def named(words: list[str], node: str) -> list[str]:
+    """Return the words with the node's id in the place of `NODE`; one of them is a program."""
+    return [node if word == NODE else word for word in words]
+
+
 class Holder:
     """An agent's process on a node. Sent by value: it imports what it needs itself.
 
@@ -320,7 +325,7 @@ class Carrier:
         self._actors = {
             node: actor.options(
                 scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False)
-            ).remote([word.replace(NODE, node) for word in words], given)
+            ).remote(named(words, node), given)
             for node in nodes
         }
         self.ended = threading.Event()
