@@ -95,7 +95,6 @@ _PARTS: dict[str, tuple[str, ...]] = {
         "probe_core.visibility.vulkan",
         "probe_chipdb.candidates",
         "probe_chipdb.chip_peaks",
-        "probe_chipdb.cloud",
         "probe_chipdb.exclusions",
         "probe_chipdb.matching",
         "probe_chipdb.name_facts",

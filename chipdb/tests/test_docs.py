@@ -24,7 +24,6 @@ def test_the_readmes_session() -> None:
 @pytest.mark.parametrize(
     "module",
     [
-        "cloud",
         "cpu",
         "exclusions",
         "name_facts",

@@ -3,8 +3,9 @@
 import pytest
 
 from probe_chipdb.database import Database
-from probe_chipdb.name_form import Form, size_in, without_series
+from probe_chipdb.name_form import Form, size_in
 from probe_chipdb.name_lookup import chips_of_machine
+from probe_chipdb.rules import built
 
 
 @pytest.mark.parametrize(
@@ -75,16 +76,13 @@ def test_no_size(text: str) -> None:
     assert size_in(text) is None
 
 
-def test_series_that_people_leave_out() -> None:
-    assert [
-        without_series(base) for base in ("rtxa6000", "rxvega56", "rx6800", "gt710", "h100")
-    ] == [
-        "a6000",
-        "vega56",
-        "",
-        "710",
-        "",
-    ]
+@pytest.mark.parametrize(
+    ("base", "short"),
+    [("rtxa6000", ["a6000"]), ("rxvega56", ["vega56"]), ("rx6800", []), ("gt710", ["710"]),
+     ("rx7900xtx", ["7900xtx"]), ("h100", [])],
+)  # fmt: skip
+def test_series_that_people_leave_out(base: str, short: list[str]) -> None:
+    assert [*built().every(base, "short")] == short
 
 
 @pytest.mark.parametrize(

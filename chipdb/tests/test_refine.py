@@ -3,7 +3,7 @@
 import pytest
 
 from probe_chipdb.database import Database
-from probe_chipdb.name_facts import register_in, units_in
+from probe_chipdb.pci_text import facts_in
 
 
 def test_the_device_tree_refines_the_register(real: Database) -> None:
@@ -51,11 +51,11 @@ def test_another_name_beside_the_soc_is_one(real: Database) -> None:
         ("Apple M2 Ultra (76-core GPU)", 76, ""),
         ("Apple M2 Max (G14C B1)", None, ""),
         ("AMD Ryzen 9 7950X 16-Core Processor", None, ""),
-        (None, None, ""),
     ],
 )
-def test_counts_in_names(name: str | None, units: int | None, register: str) -> None:
-    assert (units_in(name), register_in(name)) == (units, register)
+def test_counts_in_names(name: str, units: int | None, register: str) -> None:
+    facts = facts_in(name)
+    assert (int(facts.get("units", 0)) or None, facts.get("gpu_id", "")) == (units, register)
 
 
 def test_a_count_in_the_name_is_the_live_count(real: Database) -> None:

@@ -1,7 +1,7 @@
 """Reads what a device's name holds: ids, counts and a vendor, beside the product."""
 
-from probe_chipdb.pci_text import NONE, Ids, ids_in, is_hex, revision_in
-from probe_chipdb.spelling import MAX_LENGTH, claimed_vendor, is_generic, normalise, with_die
+from probe_chipdb.pci_text import NONE, facts_in, ids_in, ids_of, revision_in
+from probe_chipdb.spelling import claimed_vendor, is_generic, normalise, with_die
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,29 +47,23 @@ def add_name_facts(query: "Query", name: str, kind: str, *, may_hold_ids: bool) 
     may_hold_ids: whether PCI ids in the name count; not where the device's own are known.
     Raises ValueError for an unknown kind.
     """
-    ids = ids_in(name, kind == "pci") if may_hold_ids else NONE
-    _add_ids(query, name, ids)
-    # "Intel GeForce" is no product of NVIDIA: what a name claims rules out as a vendor does.
-    query.vendor = query.vendor or claimed_vendor(name)
-    if name[:5].lower() in ("mali-", "immor", "apple"):
-        query.units = query.units or units_in(name)
-        query.gpu_id = query.gpu_id or register_in(name)
-    if kind == "dt":
-        _add_compatibles(query, name)
-    elif not ids[0] or "[" in name or "(0x" in name:
-        _add_keys(query, name, kind)  # otherwise the text is an id, and no name
-
-
-def _add_ids(query: "Query", name: str, ids: Ids) -> None:
+    facts = facts_in(name)
+    ids = NONE
+    if may_hold_ids:
+        ids = ids_in(name) if kind == "pci" else ids_of(facts.get("pci", ""), name)
     pci, subsystem, revision = ids
     query.pci = query.pci or pci
     query.subsystem = query.subsystem or subsystem
     # A line of lspci gives the revision also where it gives no ids.
     query.revision = query.revision or revision or revision_in(name)
-
-
-def _add_compatibles(query: "Query", text: str) -> None:
-    query.dt = (*compatibles_in(text), *query.dt)
+    # "Intel GeForce" is no product of NVIDIA: what a name claims rules out as a vendor does.
+    query.vendor = query.vendor or claimed_vendor(name)
+    query.units = query.units or int(facts.get("units", 0)) or None
+    query.gpu_id = query.gpu_id or facts.get("gpu_id", "")
+    if kind == "dt":
+        query.dt = (*compatibles_in(name), *query.dt)
+    elif not pci or "[" in name or "(0x" in name:
+        _add_keys(query, name, kind)  # otherwise the text is an id, and no name
 
 
 def _add_keys(query: "Query", name: str, kind: str) -> None:
@@ -80,49 +74,3 @@ def _add_keys(query: "Query", name: str, kind: str) -> None:
     if target.startswith("gfx") and target.isalnum():
         query.gfx, query.name_key = query.gfx or target, ""
     query.generic_name = is_generic(query.name_key)
-
-
-def units_in(name: str | None) -> int | None:
-    """The GPU cores that a Mali driver or a Mac program counts in the name, or None.
-
-    Mesa prints `MC4`, Arm's own driver `4 cores`. `MP4` is a word of marketing and is not read:
-    it counts engines in some products and cores in others.
-
-    >>> units_in("Mali-G610 MC4 (Panfrost)"), units_in("Mali-G610 4 cores r0p0 0xA867")
-    (4, 4)
-    >>> units_in("Apple M1 Max (GPU - 32 cores)"), units_in("NVIDIA GeForce RTX 4090")
-    (32, None)
-    """
-    tokens = _tokens(name)
-    if tokens[:1] == ["apple"]:
-        inside = " ".join(tokens).partition("(")[2]
-        tokens = inside.replace("-", " ").replace(")", " ").split()
-    for at, token in enumerate(tokens):
-        if token.startswith("mc") and token[2:].isdecimal():
-            return int(token[2:11]) or None
-        if token in ("cores", "core"):
-            before = [word for word in tokens[:at] if word != "gpu"]  # "7 GPU cores"
-            if before and before[-1].isdecimal():
-                return int(before[-1][:9]) or None
-    return None
-
-
-def register_in(name: str | None) -> str:
-    """The id register that Arm's driver prints after the name, or the empty text.
-
-    >>> register_in("Mali-G610 4 cores r0p0 0xA867")
-    'arm:0xa867'
-    """
-    for token in _tokens(name):
-        digits = token.removeprefix("0x")
-        if token != digits and 3 <= len(digits) <= 8 and is_hex(digits):
-            return f"arm:{token}"
-    return ""
-
-
-def _tokens(name: str | None) -> list[str]:
-    """The words of a Mali or Apple name; none of any other."""
-    lower = (name or "").lower()
-    if len(lower) > MAX_LENGTH or not lower.startswith(("mali", "immortalis", "apple ")):
-        return []
-    return lower.split()

@@ -1,16 +1,17 @@
 """The chips of a name that no driver prints: by its form or platform; for people, the nearest."""
 
 from probe_chipdb.chip import Chip, stated
-from probe_chipdb.cloud import droplet_product, machine_keys, module_of
-from probe_chipdb.name_form import BRANDS, Form, size_in
+from probe_chipdb.name_form import Form, others, size_in
+from probe_chipdb.rules import built
 from probe_chipdb.spelling import normalise
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from probe_chipdb.database import Database
     from probe_chipdb.facts import Query
+    from probe_chipdb.rules import Rules
 
 
 # Reads the platform that Mesa's drivers print behind a name: (LNL), (TGL GT1), (RADV NAVI31).
@@ -95,8 +96,6 @@ def _squashed(codename: str | None) -> str:
 # Each rule is exact: product and editions are equal, a brand or vendor that the name claims is the
 # chip's own, and memory, its type and the form factor contradict nothing that is known of the chip.
 
-# How processors' names begin, behind the vendor: such a name is the GPU's only by its platform.
-_PROCESSORS = ("ryzen", "athlon", "epyc", "core", "processor", "pentium", "celeron")
 # A size in a name is nominal, the driver's total (2 to 10 % less), or decimal (7 % more in number).
 _LOW, _HIGH = 0.90, 1.08
 # GB that cards and unified memories are sold with: what an entry without a size may have.
@@ -109,17 +108,28 @@ _SOLD = frozenset((
 def by_spelling(db: "Database", query: "Query") -> tuple[str, ...]:
     """The ids of the chips that a name means whose exact key no chip has."""
     key, name = query.name_key, query.name or ""
-    if product := droplet_product(key):
-        return db.ids(f"n:{product}") or tuple(chip.id for chip in spelled(db, product)[0])
     if machine := chips_of_machine(db, key):
         return machine
-    if query.generic_name or key.startswith(_PROCESSORS):
+    if query.generic_name or key.startswith(built().set("processor")):
         # "Intel Iris Xe" is the driver's "Intel(R) Iris(R) Xe Graphics".
         named = db.ids(f"n:{key} graphics") if query.generic_name and " " in key else ()
         return _of_processor(db, query, name) or named
-    chips, form = spelled(db, module_of(key))
+    chips, form = spelled(db, key)
     query.units = query.units or form.units
     return tuple(chip.id for chip in chips or _of_two_names(db, key))
+
+
+def machine_keys(key: str, rules: "Rules | None" = None) -> "Iterator[str]":
+    """The keys of names of `data/names` that a cloud's type of machine may stand for.
+
+    >>> list(machine_keys("p5en.48xlarge"))
+    ['s:machine/p5en.48xlarge', 's:amazon/p5en']
+    """
+    text = key.replace("_", "-").replace(" ", "-").removeprefix("ml.")  # SageMaker's
+    text = text.removeprefix("standard-")  # Azure's
+    yield f"s:machine/{text}"
+    for name in (rules or built()).every(text, "machine"):
+        yield f"s:{name}"
 
 
 def chips_of_machine(db: "Database", key: str) -> tuple[str, ...]:
@@ -197,12 +207,9 @@ def _of_form(db: "Database", form: Form) -> "list[Chip]":
         and (whole := _fitting(_read(db, db.ids(f"n:{form.plain}")), form))
     ):
         return _of_exact_size(db, form, whole)
-    chips: dict[str, Chip] = {}
-    for base in form.bases():
-        for chip in _chips(db, form, base):
-            chips[chip.id] = chip
-        if chips and (base == form.key or form.editions) and not form.base.isdecimal():
-            break
+    chips = {chip.id: chip for chip in _chips(db, form)}
+    if not chips or form.base.isdecimal():
+        chips |= {chip.id: chip for other in others(form) for chip in _chips(db, other)}
     return list(chips.values())
 
 
@@ -214,20 +221,22 @@ def _of_exact_size(db: "Database", form: Form, near: "list[Chip]") -> "list[Chip
     size = form.size
     if size is None or any(size in _sizes(chip) for chip in near):
         return near
-    exact = [chip for chip in _chips(db, form, form.key) if size in _sizes(chip)]
+    exact = [chip for chip in _chips(db, form) if size in _sizes(chip)]
     return exact or near
 
 
-def _chips(db: "Database", form: Form, base: str) -> "list[Chip]":
-    chips = _of_brand(db, form, base)
+def _chips(db: "Database", form: Form) -> "list[Chip]":
+    chips = _read(db, db.ids(f"b:{form.brand} {form.key}")) if form.brand else []
+    if not chips and not form.brand:
+        chips = _read(db, db.ids(f"b:{form.key}"))
     if not chips and form.facts:
-        chips = _read(db, db.ids(f"b:{base}|{form.facts}"))
+        chips = _read(db, db.ids(f"b:{form.key}|{form.facts}"))
     if form.vendor:
         chips = [chip for chip in chips if chip.vendor == form.vendor]
     if not form.facts or not chips:
         return _of_units(chips, form)
     # "H100 80GB SXM5" is the name of one product, its tokens in another order.
-    declared = frozenset(db.ids(f"b:{base}|{form.facts}"))
+    declared = frozenset(db.ids(f"b:{form.key}|{form.facts}"))
     if same := [chip for chip in chips if chip.id in declared]:
         return same + _of_plain_names(chips, same, form)
     return _of_units(_fitting(chips, form), form)
@@ -249,26 +258,8 @@ def _of_plain_names(chips: "list[Chip]", same: "list[Chip]", form: Form) -> "lis
     ]
 
 
-def _of_brand(db: "Database", form: Form, base: str) -> "list[Chip]":
-    if form.brand and (ids := db.ids(f"b:{form.brand} {base}")):
-        return _read(db, ids)
-    chips = _read(db, db.ids(f"b:{base}"))
-    if not form.brand:
-        return chips
-    # "Tesla A100", "Quadro RTX A6000": a brand that NVIDIA dropped and people still write.
-    tesla = form.brand == "tesla" and form.base[:1].isalpha() and form.base[1:2].isdecimal()
-    quadro = form.brand == "quadro" and form.base.startswith("rtxa")
-    return [chip for chip in chips if _is_bare(chip)] if tesla or quadro else []
-
-
 def _read(db: "Database", ids: tuple[str, ...]) -> "list[Chip]":
     return [chip for id_ in ids if (chip := db.chip(id_))]
-
-
-def _is_bare(chip: "Chip") -> bool:
-    """Whether a product of NVIDIA has no brand between the vendor and its number."""
-    name = chip.name.lower()
-    return chip.vendor == "nvidia" and not any(f"{brand} " in name for brand in BRANDS)
 
 
 def _of_units(chips: "list[Chip]", form: Form) -> "list[Chip]":
@@ -335,7 +326,7 @@ def _is_factor(own: str, factor: str) -> bool:
 
 
 def _factors(chip: "Chip") -> set[str]:
-    prefixes = ("sxm", "pcie", "nvl", "oam", "dgxs", "fhhl", "cnx")
+    prefixes = built().set("declared_factor")
     return {word for word in chip.words if word.startswith(prefixes)}
 
 

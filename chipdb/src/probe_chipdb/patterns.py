@@ -4,14 +4,15 @@
 
 A field is a kind of text (KINDS below), a named set of words, or words with `|` between; the empty
 word makes it optional. `{label@kind}` gives it another label. Fields take as little as they can,
-numbers all their digits. A label that is there twice stands for the same text both times.
+numbers all their digits. A word of a table of words becomes what it means.
 """
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    Sets = Mapping[str, tuple[str, ...]]
+    Sets = Mapping[str, tuple[str, ...] | Mapping[str, str]]
+    """Words by the name of their set; of a table of words, what each means."""
 
 _HEX = frozenset("0123456789abcdef")
 
@@ -50,6 +51,22 @@ def _is_version(text: str) -> bool:
     return "." in text and text.replace(".", "").isdecimal()
 
 
+_APART = " ,()/"
+"""Letters that may stand between two words."""
+
+
+def _is_before(text: str) -> bool:
+    return text[-1:] in _APART
+
+
+def _is_after(text: str) -> bool:
+    return text[:1] in _APART
+
+
+def _has_digit(text: str) -> bool:
+    return any(map(str.isdecimal, text))
+
+
 KINDS: "dict[str, Callable[[str], bool]]" = {
     "*": lambda text: True,
     "any": bool,
@@ -60,6 +77,10 @@ KINDS: "dict[str, Callable[[str], bool]]" = {
     "letter": lambda text: len(text) == 1 and text.isalpha(),
     "quoted": lambda text: text != "" and '"' not in text and "'" not in text,
     "alnum": lambda text: text.isalnum(),
+    "before": _is_before,
+    "after": _is_after,
+    "numbered": lambda text: " " not in text and _has_digit(text),
+    "model": lambda text: _has_digit(text.rpartition(" ")[2]),
     "number": _is_number,
     "version": _is_version,
 }
@@ -71,6 +92,8 @@ _DIGITS = {
     "n3": (_NUMERALS, 1, 3),
     "n5": (_NUMERALS, 1, 5),
     "n4": (_NUMERALS, 4, 4),
+    "d2": (_NUMERALS, 2, 2),
+    "d3": (_NUMERALS, 3, 3),
     "hex": (_HEX, 1, 16),
     "hex1": (_HEX, 1, 1),
     "hex2": (_HEX, 2, 2),
@@ -143,7 +166,8 @@ class Pattern:
                 texts, end = longer, end + 1
             where = "head" if not at else "tail" if end == len(self._nodes) else "any"
             shortest = min(len(text.strip()) for text in texts)
-            runs.append((shortest, Gate(where, tuple(dict.fromkeys(texts)))))
+            gate = Gate(where if all(texts) else "any", tuple(dict.fromkeys(texts)))
+            runs.append((shortest, gate))
             at = max(end, at + 1)
         return max(runs, key=lambda run: (min(run[0], 2), run[1].where != "any", run[0]))[1]
 
@@ -151,10 +175,14 @@ class Pattern:
 class _Field:
     """A field. words: what it may be, or empty. kind: what it is, where any text may be it."""
 
-    __slots__ = ("by_letter", "digits", "empty", "is_kind", "label", "words")
+    __slots__ = ("by_letter", "digits", "empty", "is_kind", "label", "meanings", "words")
 
-    def __init__(self, label: str, kind: str, words: tuple[str, ...]) -> None:
+    def __init__(
+        self, label: str, kind: str, of: "tuple[str, ...] | Mapping[str, str]" = ()
+    ) -> None:
+        words = tuple(of)
         self.label = label
+        self.meanings: Mapping[str, str] = {} if isinstance(of, tuple) else of
         self.words = () if kind[:1] == "+" else words
         self.empty = ("",) if "" in words else ()
         self.by_letter = {
@@ -217,7 +245,7 @@ def _fit(
         return text.startswith(node, start) and _fit(nodes, at + 1, text, end, found, steps)
     for end in _ends(node, nodes[at + 1 : at + 2], text, start, steps):
         if _fit(nodes, at + 1, text, end, found, steps):
-            found[node.label] = text[start:end]
+            found[node.label] = node.meanings.get(text[start:end], text[start:end])
             return True
     return False
 

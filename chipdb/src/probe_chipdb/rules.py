@@ -8,6 +8,8 @@ if TYPE_CHECKING:
 
     from probe_chipdb.patterns import Pattern, Sets
 
+    _Gates = tuple[tuple[str, ...], list[tuple[str, int]]]
+
 _MOST = 32
 """Rewritings of one text: five times what the longest line of a log takes."""
 
@@ -53,11 +55,12 @@ class Rule:
 class Rules:
     """Rules of names: sets of words, and rows by stage, each stage in its order."""
 
-    __slots__ = ("_chosen", "_none", "_reasons", "_rows", "sets")
+    __slots__ = ("_chosen", "_meanings", "_none", "_reasons", "_rows", "sets")
 
     def __init__(self, text: str) -> None:
         """Read the text that `entry.name_rules` writes."""
         self.sets: dict[str, tuple[str, ...]] = {}
+        self._meanings: dict[str, dict[str, str]] = {}
         self._rows: dict[str, list[tuple[str, ...]]] = {}
         self._chosen: dict[tuple[str, ...], _Chosen] = {}
         self._none: list[tuple[str, str, str]] = []
@@ -66,11 +69,25 @@ class Rules:
             stage, *columns = line.split("\t")
             if stage == "set":
                 self.sets[columns[0]] = tuple(items(columns[1]))
+            elif stage == "word":
+                self._meanings[columns[0]] = dict(zip(*map(items, columns[1:]), strict=True))
             elif stage == "none":
                 group, reason, words = columns
                 self._none += [(group, word, reason) for word in items(words)]
             else:
                 self._rows.setdefault(stage, []).append(tuple(columns))
+
+    def set(self, name: str) -> tuple[str, ...]:
+        """The words of a set, in the order of the data; none of an unknown one."""
+        return self.sets.get(name, ())
+
+    def words(self, name: str) -> "dict[str, str]":
+        """The words of a table and what each means; those of a set mean themselves."""
+        meanings = self._meanings.get(name)
+        if meanings is None:
+            own = self.set(name)
+            meanings = self._meanings[name] = dict(zip(own, own, strict=True))
+        return meanings
 
     def rewritten(self, text: str, stage: str, kind: str = "", but: str = "") -> str:
         """The text when no row fits it any more.
@@ -92,6 +109,11 @@ class Rules:
         chosen = self._chosen.get((stage, "", "")) or self._choose(stage, "", "")
         return [made for rule in chosen.gated(text) if (made := rule.applied(text))]
 
+    def first(self, text: str, stage: str) -> str:
+        """What the first row of a stage that fits makes of a text; empty where none does."""
+        chosen = self._chosen.get((stage, "", "")) or self._choose(stage, "", "")
+        return next(filter(None, (rule.applied(text) for rule in chosen.gated(text))), "")
+
     def none(self, name: str, but: str = "") -> str:
         """Why a name in lower case is no chip's, by a word in it; empty where none is.
 
@@ -111,7 +133,8 @@ class Rules:
             for row in self._rows.get(stage, ())
             if (not kind or kind in row[1].split(",")) and (not but or row[0] != but)
         )
-        chosen = self._chosen[stage, kind, but] = _Chosen(list(rows), self.sets)
+        texts = self._meanings | self.sets
+        chosen = self._chosen[stage, kind, but] = _Chosen(list(rows), texts)
         return chosen
 
 
@@ -154,26 +177,32 @@ class _Gated:
 
     def __init__(self, rows: "list[tuple[str, ...]]", sets: "Sets") -> None:
         self.rules = [Rule(row[0], row[5], row[6], row[7], sets) for row in rows]
-        gates = [(row[3], items(row[4])) for row in rows]
+        gates = [(row[3], items(row[4]) or [""]) for row in rows]
         flat = [(where, text, at) for at, (where, texts) in enumerate(gates) for text in texts]
         self._heads = _grouped((gate for gate in flat if gate[0] == "head"), lambda text: text[0])
         self._tails = _grouped((gate for gate in flat if gate[0] == "tail"), lambda text: text[-1])
-        self._marked = _grouped((gate for gate in flat if gate[0] == "any"), _mark)
+        marked = _grouped((gate for gate in flat if gate[0] == "any"), _mark)
+        self._marked = [(mark, gates) for mark, (_, gates) in marked.items()]
 
     def gated(self, text: str) -> "Iterable[Rule]":
         """The rules whose gate a text holds, in their order."""
-        found = {
-            at
-            for mark, gates in self._marked.items()
-            if mark in text
-            for gate, at in gates
-            if gate in text
-        }
-        found.update(at for gate, at in self._heads.get(text[:1], ()) if text.startswith(gate))
-        found.update(at for gate, at in self._tails.get(text[-1:], ()) if text.endswith(gate))
-        return [self.rules[at] for at in sorted(found)] if found else ()
+        found: list[int] = []
+        # Loops, for most of a look-up is spent here: a comprehension each costs a call.
+        texts, gates = self._heads.get(text[:1], _NO_GATES)
+        if texts and text.startswith(texts):
+            found += [at for gate, at in gates if text.startswith(gate)]
+        texts, gates = self._tails.get(text[-1:], _NO_GATES)
+        if texts and text.endswith(texts):
+            found += [at for gate, at in gates if text.endswith(gate)]
+        for mark, gates in self._marked:
+            if mark in text:
+                for gate, at in gates:
+                    if gate in text:
+                        found.append(at)
+        return [self.rules[at] for at in sorted(set(found))] if found else ()
 
 
+_NO_GATES: "_Gates" = ((), [])
 _MARKS = "\"[(|=@,:/'"
 """Marks by which gates are grouped, those first that few texts hold."""
 
@@ -184,12 +213,12 @@ def _mark(gate: str) -> str:
 
 def _grouped(
     gates: "Iterable[tuple[str, str, int]]", group: "Callable[[str], str]"
-) -> "dict[str, list[tuple[str, int]]]":
-    """By group, the gates, and of which rule each is."""
+) -> "dict[str, _Gates]":
+    """By group, the texts of its gates; and each with the rule that it is of."""
     groups: dict[str, list[tuple[str, int]]] = {}
     for _, text, at in gates:
         groups.setdefault(group(text), []).append((text, at))
-    return groups
+    return {mark: (tuple(text for text, _ in own), own) for mark, own in groups.items()}
 
 
 _built: Rules | None = None

@@ -71,7 +71,7 @@ class Device:
         self.memory = _count(facts.get("memory"), 2**60)
         self.units = _count(facts.get("units"), 10**6)
         self.clock_mhz = _count(facts.get("clock_mhz"), 10**5)
-        pci, subsystem, revision = ids_in(_text(facts.get("pci")), only_ids=True)
+        pci, subsystem, revision = ids_in(_text(facts.get("pci")))
         subsystem = _text(facts.get("subsystem")) or subsystem
         self.pci = (pci, subsystem, _text(facts.get("revision")) or revision)
 

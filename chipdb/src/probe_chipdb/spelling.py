@@ -38,29 +38,6 @@ MAX_LENGTH = 256  # the longest alias in the data has 86 letters; a longer text 
 
 _TRADEMARKS = ("(r)", "(tm)", "(c)")
 _MARKS = {"×": "x", "®": " ", "™": " ", "©": " ", "‐": "-", "‑": "-", "–": "-"}
-_VENDORS = (
-    "nvidia corporation", "nvidia",
-    "advanced micro devices, inc. [amd/ati]", "advanced micro devices, inc. [amd]",
-    "advanced micro devices, inc.", "ati technologies inc.", "ati technologies inc",
-    "amd/ati", "amd", "ati",
-    "intel corporation", "intel", "habana labs ltd.", "apple inc.",
-    "qualcomm technologies, inc", "qualcomm", "arm",
-    "amazon.com, inc.", "axelera ai", "blaize, inc", "brainchip inc",
-    "cambricon technologies corporation limited", "deepx co., ltd.", "degirum corp.",
-    "global unichip corp.", "google, inc.", "graphcore ltd", "hailo technologies ltd.",
-    "huawei technologies co., ltd.", "memryx", "metax integrated circuits (shanghai) co., ltd.",
-    "moore threads technology co.,ltd", "rebellions inc.", "rockchip electronics co., ltd",
-    "shanghai enflame technology co. ltd", "sophgo", "tenstorrent inc", "vastai technologies",
-    "xilinx corporation", "glenfly tech co., ltd.", "jingjia microelectronics co ltd",
-)  # fmt: skip
-_VENDORS_BEFORE = tuple(vendor + " " for vendor in _VENDORS)
-# Words that name no product. A vendor stays where they are all that follows it: "Intel Graphics"
-# keeps it, "Intel UHD Graphics 620" does not.
-_EMPTY_WORDS = frozenset((
-    "graphics", "gpu", "device", "display", "controller", "vga", "compatible", "adapter",
-    "corporation", "processor", "family", "series", "integrated", "npu", "neural", "accelerator",
-    "video",
-))  # fmt: skip
 
 
 def normalise(text: str, kind: str = "name", rules: "Rules | None" = None) -> str:
@@ -104,59 +81,34 @@ def _key(text: str, kind: str, rules: "Rules | None", but: str = "") -> str:
     while True:
         before = key
         key = rules.rewritten(key, "line", kind, but)
-        key = _spaces(_join_sizes(_drop_vendor(key)))
+        key = _spaces(_join_sizes(_drop_vendor(key, rules)))
         if key == before:
             return key
 
 
-def is_generic(key: str) -> bool:
+def is_generic(key: str, rules: "Rules | None" = None) -> bool:
     """Whether a normalised name holds no word that could name a product.
 
     >>> is_generic("radeon graphics"), is_generic("radeon 780m graphics")
     (True, False)
     """
-    return all(token in _EMPTY_WORDS or token in _BRANDS for token in key.split())
+    rules = rules or built()
+    empty, family = rules.words("empty"), rules.words("family")
+    return all(token in empty or token in family for token in key.split())
 
 
-_BRANDS = frozenset((
-    "nvidia", "amd", "ati", "intel", "arm", "apple", "qualcomm", "radeon", "geforce", "arc",
-    "iris", "xe", "hd", "uhd", "mali", "adreno", "orin", "tegra", "vega", "pro", "plus", "(nvgpu)",
-    "nvgpu",
-))  # fmt: skip
-
-
-def claimed_vendor(text: str) -> str:
+def claimed_vendor(text: str, rules: "Rules | None" = None) -> str:
     """The vendor's short name with which a name begins, or the empty text.
 
     >>> claimed_vendor("NVIDIA GeForce RTX 4090"), claimed_vendor("GeForce RTX 4090")
     ('nvidia', '')
     """
-    plain = text.isascii() and text.isprintable()
-    if plain and not text.lstrip()[:9].lower().startswith(_CLAIM_STARTS):
-        return ""  # most names of people and clouds
+    rules = rules or built()
     key = _letters(text[:MAX_LENGTH])
-    for driver in _DRIVERS:
-        key = key.removeprefix(driver)
-    for spelling, vendor in _CLAIMS:
-        if key.startswith(spelling):
-            return vendor
-    return ""
-
-
-_CLAIMS = (
-    ("nvidia ", "nvidia"),
-    ("amd ", "amd"),
-    ("ati ", "amd"),
-    ("advanced micro devices, ", "amd"),
-    ("intel ", "intel"),
-    ("qualcomm ", "qualcomm"),
-    ("apple ", "apple"),
-)
-_DRIVERS = ("mesa dri ", "mesa ", "turnip ", "anv ")
-_CLAIM_STARTS = (
-    "nvidia", "amd", "ati", "adv", "intel", "qual", "apple", "mesa", "turnip", "anv",
-    "(",
-)  # fmt: skip
+    prefixes, claims = rules.set("prefix"), rules.words("claim")
+    for prefix in prefixes if key.startswith(prefixes) else ():
+        key = key.removeprefix(prefix)
+    return next((claims[claim] for claim in claims if key.startswith(claim)), "")
 
 
 def _device_tree(text: str) -> str:
@@ -195,10 +147,10 @@ def _join_sizes(text: str) -> str:
     return " ".join(tokens)
 
 
-def _drop_vendor(text: str) -> str:
-    for vendor in _VENDORS_BEFORE if text.startswith(_VENDORS_BEFORE) else ():
-        if text.startswith(vendor):
-            name = text[len(vendor) :].strip()
-            if name and not all(token in _EMPTY_WORDS for token in name.split()):
-                return name
+def _drop_vendor(text: str, rules: "Rules") -> str:
+    vendors, empty = rules.set("vendor"), rules.words("empty")
+    for vendor in vendors if text.startswith(vendors) else ():
+        name = text.removeprefix(f"{vendor} ")
+        if name != text and not all(token in empty for token in name.split()):
+            return name
     return text

@@ -649,6 +649,12 @@ RULES: dict[str, Spec] = {
         "write it in lower case",
     ),
     "set": MapOf(_set_name, _words_of, "words that a field may be", "write it in lower case"),
+    "word": MapOf(
+        _set_name,
+        MapOf(r"[^\t|;=]+", Text(most=64), "a word and what it means", "write it in lower case"),
+        "words by what they are of a name",
+        "write it in lower case",
+    ),
     "none": ListOf(
         Table(
             {
@@ -664,6 +670,13 @@ RULES: dict[str, Spec] = {
     "machine": ListOf(_machine, "types of machines that clouds rent", most=100),
     "host": ListOf(_rule, "a virtual machine's names for its host's device"),
     "line": ListOf(_rule, "what is around a name", most=500),
+    "form": ListOf(_rule, "one spelling for what people write in several", most=200),
+    "also": ListOf(_rule, "what a name may mean beside itself"),
+    "fact": ListOf(
+        _rule, "pci= (vvvv:dddd, then /ssss:ssss and @rr), units= or gpu_id= in a text", most=100
+    ),
+    "bare": ListOf(_rule, "the ids of a text that is known to be one"),
+    "short": ListOf(_rule, "what people shorten a product's glued words to"),
 }
 """Tables of a file of rules."""
 

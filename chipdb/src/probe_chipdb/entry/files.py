@@ -143,6 +143,7 @@ def read_folder(root: str) -> Data:
             data.add_named(kind, label, tables)
         else:
             data.add_chips(label, tables)
+    data.check_rows()
     return data
 
 

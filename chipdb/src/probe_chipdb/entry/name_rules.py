@@ -34,26 +34,35 @@ class NoneRow(TypedDict):
 
 
 class RuleFiles:
-    """What all files say: groups of kinds, sets of words, and each stage's rows in their order."""
+    """What all files say: groups of kinds, sets of words, and each stage's rows in their order.
 
-    __slots__ = ("groups", "none", "rows", "sets")
+    words: tables of words and what each means. files: of each row, the file that has it.
+    """
+
+    __slots__ = ("files", "groups", "none", "rows", "sets", "words")
 
     def __init__(self) -> None:
         self.groups: dict[str, list[str]] = {}
         self.sets: dict[str, list[str]] = {}
+        self.words: dict[str, dict[str, str]] = {}
         self.none: list[NoneRow] = []
         self.rows: list[tuple[str, RuleRow]] = []
+        self.files: list[str] = []
 
-    def add(self, key: str, value: object) -> None:
+    def add(self, key: str, value: object, file: str = "") -> None:
         """One table of a file that the specification has checked."""
         if key == "group":
             self.groups.update(cast("dict[str, list[str]]", value))
         elif key == "set":
             self.sets.update(cast("dict[str, list[str]]", value))
+        elif key == "word":
+            self.words.update(cast("dict[str, dict[str, str]]", value))
         elif key == "none":
             self.none += cast("list[NoneRow]", value)
         else:
-            self.rows += [(key, row) for row in cast("list[RuleRow]", value)]
+            rows = cast("list[RuleRow]", value)
+            self.rows += [(key, row) for row in rows]
+            self.files += [file] * len(rows)
 
     def fault(self, row: RuleRow) -> str:
         """Why a row cannot be compiled, or the empty text."""
@@ -67,21 +76,26 @@ class RuleFiles:
 
     def compiled(self) -> str:
         """The text of the built table, without the rows that have a fault."""
-        words = [("set", name, _listed(words)) for name, words in self.sets.items()]
+        sets = [("set", name, _listed(words)) for name, words in self.sets.items()]
+        words = [
+            ("word", name, _listed([*meanings]), _listed([*meanings.values()]))
+            for name, meanings in self.words.items()
+        ]
         rows = [(stage, *_columns(row, self)) for stage, row in self.rows if not self.fault(row)]
         none = [("none", row["of"], row["reason"], _listed(row["words"])) for row in self.none]
-        return "".join("\t".join(line) + "\n" for line in (*words, *none, *rows))
+        return "".join("\t".join(line) + "\n" for line in (*sets, *words, *none, *rows))
 
     def without(self, at: int) -> Rules:
         """The rules but for one row."""
         fewer = RuleFiles()
         fewer.groups, fewer.sets, fewer.none = self.groups, self.sets, self.none
+        fewer.words = self.words
         fewer.rows = [*self.rows[:at], *self.rows[at + 1 :]]
         return Rules(fewer.compiled())
 
 
 def _columns(row: RuleRow, rules: RuleFiles) -> "Iterator[str]":
-    sets = {name: tuple(words) for name, words in rules.sets.items()}
+    sets = rules.words | {name: tuple(words) for name, words in rules.sets.items()}
     pattern, unless, of = Pattern(row["pattern"], sets), row.get("unless", ""), row.get("of", "")
     if unless:
         Pattern(unless, sets)

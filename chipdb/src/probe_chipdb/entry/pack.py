@@ -2,12 +2,12 @@
 
 from typing import TypedDict
 
-from probe_chipdb.cloud import module_of
 from probe_chipdb.cpu import brand_key
 from probe_chipdb.entry.evidence import confidence, evidence, of_counts
 from probe_chipdb.entry.validate import Data
-from probe_chipdb.name_form import Form, without_series
+from probe_chipdb.name_form import Form
 from probe_chipdb.peaks import CONFIDENCES
+from probe_chipdb.rules import built
 from probe_chipdb.spelling import normalise, with_die
 from probe_chipdb.table import (
     ARCH,
@@ -407,11 +407,11 @@ def _add_forms(index: _Index, chips: "list[tuple[str, ChipEntry]]") -> None:
 
 def form_keys(name: str) -> "Iterator[str]":
     """The keys of a name's form, with and without its brand and its series: see `forms`."""
-    form = Form(module_of(normalise(name)))  # "HGX B200 168GB" is a B200 of 168 GB, too
+    form = Form(normalise(name))
     if not form.base or "/" in form.base:
         return
     editions = form.key[len(form.base) :]
-    for base in filter(None, (form.base, without_series(form.base))):
+    for base in (form.base, *built().every(form.base, "short")):
         if form.facts == "oam" and base.startswith("mi"):
             yield f"b:{base}{editions}|oam"
             continue  # "AMD Instinct MI355 OAM" is the MI355X; "MI355" is no name of a product

@@ -113,9 +113,12 @@ class Data:
             if key not in fields.RULES:
                 self._report(file, "", key, "is no stage", did_you_mean(key, fields.RULES))
             elif not faults:
-                self.rules.add(key, value)
-        for stage, row in self.rules.rows:
-            if (fault := self.rules.fault(row)) and stage in tables:
+                self.rules.add(key, value, file)
+
+    def check_rows(self) -> None:
+        """Report rows that cannot be compiled: once all files, and with them all sets, are read."""
+        for (stage, row), file in zip(self.rules.rows, self.rules.files, strict=True):
+            if fault := self.rules.fault(row):
                 self._report(file, f"{stage} {row['pattern']!r}", "pattern", fault, "correct it")
 
     def add_formats(self, file: str, tables: Raw) -> None:

@@ -5,12 +5,13 @@ import re
 from difflib import get_close_matches
 
 from probe_chipdb.chip_peaks import RANGES, TOLERANCE
-from probe_chipdb.cloud import machine_keys
 from probe_chipdb.entry.evidence import entry_faults, evidence, figure_faults
 from probe_chipdb.entry.pack import chip_keys
 from probe_chipdb.entry.spec import Problem
 from probe_chipdb.exclusions import exclusion
-from probe_chipdb.name_lookup import has_codename
+from probe_chipdb.name_form import Form
+from probe_chipdb.name_lookup import has_codename, machine_keys
+from probe_chipdb.pci_text import facts_in
 from probe_chipdb.peaks import Peak, find
 from probe_chipdb.rules import Rules
 from probe_chipdb.spelling import is_generic, normalise
@@ -391,6 +392,13 @@ def _of_row(data: "Data", stage: str, row: "RuleRow", rules: Rules) -> list[str]
     key = normalise(row["example"], kind, rules)
     if stage == "machine":
         return [found.removeprefix("s:") for found in machine_keys(key, rules)]
-    if stage == "host":
-        return [*rules.every(row["example"].lower(), "host")][:1]
+    if stage in ("host", "bare"):
+        return rules.every(row["example"].lower(), stage)[:1]
+    if stage == "fact":
+        return ["=".join(fact) for fact in facts_in(row["example"], rules).items()]
+    form = Form(key, rules)
+    if stage == "form":
+        return [form.text]
+    if stage in ("also", "short"):
+        return [*rules.every(form.text if stage == "also" else form.base, stage)]
     return [key]
