@@ -46,8 +46,10 @@ def pieces_of(tables: Iterable[Table], problems: Iterable[str]) -> Iterator[dict
     from probe_chipdb.table import FILES
 
     for table in tables:
-        for name in FILES:
-            text = getattr(table, name.removesuffix(".txt")).data.decode()
+        texts = {name: getattr(table, name.removesuffix(".txt")).data.decode() for name in FILES}
+        if rules := getattr(table, "rules", ""):  # an older chipdb has none of packages
+            texts["rules.txt"] = rules
+        for name, text in texts.items():
             parts = [text[at : at + _TEXT] for at in range(0, len(text), _TEXT)] or [""]
             for at in range(0, len(parts), _PIECES):
                 frame = parts[at : at + _PIECES]

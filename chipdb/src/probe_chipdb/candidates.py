@@ -160,9 +160,9 @@ def by_name(db: "Database", query: "Query") -> "list[Chip]":
             return _allowed(db, query, _on_platform(db, query, ids))
     if not query.name_key or not query.name:
         return []
-    from probe_chipdb.name_lookup import by_spelling
+    from probe_chipdb.name_lookup import by_rules_of_packages, by_spelling
 
-    return _allowed(db, query, by_spelling(db, query))
+    return _allowed(db, query, by_spelling(db, query) or by_rules_of_packages(db, query))
 
 
 def _on_platform(db: "Database", query: "Query", ids: tuple[str, ...]) -> tuple[str, ...]:

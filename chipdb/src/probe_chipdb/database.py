@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from probe_chipdb.matching import Match
     from probe_chipdb.packages import Package
     from probe_chipdb.peaks import Peak
+    from probe_chipdb.rules import Rules
 
     Added = tuple[Sequence[table.Table], Sequence[table.Table], tuple[str, ...]]
     """Tables of sites, tables of packages, and what was left out of them."""
@@ -74,7 +75,7 @@ class Database:
 
     __slots__ = (
         "_accept", "_added", "_archs", "_built", "_chips", "_extra", "_memo", "_packages", "_path",
-        "_problems", "_tables", "version",
+        "_problems", "_readers", "_tables", "version",
     )  # fmt: skip
 
     def __init__(
@@ -95,6 +96,7 @@ class Database:
         self._added = added
         self._tables: tuple[table.Table, ...] | None = None
         self._problems: tuple[str, ...] = ()
+        self._readers: tuple[tuple[Database, Rules], ...] | None = None
         self._archs: dict[str, Arch | None] = {}
         self._chips: dict[str, Chip] = {}
         self._memo: dict[object, Match] = {}
@@ -121,6 +123,22 @@ class Database:
 
         named = Database(self._built).ids_of_name
         return read_extras(self._built, self._extra, packages, self._accept, named)
+
+    def readers(self) -> "tuple[tuple[Database, Rules], ...]":
+        """Each package that has rules of names: its table alone, and our rules with its own behind.
+
+        What a package's rules make of a name is looked up in the package alone, and only where
+        nothing else knows the name: so they can take no name of anybody else.
+        """
+        if self._readers is None:
+            from probe_chipdb.rules import Rules
+
+            self._readers = tuple(
+                (Database(own), Rules(table.rules_text(), own.rules))
+                for own in self.tables()
+                if own.rules
+            )
+        return self._readers
 
     def ids_of_name(self, name: str) -> tuple[str, ...]:
         """The ids of the chips that a name alone means: one, several that share it, or none."""

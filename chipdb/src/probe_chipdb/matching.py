@@ -117,8 +117,16 @@ def _match(db: "Database", query: Query, reason: str | None) -> Match:
     elif named:
         candidates = _by_name_alone(named, query)
     else:
-        return Match(reason=unknown(db, query))
+        return Match(reason=_refused_by_package(db, query) or unknown(db, query))
     return _decide(db, query, candidates)
+
+
+def _refused_by_package(db: "Database", query: Query) -> str:
+    """Why a name that nothing knows is no chip's, as a package says of its own devices."""
+    name = (query.name or "").lower()
+    reasons = (rules.none(name) for _, rules in db.readers()) if name else ()
+    reason = next(filter(None, reasons), "")
+    return reason and f"no chip of the table: {reason}"
 
 
 def ids_of_name(db: "Database", name: str) -> tuple[str, ...]:

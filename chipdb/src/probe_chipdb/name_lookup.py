@@ -2,6 +2,7 @@
 
 from probe_chipdb.chip import Chip, stated
 from probe_chipdb.name_form import Form, others, size_in
+from probe_chipdb.pci_text import facts_in, ids_of
 from probe_chipdb.rules import built
 from probe_chipdb.spelling import normalise
 
@@ -119,6 +120,20 @@ def by_spelling(db: "Database", query: "Query") -> tuple[str, ...]:
     return tuple(chip.id for chip in chips or _of_two_names(db, key))
 
 
+def by_rules_of_packages(db: "Database", query: "Query") -> tuple[str, ...]:
+    """The ids of a package's own chips that a name means by the package's own rules."""
+    return next(filter(None, (_in_package(own, query, rules) for own, rules in db.readers())), ())
+
+
+def _in_package(own: "Database", query: "Query", rules: "Rules") -> tuple[str, ...]:
+    name = query.name or ""
+    key = normalise(name, query.name_kind, rules)
+    device, _, _ = ids_of(facts_in(name, rules).get("pci", ""), name)
+    keys = (f"p:{device}", f"n:{key}", *machine_keys(key, rules))
+    exact = next(filter(None, map(own.ids, keys)), ())
+    return exact or tuple(chip.id for chip in spelled(own, key, rules)[0])
+
+
 def machine_keys(key: str, rules: "Rules | None" = None) -> "Iterator[str]":
     """The keys of names of `data/names` that a cloud's type of machine may stand for.
 
@@ -187,17 +202,17 @@ def _of_processor(db: "Database", query: "Query", name: str) -> tuple[str, ...]:
     return on_die
 
 
-def spelled(db: "Database", key: str) -> "tuple[list[Chip], Form]":
+def spelled(db: "Database", key: str, rules: "Rules | None" = None) -> "tuple[list[Chip], Form]":
     """The chips that a normalised name means by its form, and the form."""
-    form = Form(key)
+    form = Form(key, rules)
     if not form.base or any(mark in key for mark in "/|~"):
         return [], form
-    chips = _of_form(db, form)
+    chips = _of_form(db, form, rules)
     # OpenCL prints AMD's dies as names: "Vega10" is no Radeon Vega 10.
     return ([] if chips and db.ids(f"s:mesa/{form.base}") else chips), form
 
 
-def _of_form(db: "Database", form: Form) -> "list[Chip]":
+def _of_form(db: "Database", form: Form, rules: "Rules | None") -> "list[Chip]":
     # "H200 141GB" is an H200, which is a product's whole name; an H200 NVL would be called one.
     declared = form.facts and db.ids(f"b:{form.key}|{form.facts}")
     if (
@@ -209,7 +224,7 @@ def _of_form(db: "Database", form: Form) -> "list[Chip]":
         return _of_exact_size(db, form, whole)
     chips = {chip.id: chip for chip in _chips(db, form)}
     if not chips or form.base.isdecimal():
-        chips |= {chip.id: chip for other in others(form) for chip in _chips(db, other)}
+        chips |= {chip.id: chip for other in others(form, rules) for chip in _chips(db, other)}
     return list(chips.values())
 
 

@@ -154,7 +154,11 @@ class Pattern:
 
     def gate(self) -> Gate:
         """The longest texts that say most: by the shortest of them, head and tail before others."""
-        runs: list[tuple[int, Gate]] = []
+        runs = [(min(len(text.strip()) for text in run.texts), run) for run in self.runs()]
+        return max(runs, key=lambda run: (min(run[0], 2), run[1].where != "any", run[0]))[1]
+
+    def runs(self) -> "Iterator[Gate]":
+        """The texts that stand between fields of any text, one of each before the next."""
         at = 0
         while at < len(self._nodes):
             texts: tuple[str, ...] = ("",)
@@ -165,11 +169,8 @@ class Pattern:
                     break
                 texts, end = longer, end + 1
             where = "head" if not at else "tail" if end == len(self._nodes) else "any"
-            shortest = min(len(text.strip()) for text in texts)
-            gate = Gate(where if all(texts) else "any", tuple(dict.fromkeys(texts)))
-            runs.append((shortest, gate))
+            yield Gate(where if all(texts) else "any", tuple(dict.fromkeys(texts)))
             at = max(end, at + 1)
-        return max(runs, key=lambda run: (min(run[0], 2), run[1].where != "any", run[0]))[1]
 
 
 class _Field:
@@ -260,7 +261,8 @@ def _ends(
     """Where a field that begins at `start` may end, the nearest first."""
     if node.words:
         for word in node.by_letter.get(text[start : start + 1], node.empty):
-            if text.startswith(word, start):
+            steps[0] -= 1
+            if steps[0] >= 0 and text.startswith(word, start):
                 yield start + len(word)
     elif node.digits:
         letters, least, most = node.digits

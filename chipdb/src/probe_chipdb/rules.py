@@ -4,12 +4,14 @@ from probe_chipdb.table import items, rules_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from probe_chipdb.patterns import Pattern, Sets
 
     _Gates = tuple[tuple[str, ...], list[tuple[str, int]]]
 
+_MOST_LETTERS = 1024
+"""Of what a row makes of a text: one that doubles it would double it again."""
 _MOST = 32
 """Rewritings of one text: five times what the longest line of a log takes."""
 
@@ -49,28 +51,33 @@ class Rule:
         for label, value in fields.items():
             if label != "*":
                 text = text.replace("{" + label + "}", value)
-        return " ".join(text.split())
+        return " ".join(text.split())[:_MOST_LETTERS]
 
 
 class Rules:
     """Rules of names: sets of words, and rows by stage, each stage in its order."""
 
-    __slots__ = ("_chosen", "_meanings", "_none", "_reasons", "_rows", "sets")
+    __slots__ = ("_chosen", "_meanings", "_none", "_reasons", "_rows", "groups", "sets")
 
-    def __init__(self, text: str) -> None:
-        """Read the text that `entry.name_rules` writes."""
+    def __init__(self, *texts: str) -> None:
+        """Read texts that `entry.name_rules` writes: a later one adds behind those before."""
+        self.groups: dict[str, list[str]] = {}
         self.sets: dict[str, tuple[str, ...]] = {}
         self._meanings: dict[str, dict[str, str]] = {}
         self._rows: dict[str, list[tuple[str, ...]]] = {}
         self._chosen: dict[tuple[str, ...], _Chosen] = {}
         self._none: list[tuple[str, str, str]] = []
         self._reasons: dict[str, dict[str, str]] = {}
-        for line in text.splitlines():
+        for line in "".join(texts).splitlines():
             stage, *columns = line.split("\t")
             if stage == "set":
-                self.sets[columns[0]] = tuple(items(columns[1]))
+                name, words = columns
+                self.sets[name] = (*self.set(name), *items(words))
             elif stage == "word":
-                self._meanings[columns[0]] = dict(zip(*map(items, columns[1:]), strict=True))
+                own = dict(zip(*map(items, columns[1:]), strict=True))
+                self._meanings[columns[0]] = own | self._meanings.get(columns[0], {})
+            elif stage == "group":
+                self.groups[columns[0]] = items(columns[1])
             elif stage == "none":
                 group, reason, words = columns
                 self._none += [(group, word, reason) for word in items(words)]
@@ -133,9 +140,12 @@ class Rules:
             for row in self._rows.get(stage, ())
             if (not kind or kind in row[1].split(",")) and (not but or row[0] != but)
         )
-        texts = self._meanings | self.sets
-        chosen = self._chosen[stage, kind, but] = _Chosen(list(rows), texts)
+        chosen = self._chosen[stage, kind, but] = _Chosen(list(rows), self.texts())
         return chosen
+
+    def texts(self) -> "dict[str, tuple[str, ...] | Mapping[str, str]]":
+        """What a field of a pattern may be, by the name of the set or table of words."""
+        return {**self._meanings, **self.sets}
 
 
 def is_plain(text: str) -> bool:

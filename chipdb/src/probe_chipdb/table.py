@@ -289,9 +289,12 @@ def _identity(status: os.stat_result) -> tuple[int, int, int, int]:
 
 
 class Table:
-    """The four texts of one origin: the built table, one vendor package, or one site file."""
+    """The four texts of one origin: the built table, one vendor package, or one site file.
 
-    __slots__ = ("archs", "chips", "index", "origin", "sources", "version")
+    rules: of names, which a package or site adds to the built ones; empty of the built table.
+    """
+
+    __slots__ = ("archs", "chips", "index", "origin", "rules", "sources", "version")
 
     def __init__(
         self, origin: str, version: str, texts: "Mapping[str, bytes | SortedFile]"
@@ -302,6 +305,8 @@ class Table:
             SortedText(text) if isinstance(text, bytes) else text
             for text in (texts.get(name, b"") for name in FILES)
         )
+        rules = texts.get(RULES, b"")
+        self.rules = rules.decode() if isinstance(rules, bytes) else ""
 
     def ids(self, key: str) -> tuple[str, ...]:
         """The chip (or arch) ids filed under an index key, in the order of the data."""

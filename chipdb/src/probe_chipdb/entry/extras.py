@@ -1,10 +1,12 @@
 """What sites and vendors ship: a site overrides, a vendor only adds to what is its own."""
 
 from probe_chipdb.candidates import register_keys
-from probe_chipdb.entry.files import MAX_CHIPS, Budget, read, toml_files
+from probe_chipdb.entry.files import MAX_CHIPS, Budget, add, read, toml_files
+from probe_chipdb.entry.name_rules import foreign, named_words
 from probe_chipdb.entry.pack import arch_index_keys, chip_keys, loose_keys, to_table
 from probe_chipdb.entry.spec import Problem
 from probe_chipdb.entry.validate import Data, distribution_name
+from probe_chipdb.rules import built as builtin_rules
 from probe_chipdb.spelling import is_generic, normalise
 
 TYPE_CHECKING = False
@@ -123,6 +125,83 @@ def disown(data: Data, earlier: "list[Table]", vendors: frozenset[str], named: "
         problem = ("[publishers]", "", "only a site's own file may list publishers", "remove it")
         data.problems.append(Problem("package", *problem))
     _disown_archs(data, earlier, vendors)
+    for at, of_row in reversed([*foreign_rows(data, built, vendors)]):
+        data.rules.remove(at)
+        data.problems.append(of_row)
+    for text, of_name in [*foreign_names(data, built)]:
+        del data.names[text]
+        data.problems.append(of_name)
+
+
+MAX_ROWS = 500
+"""Rows of names that one package may have: three times ours."""
+
+
+def foreign_rows(
+    data: Data, built: "Table", vendors: frozenset[str]
+) -> "Iterator[tuple[int, Problem]]":
+    """Rows of names that would be held against names of others, by their place."""
+    rows = data.rules.rows
+    faults = dict(foreign(data.rules, _others_words(built, vendors) if rows else ()))
+    for at, (stage, row) in enumerate(rows):
+        fault, fix = faults.get(at, ""), "add a word of your own to the pattern"
+        if at >= MAX_ROWS:
+            fault, fix = f"it is beyond the {MAX_ROWS} rows that a package may have", "ship fewer"
+        elif stage == "host":
+            fault, fix = "a host's device is another vendor's", "send the row to the project"
+        if fault:
+            label = f"{stage} {row['pattern']!r}"
+            yield at, Problem(data.rules.files[at], label, "pattern", fault, fix)
+
+
+def rows_with_brands(data: Data, built: "Table", vendors: frozenset[str]) -> "Iterator[Problem]":
+    """Rows of names with a word that only names of one other vendor have: they may be meant."""
+    words = _others_words(built, vendors) if data.rules.rows else {}
+    brands = {
+        word: owners[0]
+        for word, owners in words.items()
+        if len(owners) >= _MANY and len(set(owners)) == 1
+    }
+    for at, own in named_words(data.rules):
+        stage, row = data.rules.rows[at]
+        for word in filter(brands.__contains__, own):
+            fault = f"{word!r} is a word of names of {brands[word]} alone"
+            fix = "leave names of others to them"
+            label = f"{stage} {row['pattern']!r}"
+            yield Problem(data.rules.files[at], label, "pattern", fault, fix, "warning")
+
+
+_MANY = 20  # names with a word that is a brand or series; "one" is in some of AMD's
+
+
+def _others_words(built: "Table", vendors: frozenset[str]) -> dict[str, list[str]]:
+    """Words of names of the built table's chips to their vendors, without those of `vendors`."""
+    words: dict[str, list[str]] = {}
+    for key, ids in built.index:
+        owners = {id_.partition("/")[0] for id_ in ids.split(" ")} - vendors
+        if key.startswith(("n:", "v:")) and owners:
+            for word in key[2:].split():
+                words.setdefault(word, []).extend(owners)
+    return words
+
+
+def foreign_names(data: Data, built: "Table") -> "Iterator[tuple[str, Problem]]":
+    """Names of machines and boards that mean chips of others, or are in a scheme of ours."""
+    schemes = {
+        key[2:].partition("/")[0]
+        for key, _ in (built.index if data.names else ())
+        if key[:2] == "s:"
+    }
+    for text, entry in data.names.items():
+        scheme, _, name = text.partition("/")
+        others = [id_ for id_ in entry["means"] if id_ not in data.chips]
+        fault = (
+            (f"the names of {scheme!r} are the project's", "name the file otherwise")
+            if scheme in schemes
+            else (f"{', '.join(others)} is no chip of this package", "name its own chips alone")
+        )
+        if others or scheme in schemes:
+            yield text, Problem(data.where[f"name:{text}"], f"[{name}]", "means", *fault)
 
 
 def _disown_archs(data: Data, earlier: "list[Table]", vendors: frozenset[str]) -> None:
@@ -288,7 +367,7 @@ def _package(
         fault = (package.problem, package.fix)
         problems.append(Problem(package.distribution, package.name, "", *fault))
         return None
-    data = Data()
+    data = Data(builtin_rules())
     for path in toml_files(package.folder):
         label = f"{package.distribution}: {path[len(package.folder) + 1 :]}"
         refusal = accept(path) if accept else None
@@ -300,7 +379,8 @@ def _package(
             break
         content, faults = read(path, label)
         problems += faults
-        data.add_chips(label, content)
+        add(data, path, label, content)
+    data.check_rows()
     _limit(data, package)  # before what costs most for each chip
     disown(data, earlier, consent.vendors(package.distribution), named)
     problems += data.problems

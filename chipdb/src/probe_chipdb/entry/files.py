@@ -8,6 +8,10 @@ from collections.abc import Iterator
 from probe_chipdb.entry.spec import MAX_DEPTH, Problem, depth
 from probe_chipdb.entry.validate import Data
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from probe_chipdb.rules import Rules
+
 # Reads one TOML file within bounds, so that neither a huge nor a broken one can hurt anybody.
 
 MAX_BYTES = 2**19
@@ -121,30 +125,36 @@ def _has_huge_number(value: object) -> bool:
 _KINDS = {"sources": "source", "arch": "arch"}
 
 
-def read_folder(root: str) -> Data:
-    """Every entry under `root`, in the order of the file names."""
-    data = Data()
+def read_folder(root: str, base: "Rules | None" = None) -> Data:
+    """Every entry under `root`, in the order of the file names.
+
+    base: the rules of names to which a package's add; None for the project's own data.
+    """
+    data = Data(base)
     for path in toml_files(root):
         label = root if path == root else os.path.relpath(path, root)
         tables, problems = read(path, label)
         data.problems += problems
-        folder = label.partition(os.sep)[0]
-        kind = _KINDS.get(folder)
-        if folder == "publishers":
-            data.add_publishers(label, tables)
-        elif folder == "rules":
-            data.add_rules(label, tables)
-        elif folder == "formats":
-            data.add_formats(label, tables)
-        elif folder == "names":
-            scheme = os.path.basename(label).removesuffix(".toml")
-            data.add_names(label, scheme, tables)
-        elif kind:
-            data.add_named(kind, label, tables)
-        else:
-            data.add_chips(label, tables)
+        add(data, path, label, tables)
     data.check_rows()
     return data
+
+
+def add(data: Data, path: str, label: str, tables: dict[str, object]) -> None:
+    """Add a file's tables: its folder's name is what they are of, in a package as in ours."""
+    folder = os.path.basename(os.path.dirname(path))
+    if folder == "publishers":
+        data.add_publishers(label, tables)
+    elif folder == "rules":
+        data.add_rules(label, tables)
+    elif folder == "formats":
+        data.add_formats(label, tables)
+    elif folder == "names":
+        data.add_names(label, os.path.basename(path).removesuffix(".toml"), tables)
+    elif kind := _KINDS.get(folder):
+        data.add_named(kind, label, tables)
+    else:
+        data.add_chips(label, tables)
 
 
 def toml_files(root: str) -> Iterator[str]:

@@ -5,11 +5,11 @@ from typing import TypedDict, cast
 from probe_chipdb.patterns import BadPattern, Pattern
 from probe_chipdb.rules import Rules, is_plain
 from probe_chipdb.spelling import KINDS
-from probe_chipdb.table import escape
+from probe_chipdb.table import escape, rules_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator, Mapping
     from typing import Required
 
 
@@ -37,17 +37,22 @@ class RuleFiles:
     """What all files say: groups of kinds, sets of words, and each stage's rows in their order.
 
     words: tables of words and what each means. files: of each row, the file that has it.
+    base: the rules to which a package adds its own; None for the project's.
     """
 
-    __slots__ = ("files", "groups", "none", "rows", "sets", "words")
+    __slots__ = ("base", "files", "groups", "none", "rows", "sets", "words")
 
-    def __init__(self) -> None:
-        self.groups: dict[str, list[str]] = {}
+    def __init__(self, base: Rules | None = None) -> None:
+        self.base = base
+        self.groups: dict[str, list[str]] = dict(base.groups) if base else {}
         self.sets: dict[str, list[str]] = {}
         self.words: dict[str, dict[str, str]] = {}
         self.none: list[NoneRow] = []
         self.rows: list[tuple[str, RuleRow]] = []
         self.files: list[str] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.rows or self.none or self.sets or self.words)
 
     def add(self, key: str, value: object, file: str = "") -> None:
         """One table of a file that the specification has checked."""
@@ -76,27 +81,90 @@ class RuleFiles:
 
     def compiled(self) -> str:
         """The text of the built table, without the rows that have a fault."""
+        groups = () if self.base else self.groups.items()
+        kinds = [("group", name, _listed(kinds)) for name, kinds in groups]
         sets = [("set", name, _listed(words)) for name, words in self.sets.items()]
         words = [
             ("word", name, _listed([*meanings]), _listed([*meanings.values()]))
             for name, meanings in self.words.items()
         ]
         rows = [(stage, *_columns(row, self)) for stage, row in self.rows if not self.fault(row)]
-        none = [("none", row["of"], row["reason"], _listed(row["words"])) for row in self.none]
-        return "".join("\t".join(line) + "\n" for line in (*sets, *words, *none, *rows))
+        none = [
+            ("none", row["of"], " ".join(row["reason"].split()), _listed(row["words"]))
+            for row in self.none
+        ]
+        return "".join("\t".join(line) + "\n" for line in (*kinds, *sets, *words, *none, *rows))
 
     def without(self, at: int) -> Rules:
         """The rules but for one row."""
-        fewer = RuleFiles()
+        fewer = RuleFiles(self.base)
         fewer.groups, fewer.sets, fewer.none = self.groups, self.sets, self.none
         fewer.words = self.words
         fewer.rows = [*self.rows[:at], *self.rows[at + 1 :]]
-        return Rules(fewer.compiled())
+        return fewer.read()
+
+    def read(self) -> Rules:
+        """The rules, behind those to which they add."""
+        return Rules(*([rules_text()] if self.base else []), self.compiled())
+
+    def remove(self, at: int) -> None:
+        """Leave out the row at a place."""
+        del self.rows[at], self.files[at]
+
+    def texts(self) -> "dict[str, tuple[str, ...] | Mapping[str, str]]":
+        """What a field of a pattern may be: see `Rules.texts`."""
+        texts = self.base.texts() if self.base else {}
+        for name, words in self.sets.items():
+            texts[name] = (*texts.get(name, ()), *words)
+        for name, meanings in self.words.items():
+            texts[name] = meanings | dict(self.base.words(name) if self.base else {})
+        return texts
+
+
+def foreign(rules: RuleFiles, known: "Container[str]") -> "Iterator[tuple[int, str]]":
+    """Yield each row that has no text of its own, by its place, and what is wrong.
+
+    known: words of the names that others have. Such a row would be held against names of others.
+    """
+    for at, (_, row) in enumerate(rules.rows):
+        if rules.fault(row):
+            continue
+        runs = [run.texts for run in Pattern(row["pattern"], rules.texts()).runs()]
+        if not any(all(_own(text, known) for text in texts) for texts in runs):
+            words = sorted({word for texts in runs for text in texts for word in _words(text)})
+            named = ", ".join(words[:_MOST_NAMED])
+            yield (
+                at,
+                f"its text ({named}) is others', too" if named else "it has no text of its own",
+            )
+
+
+def named_words(rules: RuleFiles) -> "Iterator[tuple[int, list[str]]]":
+    """Yield each row's place, and the words that its pattern names."""
+    for at, (_, row) in enumerate(rules.rows):
+        if not rules.fault(row):
+            runs = Pattern(row["pattern"], rules.texts()).runs()
+            texts = [text for run in runs for text in run.texts]
+            yield at, sorted({word for text in texts for word in _words(text)})
+
+
+_MOST_NAMED = 4  # words in one sentence
+_LEAST = 3  # letters of a word that names somebody
+
+
+def _own(text: str, known: "Container[str]") -> bool:
+    return any(len(word) >= _LEAST and word not in known for word in _words(text))
+
+
+def _words(text: str) -> list[str]:
+    return "".join(letter if letter.isalnum() else " " for letter in text).split()
 
 
 def _columns(row: RuleRow, rules: RuleFiles) -> "Iterator[str]":
-    sets = rules.words | {name: tuple(words) for name, words in rules.sets.items()}
+    sets = rules.texts()
     pattern, unless, of = Pattern(row["pattern"], sets), row.get("unless", ""), row.get("of", "")
+    if any(mark in text for mark in "\t\n" for text in (row["pattern"], unless, row.get("to", ""))):
+        raise BadPattern("it has a tab or a second line")
     if unless:
         Pattern(unless, sets)
     gate = pattern.gate()

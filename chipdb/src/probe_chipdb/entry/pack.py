@@ -24,6 +24,7 @@ from probe_chipdb.table import (
     OVERRIDE,
     PUBLISHED,
     READS,
+    RULES,
     SOURCE,
     SRAM,
     SUSTAINED,
@@ -176,9 +177,10 @@ def to_table(data: Data, origin: str, version: str) -> Table:
 
 
 def texts(data: Data) -> dict[str, str]:
-    """The four files of a table."""
+    """The four files of a table, and the rules of names where there are any."""
     of_socs = ranges(data)
-    return {
+    rules = {RULES: data.rules.compiled()} if data.rules else {}
+    return rules | {
         "chips.txt": _lines(
             _chip_row(chip, of_socs.get(id_), data.sources) for id_, chip in data.chips.items()
         ),

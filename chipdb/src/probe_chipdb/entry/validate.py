@@ -10,6 +10,7 @@ from probe_chipdb.entry.spec import ListOf, Problem, Spec, Table, did_you_mean
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_chipdb.entry.fields import ArchEntry, ChipEntry, FamilyEntry, NameEntry, SourceEntry
+    from probe_chipdb.rules import Rules
 
 Raw = dict[str, object]
 """A table as TOML gives it."""
@@ -35,12 +36,13 @@ class Data:
         "unnamed", "where",
     )  # fmt: skip
 
-    def __init__(self) -> None:
+    def __init__(self, base: "Rules | None" = None) -> None:
+        """base: the rules of names to which these add; None for the project's own data."""
         self.chips: dict[str, ChipEntry] = {}
         self.archs: dict[str, ArchEntry] = {}
         self.sources: dict[str, SourceEntry] = {}
         self.names: dict[str, NameEntry] = {}
-        self.rules = RuleFiles()
+        self.rules = RuleFiles(base)
         self.formats = FormatFiles()
         self.problems: list[Problem] = []
         self.publishers: dict[str, list[str]] = {}

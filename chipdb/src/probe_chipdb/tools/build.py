@@ -14,7 +14,7 @@ from probe_chipdb.entry.files import read_folder, toml_files
 from probe_chipdb.entry.pack import texts
 from probe_chipdb.entry.spec import Json, Problem
 from probe_chipdb.rules import Rules, use
-from probe_chipdb.table import FILES, FORMAT, FORMATS, RULES
+from probe_chipdb.table import FILES, FORMAT, FORMATS
 
 # `schema`: the JSON Schemas that editors use for completion, from the same fields as the check.
 
@@ -102,8 +102,6 @@ def build(folder: str, into: str) -> list[Problem]:
         use(Rules(data.rules.compiled()))
     os.makedirs(into, exist_ok=True)
     files = rendered(texts(data), digest(folder))
-    if data.rules.rows:
-        files[RULES] = data.rules.compiled()
     if data.formats.rows:
         files[FORMATS] = data.formats.compiled(data.archs)
     for name, text in files.items():

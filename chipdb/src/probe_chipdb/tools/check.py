@@ -5,13 +5,21 @@ import tomllib
 
 from probe_chipdb import table
 from probe_chipdb.database import Database
-from probe_chipdb.entry.extras import Consent, foreign_keys, taken
+from probe_chipdb.entry.extras import (
+    Consent,
+    foreign_keys,
+    foreign_names,
+    foreign_rows,
+    rows_with_brands,
+    taken,
+)
 from probe_chipdb.entry.files import read_folder, toml_files
 from probe_chipdb.entry.pack import to_table
 from probe_chipdb.entry.spec import Problem
 from probe_chipdb.packages import GROUP
 from probe_chipdb.peaks import STATED
-from probe_chipdb.rules import Rules, use
+from probe_chipdb.rules import built as builtin_rules
+from probe_chipdb.rules import use
 from probe_chipdb.tools import layout, rules
 from probe_chipdb.tools.formats import format_problems
 
@@ -92,11 +100,11 @@ def check(path: str, alone: bool = False) -> Result:
     root = layout.data_root(path)
     if root and os.path.abspath(path) != root:
         return _check_part(path, root)
-    data = read_folder(path)
-    if root and data.rules.rows:
-        use(Rules(data.rules.compiled()))
-    own = to_table(data, "data", "0")
     built = None if root or alone else _built()
+    data = read_folder(path, builtin_rules() if built else None)
+    if root and data.rules.rows:
+        use(data.rules.read())
+    own = to_table(data, "data", "0")
     db = Database(built or own)
     db._tables = (own, built) if built else (own,)
     problems = list(data.problems)
@@ -114,6 +122,9 @@ def check(path: str, alone: bool = False) -> Result:
         problems += _entry_points(project)
         problems += _foreign_keys(data, built, vendors)
         problems += _foreign_archs(data, built, vendors)
+        problems += [problem for _, problem in foreign_rows(data, built, vendors)]
+        problems += [problem for _, problem in foreign_names(data, built)]
+        problems += rows_with_brands(data, built, vendors)
     if root:
         problems += layout.repository_problems(root, data, db)
     return Result(data, problems, db)
