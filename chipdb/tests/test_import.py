@@ -88,7 +88,7 @@ for load in probe_chipdb.load, probe_chipdb.database.load_by_position:
         load()
     except OSError as error:
         print(error)
-print(probe_chipdb.peak("NVIDIA L40S"), probe_chipdb.memory("NVIDIA L40S"))
+print(probe_chipdb.peak("NVIDIA L40S"), probe_chipdb.memory("NVIDIA L40S", pci="10de:26b9"))
 print(probe_chipdb.why("NVIDIA L40S"))
 """
     one, two, figures, why = run(f"exec({code!r})", str(unbuilt)).splitlines()

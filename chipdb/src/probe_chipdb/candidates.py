@@ -78,10 +78,14 @@ def _by_device_tree(db: "Database", query: "Query") -> Candidates | None:
     Vendors' kernels name the GPU's node "arm,mali-bifrost" alone; the board's own compatibles,
     which follow, name the SoC, whose GPU the mainline bindings call "SOC-mali".
     """
+    from probe_chipdb.rules import built
+
+    nodes = built().words("generic_compatible")
     names = [name for name in map(_compatible, query.dt) if name]
-    generic = [name for name in names if name.startswith(_GENERIC)]
+    generic = {name: nodes[start] for name in names for start in nodes if name.startswith(start)}
     specific = [name for name in names if name not in generic]
-    closer = [key for name in specific for key in (name, f"{name}-mali")] if generic else specific
+    suffixes = ("", *dict.fromkeys(generic.values()))
+    closer = [name + suffix for name in specific for suffix in suffixes]
     chips: list[Chip] = []
     for compatible in (*closer, *generic):
         also = _chips(db, f"d:{compatible}")
@@ -90,9 +94,6 @@ def _by_device_tree(db: "Database", query: "Query") -> Candidates | None:
         if len(chips) == 1:
             break
     return Candidates("dt", chips) if chips else None
-
-
-_GENERIC = "arm,mali-"
 
 
 def _compatible(text: str) -> str:

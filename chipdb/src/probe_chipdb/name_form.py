@@ -53,14 +53,14 @@ class Form:
     """
 
     __slots__ = (
-        "_words", "base", "brand", "editions", "factor", "facts", "key", "plain", "size", "text",
+        "_rules", "base", "brand", "editions", "factor", "facts", "key", "plain", "size", "text",
         "type", "units", "vendor",
     )  # fmt: skip
 
     def __init__(self, key: str, rules: "Rules | None" = None) -> None:
         """Part a normalised name. rules: those of the built table when None."""
         rules = rules or built()
-        self._words = rules.words
+        self._rules = rules
         self.brand = self.vendor = self.factor = self.type = ""
         self.size: float | None = None
         self.units: int | None = None
@@ -78,7 +78,7 @@ class Form:
         self.facts = ",".join(filter(None, (memory, self.type, self.factor)))
 
     def _without_maker(self, tokens: list[str], brands: tuple[str, ...]) -> list[str]:
-        makers = self._words("maker")
+        makers = self._rules.words("maker")
         while tokens and tokens[0] in makers:
             self.vendor = makers[tokens[0]]
             tokens = tokens[1:]
@@ -94,29 +94,28 @@ class Form:
 
         "A100 80GB X" is no A100X, and a V100-SXM2-32GB-LS no V100LS.
         """
+        roles = self._rules.roles()
         base, gap = "", ""
         for token in tokens:
-            if token in self._words("silent"):
+            role, meaning = roles.get(token, ("", ""))
+            if role == "silent":
                 continue  # "UHD Graphics 620" is also "UHD 620"
-            if self._takes(token, editions):
+            if role or self._is_count(token):
                 gap = "~"
             else:
                 base += gap + token if base else token
                 gap = ""
+            if role == "edition":
+                editions.add(meaning)
+            elif role == "memory":
+                self.type = meaning
+            elif role == "factor":
+                self.factor = meaning
         return base
 
-    def _takes(self, token: str, editions: set[str]) -> bool:
-        """Whether a token stands beside the product; its fact is kept."""
-        words = self._words
-        if token in words("beside"):
-            return True
-        if edition := words("edition").get(token):
-            editions.add(edition)
-        elif token in words("memory"):
-            self.type = token
-        elif factor := words("factor").get(token):
-            self.factor = factor
-        elif (size := size_in(token)) is not None:
+    def _is_count(self, token: str) -> bool:
+        """Whether a token counts memory or cores; the form keeps the count."""
+        if (size := size_in(token)) is not None:
             self.size = size
         elif token.startswith("core:") and token[5:].isdecimal():
             self.units = int(token[5:])
@@ -126,10 +125,10 @@ class Form:
 
     def _unglued(self, base: str, editions: set[str]) -> str:
         """`h100nvl`, `rtx6000ada`: the same tokens without a blank between."""
-        base, edition = _split(base, self._words("edition"))
+        base, edition = _split(base, self._rules.words("edition"))
         if edition:
             editions.add(edition)
-        head, factor = _split(base, {} if self.factor else self._words("factor"))
+        head, factor = _split(base, {} if self.factor else self._rules.words("factor"))
         self.factor = self.factor or factor
         return head
 

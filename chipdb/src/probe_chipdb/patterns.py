@@ -67,6 +67,24 @@ def _has_digit(text: str) -> bool:
     return any(map(str.isdecimal, text))
 
 
+def _is_slice(text: str) -> bool:
+    """A profile of MIG: `1g.10gb`, `1c.3g.40gb`, `1g.10gb+me`."""
+    slices, dot, memory = text.partition("+")[0].rpartition(".")
+    units = slices.rpartition(".")[2]
+    digits = memory.removesuffix("gb")
+    counted = units.endswith("g") and units[:-1].isdecimal()
+    return bool(dot) and counted and digits != memory and digits.isdecimal()
+
+
+def _is_vgpu(text: str) -> bool:
+    """A profile of NVIDIA's virtual GPUs: `8q`, `40c`, `2b4`."""
+    kind = text.lstrip("0123456789")
+    version = kind[1:]
+    return (
+        text[:1].isdecimal() and kind[:1] in tuple("qcba") and (not version or version.isdecimal())
+    )
+
+
 KINDS: "dict[str, Callable[[str], bool]]" = {
     "*": lambda text: True,
     "any": bool,
@@ -74,7 +92,6 @@ KINDS: "dict[str, Callable[[str], bool]]" = {
     "in": _is_balanced,
     "part": _is_part,
     "w": lambda text: text != "" and " " not in text,
-    "letter": lambda text: len(text) == 1 and text.isalpha(),
     "quoted": lambda text: text != "" and '"' not in text and "'" not in text,
     "alnum": lambda text: text.isalnum(),
     "before": _is_before,
@@ -83,15 +100,19 @@ KINDS: "dict[str, Callable[[str], bool]]" = {
     "model": lambda text: _has_digit(text.rpartition(" ")[2]),
     "number": _is_number,
     "version": _is_version,
+    "slice": _is_slice,
+    "vgpu": _is_vgpu,
 }
 """Each kind of field: whether a text is one."""
 _NUMERALS = frozenset("0123456789")
 _DIGITS = {
+    "letter": (frozenset("abcdefghijklmnopqrstuvwxyz"), 1, 1),
     "n": (_NUMERALS, 1, 9),
     "n2": (_NUMERALS, 1, 2),
     "n3": (_NUMERALS, 1, 3),
     "n5": (_NUMERALS, 1, 5),
     "n4": (_NUMERALS, 4, 4),
+    "d1": (_NUMERALS, 1, 1),
     "d2": (_NUMERALS, 2, 2),
     "d3": (_NUMERALS, 3, 3),
     "hex": (_HEX, 1, 16),
@@ -99,7 +120,7 @@ _DIGITS = {
     "hex2": (_HEX, 2, 2),
     "hex4": (_HEX, 4, 4),
 }
-"""Fields that take all the digits there are: which, the least and the most."""
+"""Fields that take all such letters that there are: which, the least and the most."""
 
 
 class BadPattern(ValueError):
@@ -129,14 +150,18 @@ class Gate:
 class Pattern:
     """A pattern that was read."""
 
-    __slots__ = ("_nodes",)
+    __slots__ = ("_literals", "_nodes")
 
     def __init__(self, text: str, sets: "Sets") -> None:
         """Read a pattern. Raises BadPattern for an unknown kind or an unclosed field."""
         self._nodes = tuple(_nodes(text, sets))
+        self._literals = tuple(node for node in self._nodes if isinstance(node, str))
 
     def fields(self, text: str) -> "dict[str, str] | None":
         """The fields of a text that fits as a whole, by label; None where it does not."""
+        for literal in self._literals:  # in C, and most texts lack one
+            if literal not in text:
+                return None
         found: dict[str, str] = {}
         return found if _fit(self._nodes, 0, text, 0, found, [_MOST_STEPS]) else None
 
@@ -153,9 +178,8 @@ class Pattern:
         return [_texts(node) for node in self._nodes]
 
     def gate(self) -> Gate:
-        """The longest texts that say most: by the shortest of them, head and tail before others."""
-        runs = [(min(len(text.strip()) for text in run.texts), run) for run in self.runs()]
-        return max(runs, key=lambda run: (min(run[0], 2), run[1].where != "any", run[0]))[1]
+        """The texts that say most: of which few names hold one."""
+        return max(self.runs(), key=_rarity)
 
     def runs(self) -> "Iterator[Gate]":
         """The texts that stand between fields of any text, one of each before the next."""
@@ -171,6 +195,14 @@ class Pattern:
             where = "head" if not at else "tail" if end == len(self._nodes) else "any"
             yield Gate(where if all(texts) else "any", tuple(dict.fromkeys(texts)))
             at = max(end, at + 1)
+
+
+def _rarity(gate: Gate) -> tuple[int, ...]:
+    """How few names pass a gate: by an end, by a mark in each text, by letters."""
+    shortest = min(len(text.strip()) for text in gate.texts)
+    marked = all(not text.replace(" ", "").isalnum() for text in gate.texts)
+    at_end = gate.where != "any" and shortest > 1
+    return (shortest > 0, at_end, marked, min(shortest, 3), -len(gate.texts), shortest)
 
 
 class _Field:
@@ -238,41 +270,53 @@ def _fit(
     steps: list[int],
 ) -> bool:
     """Whether the nodes from `at` on fit the text from `start` on; `found` gets the fields."""
-    if at == len(nodes):
-        return start == len(text)
-    node = nodes[at]
-    if isinstance(node, str):
-        end = start + len(node)
-        return text.startswith(node, start) and _fit(nodes, at + 1, text, end, found, steps)
-    for end in _ends(node, nodes[at + 1 : at + 2], text, start, steps):
-        if _fit(nodes, at + 1, text, end, found, steps):
-            found[node.label] = node.meanings.get(text[start:end], text[start:end])
-            return True
-    return False
+    while at < len(nodes):
+        node = nodes[at]
+        at += 1
+        if isinstance(node, str):
+            if not text.startswith(node, start):
+                return False
+            start += len(node)
+        elif node.digits:
+            end = _end_of_digits(node.digits, text, start)
+            if end < 0:
+                return False
+            found[node.label] = text[start:end]
+            start = end
+        else:
+            for end in _ends(node, nodes, at, text, start, steps):
+                if _fit(nodes, at, text, end, found, steps):
+                    found[node.label] = node.meanings.get(text[start:end], text[start:end])
+                    return True
+            return False
+    return start == len(text)
+
+
+def _end_of_digits(digits: "tuple[frozenset[str], int, int]", text: str, start: int) -> int:
+    """Where digits that begin at `start` end, or -1 where there are too few."""
+    letters, least, most = digits
+    end = start
+    while end - start < most and text[end : end + 1] in letters:
+        end += 1
+    return end if end - start >= least else -1
 
 
 def _ends(
     node: _Field,
-    following: "tuple[str | _Field, ...]",
+    nodes: "tuple[str | _Field, ...]",
+    at: int,
     text: str,
     start: int,
     steps: list[int],
 ) -> "Iterator[int]":
-    """Where a field that begins at `start` may end, the nearest first."""
+    """Where a field that begins at `start` may end, the nearest first. at: of the next node."""
     if node.words:
         for word in node.by_letter.get(text[start : start + 1], node.empty):
             steps[0] -= 1
             if steps[0] >= 0 and text.startswith(word, start):
                 yield start + len(word)
-    elif node.digits:
-        letters, least, most = node.digits
-        end = start
-        while end - start < most and text[end : end + 1] in letters:
-            end += 1
-        if end - start >= least:
-            yield end
     elif is_kind := node.is_kind:
-        for end in _stops(following[0], text, start) if following else (len(text),):
+        for end in _stops(nodes[at], text, start) if at < len(nodes) else (len(text),):
             steps[0] -= 1
             if steps[0] < 0:
                 return

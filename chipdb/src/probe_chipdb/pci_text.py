@@ -42,6 +42,8 @@ def ids_in(text: str, rules: "Rules | None" = None) -> Ids:
     >>> ids_in("10de 2684"), ids_in("0x268410DE")
     (('10de:2684', '', ''), ('10de:2684', '', ''))
     """
+    if not text:
+        return NONE
     rules = rules or built()
     pci = facts_in(text, rules).get("pci") or rules.first(text.lower().strip(), "bare")
     return ids_of(pci, text)

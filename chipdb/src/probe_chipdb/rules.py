@@ -57,7 +57,7 @@ class Rule:
 class Rules:
     """Rules of names: sets of words, and rows by stage, each stage in its order."""
 
-    __slots__ = ("_chosen", "_meanings", "_none", "_reasons", "_rows", "groups", "sets")
+    __slots__ = ("_chosen", "_meanings", "_none", "_reasons", "_roles", "_rows", "groups", "sets")
 
     def __init__(self, *texts: str) -> None:
         """Read texts that `entry.name_rules` writes: a later one adds behind those before."""
@@ -65,7 +65,8 @@ class Rules:
         self.sets: dict[str, tuple[str, ...]] = {}
         self._meanings: dict[str, dict[str, str]] = {}
         self._rows: dict[str, list[tuple[str, ...]]] = {}
-        self._chosen: dict[tuple[str, ...], _Chosen] = {}
+        self._roles: dict[str, tuple[str, str]] | None = None
+        self._chosen: dict[str | tuple[str, ...], _Chosen] = {}
         self._none: list[tuple[str, str, str]] = []
         self._reasons: dict[str, dict[str, str]] = {}
         for line in "".join(texts).splitlines():
@@ -96,12 +97,23 @@ class Rules:
             meanings = self._meanings[name] = dict(zip(own, own, strict=True))
         return meanings
 
+    def roles(self) -> "dict[str, tuple[str, str]]":
+        """What each word beside a product is: the table that has it, and its meaning there."""
+        if self._roles is None:
+            self._roles = {
+                word: (table, meaning)
+                for table in ("factor", "memory", "edition", "beside", "silent")
+                for word, meaning in self.words(table).items()
+            }
+        return self._roles
+
     def rewritten(self, text: str, stage: str, kind: str = "", but: str = "") -> str:
         """The text when no row fits it any more.
 
         kind: of which texts the rows are. but: a group of rows that is left out.
         """
-        chosen = self._chosen.get((stage, kind, but)) or self._choose(stage, kind, but)
+        chosen = self._chosen.get((stage, kind, but) if kind else stage)
+        chosen = chosen or self._choose(stage, kind, but)
         for _ in range(_MOST):
             for rule in chosen.gated(text):
                 if (rewritten := rule.applied(text)) and rewritten != text:
@@ -113,12 +125,12 @@ class Rules:
 
     def every(self, text: str, stage: str) -> list[str]:
         """What each row of a stage makes of a text that fits it."""
-        chosen = self._chosen.get((stage, "", "")) or self._choose(stage, "", "")
+        chosen = self._chosen.get(stage) or self._choose(stage, "", "")
         return [made for rule in chosen.gated(text) if (made := rule.applied(text))]
 
     def first(self, text: str, stage: str) -> str:
         """What the first row of a stage that fits makes of a text; empty where none does."""
-        chosen = self._chosen.get((stage, "", "")) or self._choose(stage, "", "")
+        chosen = self._chosen.get(stage) or self._choose(stage, "", "")
         return next(filter(None, (rule.applied(text) for rule in chosen.gated(text))), "")
 
     def none(self, name: str, but: str = "") -> str:
@@ -140,12 +152,16 @@ class Rules:
             for row in self._rows.get(stage, ())
             if (not kind or kind in row[1].split(",")) and (not but or row[0] != but)
         )
-        chosen = self._chosen[stage, kind, but] = _Chosen(list(rows), self.texts())
+        chosen = _Chosen(list(rows), self.texts())
+        self._chosen[(stage, kind, but) if kind else stage] = chosen
         return chosen
 
     def texts(self) -> "dict[str, tuple[str, ...] | Mapping[str, str]]":
         """What a field of a pattern may be, by the name of the set or table of words."""
         return {**self._meanings, **self.sets}
+
+
+_FEW = 16  # rows: to sort them out beforehand costs what it saves
 
 
 def is_plain(text: str) -> bool:
@@ -167,7 +183,7 @@ class _Chosen:
 
     def gated(self, text: str) -> "Iterable[Rule]":
         """The rules that may fit, in their order."""
-        if is_plain(text):
+        if len(self._rows) > _FEW and is_plain(text):
             if self._plain is None:
                 self._plain = _Gated([row for row in self._rows if row[2]], self._sets)
             return self._plain.gated(text)

@@ -54,6 +54,9 @@ def dtype_of(value: object) -> str:
     return text if text in _OWN else _DTYPES.get(text, "")
 
 
+_MOST_MEMORY = 2**60  # bytes: a million TiB
+
+
 class Device:
     """A device's facts as the matcher takes them; what cannot be one is None.
 
@@ -68,7 +71,7 @@ class Device:
         self.name = name if isinstance(name, str) and name.strip() else None
         self.capability = _capability(facts.get("capability", facts.get("compute_capability")))
         self.gfx = _text(facts.get("gfx")).partition(":")[0]
-        self.memory = _count(facts.get("memory"), 2**60)
+        self.memory = _count(facts.get("memory"), _MOST_MEMORY)
         self.units = _count(facts.get("units"), 10**6)
         self.clock_mhz = _count(facts.get("clock_mhz"), 10**5)
         pci, subsystem, revision = ids_in(_text(facts.get("pci")))
@@ -231,7 +234,7 @@ def memory(name: object = None, *, per: str = "device", **facts: object) -> int 
     another product.
     """
     chips = _chips(name, facts)[1]
-    live = Device(name, facts).memory
+    live = _count(facts.get("memory"), _MOST_MEMORY)
     if live and any(size and not has_memory(size, live) for size in map(_nominal, chips)):
         return None
     figures = {chip.memory.bytes and chip.memory.bytes * _share(chip, per) for chip in chips}

@@ -676,6 +676,10 @@ RULES: dict[str, Spec] = {
         _rule, "pci= (vvvv:dddd, then /ssss:ssss and @rr), units= or gpu_id= in a text", most=100
     ),
     "bare": ListOf(_rule, "the ids of a text that is known to be one"),
+    "share": ListOf(_rule, "kind/profile/board/card of a share of a card"),
+    "board": ListOf(_rule, "a board as NVIDIA's vGPU types abbreviate it"),
+    "bare_name": ListOf(_rule, "a name without its brand"),
+    "whole": ListOf(_rule, "names of a product that only the form factor completes"),
     "short": ListOf(_rule, "what people shorten a product's glued words to"),
 }
 """Tables of a file of rules."""

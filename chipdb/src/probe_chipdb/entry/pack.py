@@ -370,9 +370,8 @@ def loose_keys(chip: "ChipEntry") -> "Iterator[str]":
         key = normalise(name)
         if key and with_die(name):
             yield f"n:{key}"
-        for brand, series in _BRANDS:
-            if key.startswith(f"{brand} {series}"):
-                yield f"n:{key[len(brand) + 1 :]}"
+        for bare in built().every(key, "bare_name"):
+            yield f"n:{bare}"
 
 
 def _add_owners(index: _Index, data: Data) -> None:
@@ -413,10 +412,11 @@ def form_keys(name: str) -> "Iterator[str]":
     if not form.base or "/" in form.base:
         return
     editions = form.key[len(form.base) :]
+    whole = built().first(form.text, "whole")
     for base in (form.base, *built().every(form.base, "short")):
-        if form.facts == "oam" and base.startswith("mi"):
-            yield f"b:{base}{editions}|oam"
-            continue  # "AMD Instinct MI355 OAM" is the MI355X; "MI355" is no name of a product
+        if whole:
+            yield f"b:{base}{editions}|{form.facts}"
+            continue
         yield f"b:{base}{editions}"
         if form.brand:
             yield f"b:{form.brand} {base}{editions}"
@@ -432,16 +432,6 @@ def _platform_keys(chip: "ChipEntry") -> "Iterator[str]":
 
 
 _PLATFORM_VENDORS = ("amd", "intel")  # whose integrated GPUs Mesa names by the platform alone
-
-
-# Brands that people leave out, and the series whose numbers no other vendor uses.
-_BRANDS = (
-    ("geforce", "rtx "),
-    ("geforce", "gtx "),
-    ("geforce", "gt "),
-    ("radeon", "rx "),
-    ("instinct", "mi"),
-)
 
 
 def arch_index_keys(match: "MatchEntry") -> "Iterator[str]":

@@ -392,13 +392,17 @@ def _of_row(data: "Data", stage: str, row: "RuleRow", rules: Rules) -> list[str]
     key = normalise(row["example"], kind, rules)
     if stage == "machine":
         return [found.removeprefix("s:") for found in machine_keys(key, rules)]
-    if stage in ("host", "bare"):
+    if stage in ("host", "bare", "share"):
         return rules.every(row["example"].lower(), stage)[:1]
+    if stage == "board":
+        return [rules.rewritten(row["example"].lower(), stage)]
     if stage == "fact":
         return ["=".join(fact) for fact in facts_in(row["example"], rules).items()]
     form = Form(key, rules)
     if stage == "form":
         return [form.text]
-    if stage in ("also", "short"):
-        return [*rules.every(form.text if stage == "also" else form.base, stage)]
+    if stage in ("also", "whole", "short"):
+        return [*rules.every(form.base if stage == "short" else form.text, stage)]
+    if stage == "bare_name":
+        return rules.every(key, stage)
     return [key]
