@@ -205,7 +205,7 @@ def _of_processor(db: "Database", query: "Query", name: str) -> tuple[str, ...]:
 def spelled(db: "Database", key: str, rules: "Rules | None" = None) -> "tuple[list[Chip], Form]":
     """The chips that a normalised name means by its form, and the form."""
     form = Form(key, rules)
-    if not form.base or any(mark in key for mark in "/|~"):
+    if not form.base or any(mark in key for mark in "|~"):
         return [], form
     chips = _of_form(db, form, rules)
     # OpenCL prints AMD's dies as names: "Vega10" is no Radeon Vega 10.

@@ -279,10 +279,10 @@ def _fit(
             start += len(node)
         elif node.digits:
             end = _end_of_digits(node.digits, text, start)
-            if end < 0:
+            if end < 0 or not _fit(nodes, at, text, end, found, steps):
                 return False
             found[node.label] = text[start:end]
-            start = end
+            return True
         else:
             for end in _ends(node, nodes, at, text, start, steps):
                 if _fit(nodes, at, text, end, found, steps):
