@@ -133,6 +133,36 @@ def test_performance_per_watt_comes_out_right_from_each_export(folder: Path) -> 
         assert figures == pytest.approx(expected, rel=0.03)
 
 
+def test_performance_per_watt_of_every_chip_is_the_readers(real: Database, folder: Path) -> None:
+    chips = {chip.id: chip for chip in real.chips() if chip.power and chip.peak("bf16")}
+    expected = {
+        id_: peak.tflops * chip.boards / chip.power
+        for id_, chip in chips.items()
+        if chip.power and (peak := chip.peak("bf16", path="matrix"))
+    }
+    entries = json.loads((folder / "chips.json").read_text())["chips"]
+    of_json = {
+        chip["id"]: max(
+            peak["tflops"]
+            for peak in chip["peaks"]
+            if (peak["dtype"], peak["path"], peak["sparsity"]) == ("bf16", "matrix", "dense")
+            and peak["accumulate"] == "fp32"
+        )
+        / chip["power_per_device_w"]
+        for chip in entries
+        if chip["id"] in expected
+    }
+    with open(folder / "chips.csv", newline="") as file:
+        of_csv = {
+            line["id"]: float(line["bf16_matrix"]) / float(line["power_per_device_w"])
+            for line in csv.DictReader(file)
+            if line["id"] in expected
+        }
+    assert len(expected) > 150
+    for figures in (of_json, of_csv):
+        assert figures == pytest.approx(expected, rel=0.002)
+
+
 def _bf16(peaks: list[dict[str, object]]) -> float:
     keys = ("dtype", "path", "sparsity")
     (peak,) = [peak for peak in peaks if tuple(map(peak.get, keys)) == ("bf16", "matrix", "dense")]

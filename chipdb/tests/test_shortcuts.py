@@ -185,6 +185,10 @@ def test_a_bad_option_is_no_figure(bad: object) -> None:
 def test_a_memory_that_is_another_is_no_memory_of_the_product() -> None:
     assert probe_chipdb.memory("NVIDIA GeForce RTX 4090", memory=25_757_220_864) == 24 * GIB
     assert probe_chipdb.memory("NVIDIA GeForce RTX 4090", memory=48 * GIB) is None
+    assert probe_chipdb.why("NVIDIA GeForce RTX 4090", memory=25_757_220_864) == ""
+    assert probe_chipdb.why("NVIDIA GeForce RTX 4090", memory=48 * GIB) == (
+        "nvidia/geforce-rtx-4090: the driver reports 48.0 GiB of memory, the product has 24"
+    )
 
 
 def test_installed_packages_of_vendors_are_asked(

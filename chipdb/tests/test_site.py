@@ -126,6 +126,14 @@ def test_it_opens_with_all_chips_and_asks_nobody_else(seen: Seen, real: Database
     assert set(seen["requests"]) == {seen["host"]}  # type: ignore[call-overload]
 
 
+def test_it_opens_on_a_view_that_is_not_mostly_empty(seen: Seen) -> None:
+    """Sorted by name, the first hundred were old cards without a figure."""
+    cells, figures = seen["cells"], seen["figures"]
+    assert len(figures) == 100  # type: ignore[arg-type]
+    assert all(float(figure.lstrip("≤ ")) > 0 for figure in figures)  # type: ignore[attr-defined]
+    assert sum(not cell for cell in cells) < 0.05 * len(cells)  # type: ignore[arg-type, attr-defined]
+
+
 def test_search_by_name_and_id_is_in_the_address(seen: Seen) -> None:
     found = seen["search"]
     assert "NVIDIA GeForce RTX 4090" in found  # type: ignore[operator]

@@ -214,7 +214,11 @@ def why(
     per: str = "device",
     **facts: object,
 ) -> str:
-    """Why `peak` of the same arguments is None, in a clause; empty where it is known."""
+    """Why `peak` of the same arguments is None, in a clause; empty where it is known.
+
+    Where it is known although a fact contradicts the product (a memory of another size), that is
+    said: the figure is the product's, and the device may be another.
+    """
     return _answer(name, dtype, sparse, path, accumulate, per, facts).why
 
 
@@ -305,7 +309,7 @@ def _answer(
     chosen = _choose(peaks, kind, sparsity, path, accumulate)
     if chosen is None:
         return _Answer(None, _reason(match, chips, bool(peaks), f"{sparsity} {kind}"))
-    return _Answer(_scaled(chosen, chips, per), "")
+    return _Answer(_scaled(chosen, chips, per), "; ".join(match.conflicts))
 
 
 _PER = ("device", "package")
