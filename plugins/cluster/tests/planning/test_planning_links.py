@@ -18,7 +18,7 @@ from probe_cluster.planning.reading import read_members
         ("infiniband", "infiniband", True), ("ib", "infiniband", True), ("NDR", "ndr", True),
         ("thunderbolt5", "thunderbolt5", False), ("Thunderbolt 5", "thunderbolt5", False),
         ("TB5", "thunderbolt5", False), ("200gbe", "200gbe", False), ("200 GbE", "200gbe", False),
-        ("400G", "400gbe", False), ("10g ethernet", None, False), ("NVLink", "nvlink4", True),
+        ("400G", "400gbe", False), ("10g ethernet", None, False), ("NVLink", "nvlink", True),
         ("nvlink5", "nvlink5", True), ("xGMI", "xgmi", True), ("PCIe 5", "pcie5", True),
         ("wifi 6", "wifi6", False), ("USB4", "usb4", False), ("ConnectX-7", "roce", True),
         ("50GB/s,5us", "50GB/s,5us", True), ("50GB/s,50us", "50GB/s,50us", False),

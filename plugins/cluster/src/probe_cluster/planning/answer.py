@@ -11,7 +11,7 @@ from probe_cluster.planning.efficiency import hop_software
 from probe_cluster.planning.engines import file_form
 from probe_cluster.planning.fitting import Fit, fit
 from probe_cluster.planning.links import Links
-from probe_cluster.planning.members import Member
+from probe_cluster.planning.members import Member, with_nvlink
 from probe_cluster.planning.model import Model
 from probe_cluster.planning.model_spec import parse_model
 from probe_cluster.planning.predict import RESERVE
@@ -58,7 +58,8 @@ def answer(
     `model` has the options of `parse_model`. Raises `ClusterError` for what makes no sense, and
     where the engine cannot run the model on these nodes.
     """
-    asked, links = parse_model(model), links or Links()
+    asked = parse_model(model)
+    members, links = with_nvlink(members, links or Links())
     answers = []
     problem: ClusterError | None = None
     found = choices(members, asked, links, engine)

@@ -7,11 +7,16 @@ adds in latency is an assumption of ours, declared here, and replaced by giving 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from heapq import heappop, heappush
 from itertools import pairwise
 
 from probe_cluster.shared import ClusterError, figure_of, parse_speed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from probe_chipdb import Chip
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +47,11 @@ KINDS: dict[str, Link] = {
     name: Link(name, gbits * 1e9 / 8, latency, reduce)
     for name, gbits, latency, reduce in (
         ("same-host", 80.0, 20e-6, None),
-        # One direction: aiconfigurator systems/*.yaml; xGMI of MI300X: seven of 64 GB/s (recalled).
+        # Of no generation: the slowest there is, an RTX 2080's, until the chips are known.
+        ("nvlink", 200.0, 10e-6, _REDUCE_NVLINK),
+        # One direction of the widest boards: the chip database on V100, aiconfigurator
+        # systems/*.yaml; xGMI of MI300X: seven of 64 GB/s (recalled).
+        ("nvlink2", 1200.0, 10e-6, _REDUCE_NVLINK),
         ("nvlink3", 2400.0, 10e-6, _REDUCE_NVLINK),
         ("nvlink4", 3600.0, 10e-6, _REDUCE_NVLINK),
         ("nvlink5", 7200.0, 10e-6, _REDUCE_NVLINK),
@@ -78,13 +87,79 @@ KINDS: dict[str, Link] = {
 _ALIASES = {
     "thunderbolt": "thunderbolt4", "tb5": "thunderbolt5", "tb4": "thunderbolt4",
     "tb3": "thunderbolt3", "ethernet": "1gbe", "gigabit": "1gbe", "ib": "infiniband",
-    "wi-fi": "wifi", "wlan": "wifi", "wifi5": "wifi", "nvlink": "nvlink4", "pcie": "pcie4",
+    "wi-fi": "wifi", "wlan": "wifi", "wifi5": "wifi", "pcie": "pcie4",
     "edr": "infiniband", "connectx-7": "roce", "cx7": "roce", "infinityfabric": "xgmi",
     "thunderboltrdma": "rdma", "thunderbolt5rdma": "rdma", "tb5rdma": "rdma", "rdmaovertb5": "rdma",
     "rocev2": "roce",
 }  # fmt: skip
 _TIMES = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3}
 DEFAULT = "1gbe"
+
+
+@cache
+def own_nvlink(chip: str) -> Link | None:
+    """Return the NVLink of a chip by its name: all its links, one direction.
+
+    None where the chip database knows none. Of chips with one name, as of a card and of a laptop's
+    GPU, those with a connector count.
+    """
+    found = {own for own in map(_nvlink, _chips(chip)) if own is not None}
+    return found.pop() if len(found) == 1 else None
+
+
+def _chips(name: str) -> Sequence[Chip]:
+    import probe_chipdb
+
+    match = probe_chipdb.load().match(name=name)
+    return match.candidates if match.chip is None else (match.chip,)
+
+
+def _nvlink(chip: Chip) -> Link | None:
+    kind, both_ways = chip.interconnect or ("", 0.0)
+    if not kind.startswith("NVLink "):
+        return None
+    name = kind.lower().replace(" ", "")
+    return replace(KINDS["nvlink"], kind=name, bandwidth=both_ways * 1e9 / 2)
+
+
+def nvlink_of(chip: str, kind: str) -> Link:
+    """Return the NVLink of a chip where a person names ``nvlink``, or a generation of it.
+
+    Raises `ClusterError` for a chip that has none, has another, or of which it is not known.
+    """
+    own = own_nvlink(chip)
+    if own is None:
+        others = {each.interconnect[0] for each in _chips(chip) if each.interconnect}
+        raise ClusterError(
+            f"{chip} has no connector for {kind}: such cards talk over {others.pop()}; leave the"
+            " link out"
+            if len(others) == 1
+            else f"the chip database does not tell whether {chip} has NVLink, and how fast it is;"
+            " leave the link out"
+        )
+    if kind not in ("nvlink", own.kind):
+        raise ClusterError(
+            f"{chip} has {own.kind}, {own.bandwidth / 1e9:g} GB/s one way, not {kind}"
+        )
+    return own
+
+
+def nvlink_between(chips: Iterable[str], link: Link) -> Link:
+    """Return the link of computers with these chips: of NVLink what their chips have.
+
+    Raises `ClusterError` as `nvlink_of`, and where NVLink joins no computers.
+    """
+    if not link.kind.startswith("nvlink"):
+        return link
+    found = {chip: nvlink_of(chip, link.kind) for chip in chips}
+    for chip in found:
+        # Racks of GB200, and of GH200 with switches, are one NVLink domain.
+        if any(own.form_factor != "superchip" for own in _chips(chip)):
+            raise ClusterError(
+                f"{link.kind} joins the cards of one computer, and computers only in racks of"
+                f" superchips: cards of {chip} in one computer are written 2x {chip}, {link.kind}"
+            )
+    return min(found.values(), key=lambda each: each.bandwidth)
 
 
 class Links:

@@ -13,8 +13,9 @@ from probe_cluster.planning.efficiency import (
     with_measured,
 )
 from probe_cluster.planning.engines import ENGINES, engine_name, usual_engine
+from probe_cluster.planning.links import KINDS, Link, Links, nvlink_between, nvlink_of, own_nvlink
 from probe_cluster.planning.offers import counted_devices, offer_of, read_bandwidth
-from probe_cluster.shared import ClusterError
+from probe_cluster.shared import ClusterError, rate
 from probe_core.commands import document_of
 
 
@@ -120,8 +121,8 @@ class Member:
     """Equal devices that may split each layer among them (tensor parallelism)."""
     equal: int = 1
     """Equal devices with memory of their own, whether or not the engine splits layers."""
-    inner: str = "pcie4"
-    """Kind of link that joins its devices: the slowest that it can be where it is not known."""
+    inner: Link = KINDS["pcie4"]
+    """The link that joins its devices: the slowest that it can be where it is not known."""
     offer: Capacity | None = None
     """What its report offers; None where it was made by hand."""
     nominal: float | None = None
@@ -248,6 +249,27 @@ def with_engine(own: Member, engine: str) -> Member:
     return replace(own, bandwidth=rate, efficiency=efficiency, width=width, reasons=reasons)
 
 
+def with_nvlink(members: Sequence[Member], links: Links) -> tuple[Sequence[Member], Links]:
+    """Return members and links in which the NVLink that a person names is that of the chips.
+
+    As the default of one computer it joins its cards. Raises `ClusterError` for chips that have
+    none, or another, and between computers that no NVLink joins.
+    """
+    chips = {own.id: own.chip or own.id for own in members}
+    named = {
+        pair: nvlink_between([chips[id_] for id_ in pair], link)
+        for pair, link in links.named().items()
+        if chips.keys() >= set(pair)
+    }
+    default = links.default
+    if len(members) > 1:
+        default = nvlink_between(chips.values(), default)
+    elif members and default.kind.startswith("nvlink"):
+        (own,) = members
+        members = [replace(own, inner=nvlink_of(chips[own.id], default.kind))]
+    return members, Links({**links.named(), **named}, default, links.software)
+
+
 def _equal(report: Any, offer: Capacity) -> int:
     """Return how many devices are equal and have memory of their own; 1 where they differ."""
     devices = document_of(report).get("devices") or ()
@@ -255,15 +277,55 @@ def _equal(report: Any, offer: Capacity) -> int:
     return max(1, len(offer.pools)) if len(names) == 1 and not offer.unified else 1
 
 
-def _inner(report: Any, offer: Capacity) -> str:
-    """Return the kind of link by which all devices that count are joined."""
+def _inner(report: Any, offer: Capacity) -> Link:
+    """Return the link by which all devices that count are joined."""
     devices = document_of(report).get("devices") or ()
-    kinds = [
-        {link.get("kind") for link in device.get("links") or () if isinstance(link, Mapping)}
-        for device in devices
-        if device.get("id") in offer.devices
-    ]
-    for kind, name in (("nvlink", "nvlink4"), ("xgmi", "xgmi")):
-        if kinds and all(kind in own for own in kinds):
-            return name
-    return "pcie4"
+    counted = [device for device in devices if device.get("id") in offer.devices]
+    for kind in ("nvlink", "xgmi"):
+        if counted and _joined(counted, kind):
+            each = [_own_link(device, kind) for device in counted]
+            return min(each, key=lambda link: link.bandwidth)
+    return KINDS["pcie4"]
+
+
+def _joined(devices: Sequence[Mapping[str, Any]], kind: str) -> bool:
+    """Return whether links of a kind lead from each device to all, maybe through others.
+
+    Bridges join cards in pairs: of four with two bridges, two and two talk over PCIe. A link whose
+    peer is a switch, or is not known, leads to all.
+    """
+    peers = [_peers(device, kind) for device in devices]
+    if not all(peers):
+        return False
+    reached, waiting = {0}, [0]
+    while waiting:
+        own = peers[waiting.pop()]
+        for place, device in enumerate(devices):
+            if place not in reached and (
+                None in own or not own.isdisjoint(device.get("ids") or ())
+            ):
+                reached.add(place)
+                waiting.append(place)
+    return len(reached) == len(devices)
+
+
+def _links(device: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:
+    links = device.get("links") or ()
+    return [link for link in links if isinstance(link, Mapping) and link.get("kind") == kind]
+
+
+def _peers(device: Mapping[str, Any], kind: str) -> set[str | None]:
+    """Return the ids to which links of a kind lead; None among them stands for all."""
+    return {
+        None if link.get("to") == "switch" else link.get("peer") for link in _links(device, kind)
+    }
+
+
+def _own_link(device: Mapping[str, Any], kind: str) -> Link:
+    """Return all links of a kind of a device as one: by its chip, and no faster than what is up."""
+    found = own_nvlink(device.get("name") or "") if kind == "nvlink" else None
+    speeds = [rate(link.get("bandwidth")) for link in _links(device, kind)]
+    own, up = found or KINDS[kind], sum(filter(None, speeds))
+    if not all(speeds) or (found is not None and up >= own.bandwidth):
+        return own
+    return replace(own, bandwidth=up)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from probe_cluster.planning.efficiency import Range, range_of
 from probe_cluster.planning.engines import ENGINES
-from probe_cluster.planning.links import KINDS, Links
+from probe_cluster.planning.links import Links
 from probe_cluster.planning.members import Member
 from probe_cluster.planning.model import Model
 from probe_cluster.planning.search import pairs, ring_seconds
@@ -51,7 +51,7 @@ def _quickest(member: Member, model: Model) -> tuple[float | None, int]:
     best, by = whole_seconds(member, model), 1
     if best is None or member.width < 2:
         return best, by
-    reduce = KINDS[member.inner].reduce
+    reduce = member.inner.reduce
     assert reduce is not None, member.inner
     for width in widths(model):
         if member.width % width == 0:

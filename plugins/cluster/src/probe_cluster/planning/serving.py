@@ -25,7 +25,7 @@ from probe_cluster.planning.efficiency import (
     table,
 )
 from probe_cluster.planning.engines import ENGINES
-from probe_cluster.planning.links import KINDS, Link, Links
+from probe_cluster.planning.links import Link, Links
 from probe_cluster.planning.members import Member
 from probe_cluster.planning.model import Model
 from probe_cluster.planning.predict import RESERVE, widths
@@ -270,7 +270,7 @@ def device_of(
         attention=attention,
         efficiency=efficiency,
         costs=serving_costs(efficiency.computes, figures or table()),
-        inner=KINDS[first.inner],
+        inner=first.inner,
         outer=outer,
         per_node=max(1, first.equal),
     )

@@ -19,7 +19,7 @@ from functools import cache
 from itertools import combinations
 from typing import Any, NamedTuple, TypedDict, cast
 
-from probe_cluster.planning.links import Link, Links, parse_kind
+from probe_cluster.planning.links import Link, Links, nvlink_of, parse_kind
 from probe_cluster.shared import ClusterError
 
 TYPE_CHECKING = False
@@ -171,20 +171,14 @@ def _split_link(text: str) -> tuple[str, str]:
 def _bridge(report: dict[str, Any], link: Link) -> None:
     """Join the cards of a computer by the link that is named for them: a bridge of NVLink.
 
-    Raises `ClusterError` for cards of which the chip database knows that they have another.
+    Raises `ClusterError` for cards of which it is not known that they have it.
     """
-    for name in ("nvlink", "xgmi"):
-        if not link.kind.startswith(name):
-            continue
-        for device in report["devices"]:
-            chip = _database().match(name=device["name"]).chip
-            own = None if chip is None else chip.interconnect
-            if own is not None and own[0].lower().startswith("pcie"):
-                raise ClusterError(
-                    f"{device['name']} has no connector for {link.kind}: such cards talk over"
-                    f" {own[0]}; leave the link out"
-                )
-            device["links"] = [{"kind": name}]
+    for device in report["devices"]:
+        if link.kind.startswith("nvlink"):
+            nvlink_of(device["name"], link.kind)
+            device["links"] = [{"kind": "nvlink"}]
+        elif link.kind == "xgmi":
+            device["links"] = [{"kind": "xgmi"}]
 
 
 def _known(text: str) -> bool:
