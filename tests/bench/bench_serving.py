@@ -131,8 +131,12 @@ def unfitted(table: dict[str, Any]) -> list[Figures]:
         Figures(0.7, (serving["all"], "cache")),
         Figures(0.5, (serving["all"], "apart")),
         Figures(0.7, (serving["all"], "reduce")),
+        Figures(1.0, (shares["engine"], "tensorrt-llm")),
+        Figures(2.0, (table["kind"]["vllm"], "mla")),
         Figures(1000, (serving["vllm"], "step")),
         Figures(20, (serving["vllm"], "request")),
+        Figures(1000, (serving["tensorrt-llm"], "step")),
+        Figures(20, (serving["tensorrt-llm"], "request")),
     ]
 
 

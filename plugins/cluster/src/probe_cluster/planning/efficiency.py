@@ -66,9 +66,9 @@ class Efficiency(NamedTuple):
     computes: str = ""
     """What the engine computes with, as efficiency.toml names it."""
 
-    def layer_seconds(self, kind: str) -> float:
+    def layer_seconds(self, kind: str, figures: EfficiencyTable | None = None) -> float:
         """Return the seconds of a layer beyond its bytes, by kind of model."""
-        return self.tau * kind_factor(table(), self.computes, kind)
+        return self.tau * kind_factor(figures or table(), self.computes, kind)
 
 
 @cache
@@ -80,28 +80,28 @@ def table() -> EfficiencyTable:
 
 
 def arithmetic_share(
-    computes: str, class_: str | None, arch: str, figures: EfficiencyTable
+    efficiency: Efficiency, class_: str | None, arch: str, figures: EfficiencyTable
 ) -> float | None:
     """Return the share of its dense peak that a device reaches; None where it is not known."""
     shares = figures["arithmetic"]
-    share = shares.get(computes, {}).get(class_ or "")
-    if share is None or computes != "vllm":
+    share = shares.get(efficiency.computes, {}).get(class_ or "")
+    if share is None or efficiency.computes != "vllm":
         return share
     newer = (factor for name, factor in shares["arch"].items() if arch.startswith(name))
-    return share * next(newer, 1.0)
+    return share * next(newer, 1.0) * shares["engine"].get(efficiency.engine or "", 1.0)
 
 
-def serving_costs(computes: str, figures: EfficiencyTable) -> ServingCosts:
-    """Return what many requests cost an engine, by what it computes with."""
-    general = figures["serving"]["all"]
-    own = general | figures["serving"].get(computes, {})
+def serving_costs(efficiency: Efficiency, figures: EfficiencyTable, chunk: int) -> ServingCosts:
+    """Return what many requests cost an engine: its own figures, or of what it computes with."""
+    costs = figures["serving"]
+    own = costs["all"] | costs.get(efficiency.engine or "", costs.get(efficiency.computes, {}))
     return ServingCosts(
         cache=own["cache"],
         apart=own["apart"],
         reduce=own["reduce"],
         step=own["step"] * 1e-6,
         request=own["request"] * 1e-6,
-        chunk=int(own["chunk"]),
+        chunk=chunk,
     )
 
 

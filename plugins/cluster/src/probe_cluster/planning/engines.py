@@ -23,9 +23,23 @@ class Engine(NamedTuple):
     """Whether it splits layers among the equal GPUs of a computer."""
     vendors: tuple[str, ...] = ()
     """Vendors of the devices that it runs on; empty for all."""
+    chunks: tuple[tuple[int, int], ...] = ((0, 2048),)
+    """(GiB of a device, tokens of prompts in a step by default), the largest device first."""
+
+    def chunk(self, memory: int, chip: str | None) -> int:
+        """Return the tokens of prompts in a step on a device with `memory` bytes."""
+        # Larger steps were slower on an A100, which vLLM tells by its name (vllm PR 17885).
+        least = 0 if self.chunks is _VLLM and "A100" in (chip or "") else memory
+        return next(tokens for size, tokens in self.chunks if least >= size << 30)
 
 
 _SERVER = ("safetensors",)
+
+# llama.cpp's n_batch; vLLM: EngineArgs.get_batch_defaults, 70 GiB; SGLang: server_args.py,
+# 35,000 to 160,000 MiB; TensorRT-LLM: max_num_tokens.
+_VLLM = ((70, 8192), (0, 2048))
+_SGLANG = ((156, 16384), (58, 8192), (34, 4096), (0, 2048))
+_TENSORRT = ((0, 8192),)
 
 ENGINES: dict[str, Engine] = {
     "auto": Engine("chosen by the hardware, the model's files and the links", None),
@@ -38,11 +52,31 @@ ENGINES: dict[str, Engine] = {
     "exo": Engine("exo, which runs MLX on several Macs", "mlx", ("mlx",), across=True),
     "exo-ring": Engine("the ring of old exo (2024), with MLX", "mlx", ("mlx",)),
     "vllm": Engine(
-        "vLLM", "vllm", ("safetensors", "gguf"), across=True, cards=True, vendors=("nvidia", "amd")
+        "vLLM",
+        "vllm",
+        ("safetensors", "gguf"),
+        across=True,
+        cards=True,
+        vendors=("nvidia", "amd"),
+        chunks=_VLLM,
     ),
-    "sglang": Engine("SGLang", "vllm", _SERVER, across=True, cards=True, vendors=("nvidia", "amd")),
+    "sglang": Engine(
+        "SGLang",
+        "vllm",
+        _SERVER,
+        across=True,
+        cards=True,
+        vendors=("nvidia", "amd"),
+        chunks=_SGLANG,
+    ),
     "tensorrt-llm": Engine(
-        "TensorRT-LLM", "vllm", _SERVER, across=True, cards=True, vendors=("nvidia",)
+        "TensorRT-LLM",
+        "vllm",
+        _SERVER,
+        across=True,
+        cards=True,
+        vendors=("nvidia",),
+        chunks=_TENSORRT,
     ),
     "none": Engine("no engine: times are lower bounds, from theoretical peaks", None),
 }

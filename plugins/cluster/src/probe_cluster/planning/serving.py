@@ -68,6 +68,8 @@ class Device:
     """What prompts reach of the peak of the precision that computes; None is not known."""
     attention: float | None
     """What their attention reaches of the peak of 16 bits; None is not known."""
+    layer: float
+    """Seconds of a layer beyond its bytes."""
     efficiency: Efficiency
     costs: ServingCosts
     """What many requests cost the engine."""
@@ -234,6 +236,26 @@ def _check(load: Load, model: Model) -> None:
         )
 
 
+_VOCABULARY = 150_000
+"""Tokens that today's models have about."""
+
+
+def _buffers(device: Device, model: Model, split: Split) -> float:
+    """Return the bytes that a server keeps for one step: its activations and logits.
+
+    vLLM runs the largest step before it counts what is left for caches (gpu_worker.py,
+    determine_available_memory). Of a token there are the outputs of the widest matrices of a layer
+    at once, three times its feed-forward width, and a few vectors, with experts one for each.
+    Figures of gpustack's Qwen3-32B: room for 16 requests on an H100, 19 on an A100.
+    """
+    if device.efficiency.computes != "vllm" or not model.hidden:
+        return 0.0
+    widths = (model.active_params or model.params) / model.layers / model.hidden
+    vectors = 3 + (model.experts[1] if model.experts else 1)
+    token = 2 * (widths / split.tensor + vectors * model.hidden)
+    return device.costs.chunk * (token + _VOCABULARY / 2)
+
+
 def _equal(members: Sequence[Member]) -> list[list[Member]]:
     """Return groups of nodes whose devices are alike."""
     groups: dict[tuple[str | None, float | None, int], list[Member]] = {}
@@ -256,20 +278,23 @@ def device_of(
     None where its like was never measured.
     """
     first, efficiency = group[0], group[0].efficiency
-    if first.bandwidth is None or efficiency is None:
+    if first.bandwidth is None or efficiency is None or efficiency.engine is None:
         return None
     pools = [pool for member in group for pool in member.usable("available")]
     ids = [member.id for member in group]
     slowest = [links.between(a, b) for a in ids[:8] for b in ids[:8] if a != b]
     outer = max(slowest, key=lambda link: link.seconds(model.hop_bytes), default=links.default)
     arithmetic, attention = _arithmetic(first, efficiency, model, figures or table())
+    chunk = ENGINES[efficiency.engine].chunk(min(pools), first.chip)
+    costs = serving_costs(efficiency, figures or table(), chunk)
     return Device(
         memory=int(min(pools) * (1 - reserve)),
         bandwidth=first.bandwidth * efficiency.share,
         arithmetic=arithmetic,
         attention=attention,
+        layer=efficiency.layer_seconds(model.kind, figures),
         efficiency=efficiency,
-        costs=serving_costs(efficiency.computes, figures or table()),
+        costs=costs,
         inner=first.inner,
         outer=outer,
         per_node=max(1, first.equal),
@@ -290,7 +315,7 @@ def _arithmetic(
     """
     half = member.half
     arch = (member.offer.arch if member.offer else None) or ""
-    share = arithmetic_share(efficiency.computes, member.class_, arch, figures)
+    share = arithmetic_share(efficiency, member.class_, arch, figures)
     if share is None or half is None:
         return None, None
     kinds = figures["arithmetic"]["kind"]
@@ -387,7 +412,7 @@ def layout_of(
     split = Split(tensor, stages, expert)
     weights = _weights(model, tensor, expert) / stages
     cache = model.kv_bytes / stages / _cache_parts(model, tensor, expert)
-    room = device.memory - weights
+    room = device.memory - weights - _buffers(device, model, split)
     if room < cache:
         return None
     most = int(room // cache) if cache else load.requests
@@ -485,7 +510,7 @@ def _pass(device: Device, model: Model, split: Split, tokens: float) -> float:
         operations = tokens * 2 * (model.active_params or model.params)
         computing = operations / split.tensor / device.arithmetic
     seconds = max(reading, computing)
-    seconds += model.layers * device.efficiency.layer_seconds(model.kind)
+    seconds += model.layers * device.layer
     if split.tensor > 1:
         seconds += model.layers * 2 * _reduce(device, model, split.tensor, tokens)
     if split.stages > 1:
