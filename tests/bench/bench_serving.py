@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 import tomllib
 from collections import Counter
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 FITTED = Path(__file__).parent / "serving.toml"
 BLIND = Path(__file__).parent / "serving_blind.toml"
+UNSEEN = Path(__file__).parent / "serving_unseen.toml"
 FACTORS = (0.7, 0.85, 0.95, 1.0, 1.05, 1.2, 1.4)
 ROUNDS = 5
 # A figure that is twice its start costs as much as one row that is off by a factor of 1.3.
@@ -69,8 +71,8 @@ def _row(
 
     options = {"model": name, "bits": bits, "kv_bits": kv, "form": file_form(engine)}
     model = replace(parse_model(options), context=prompt + answer)
-    count, way = int(layout.rstrip("RTP")), layout[-1]
-    replicas, tensor, stages = (count if way == own else 1 for own in "RTP")
+    ways = {way: int(count) for count, way in re.findall(r"(\d+)([RTP])", layout)}
+    replicas, tensor, stages = (ways.get(way, 1) for way in "RTP")
     label = f"{name} {bits} on {machines} {engine} {layout}, {requests} x {prompt}+{answer}"
     load = Load(requests, prompt, answer)
     members = _members(machines, engine)
@@ -181,6 +183,7 @@ def run(place: Place) -> Iterator[Figure]:
     if not place.quick:
         yield from _figures("source left out", held_out(published), 0.4, 0.2)
     yield from _figures("sources of 2024", errors(rows(BLIND), table()), None)
+    yield from _figures("unseen sources", errors(rows(UNSEEN), table()), None, 0.2)
 
 
 def _figures(

@@ -42,8 +42,10 @@ def test_cards_with_a_bridge_and_boards_are_among_them() -> None:
 
 @pytest.mark.parametrize("chip", CHIPS, ids=[chip.id for chip in CHIPS])
 def test_nvlink_without_a_generation_is_the_chips_own(chip: Chip) -> None:
-    assert chip.interconnect is not None
-    kind, both_ways = chip.interconnect
+    # Names of several chips, as NVIDIA H100, stand for the slowest of them.
+    alike = probe_chipdb.load().match(name=chip.name).candidates or (chip,)
+    own_links = [each.interconnect for each in alike if each.interconnect]
+    kind, both_ways = min(own_links, key=lambda link: link[1])
     own = pair(chip, ", nvlink").inner
     assert (own.kind, own.bandwidth) == (kind.lower().replace(" ", ""), both_ways * 1e9 / 2)
     assert pair(chip, f", {own.kind}").inner == own

@@ -42,6 +42,8 @@ class ServingCosts(NamedTuple):
     """How many of the experts that tokens would choose were each to choose anew they use."""
     reduce: float
     """Share of a link's bandwidth that all-reduces reach."""
+    reduce_pcie: float
+    """The same of PCIe, where they go through the host's memory."""
     step: float
     """Seconds of a step beyond its layers: what the scheduler does."""
     request: float
@@ -99,6 +101,7 @@ def serving_costs(efficiency: Efficiency, figures: EfficiencyTable, chunk: int) 
         cache=own["cache"],
         apart=own["apart"],
         reduce=own["reduce"],
+        reduce_pcie=own["reduce-pcie"],
         step=own["step"] * 1e-6,
         request=own["request"] * 1e-6,
         chunk=chunk,

@@ -101,10 +101,10 @@ def own_nvlink(chip: str) -> Link | None:
     """Return the NVLink of a chip by its name: all its links, one direction.
 
     None where the chip database knows none. Of chips with one name, as of a card and of a laptop's
-    GPU, those with a connector count.
+    GPU, the slowest of those with a connector.
     """
-    found = {own for own in map(_nvlink, _chips(chip)) if own is not None}
-    return found.pop() if len(found) == 1 else None
+    found = [own for own in map(_nvlink, _chips(chip)) if own is not None]
+    return min(found, key=lambda link: link.bandwidth, default=None)
 
 
 def _chips(name: str) -> Sequence[Chip]:

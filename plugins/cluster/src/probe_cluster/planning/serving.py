@@ -558,7 +558,8 @@ def _reduce(device: Device, model: Model, tensor: int, tokens: float) -> float:
     """Return the seconds of one all-reduce of the activations of so many tokens."""
     link = device.inner if tensor <= device.per_node else device.outer
     size = 2 * (tensor - 1) / tensor * model.hop_bytes * tokens
-    return (link.reduce or link.latency) + size / (link.bandwidth * device.costs.reduce)
+    share = device.costs.reduce_pcie if link.kind.startswith("pcie") else device.costs.reduce
+    return (link.reduce or link.latency) + size / (link.bandwidth * share)
 
 
 def _prompt(device: Device, model: Model, load: Load, split: Split) -> float | None:

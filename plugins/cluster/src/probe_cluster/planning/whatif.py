@@ -344,6 +344,10 @@ def _memory(machine: Machine, part: _Part) -> int:
     return part.memory
 
 
+# Boards with NVLink whose ids do not tell it.
+_BOARDS = ("nvidia/h20", "nvidia/h20-3e", "nvidia/gb200", "nvidia/gb300")
+
+
 @cache
 def _database() -> Database:
     import probe_chipdb
@@ -422,9 +426,10 @@ def _with_cards(cards: list[_Cards], host: _Part | None) -> tuple[str, dict[str,
     each = zip((own.many for own in cards), names, strict=True)
     name = " ".join(f"{number}x {own}" if number > 1 else own for number, own in each)
     ram = host.memory * _GIB if host and host.memory else None
-    # Boards for SXM sockets have NVLink, those for OAM xGMI; cards have PCIe.
+    # Boards for SXM sockets and superchips have NVLink, those for OAM xGMI; cards have PCIe.
     first = cards[0].chip.id
-    inner = "nvlink" if "sxm" in first else "xgmi" if "instinct-mi3" in first else "pcie"
+    board = "sxm" in first or first in _BOARDS
+    inner = "nvlink" if board else "xgmi" if "instinct-mi3" in first else "pcie"
     return name, _document(name, "linux", ram, _card_devices(cards, inner), "the chip database")
 
 
