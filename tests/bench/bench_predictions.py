@@ -37,6 +37,8 @@ class Row:
     chip: str
     kind: str
     bandwidth: float
+    operations: float | None
+    """Of FP32 for each byte that the chip can read, where that bounds it."""
     nodes: int
     split: bool
     engine: str
@@ -58,11 +60,12 @@ def rows(path: Path = PUBLISHED) -> list[Row]:
     ]:
         own = {"model": name, "bits": bits, "context": context, "form": form_of(engine)}
         model = parse_model(own)
-        kind, bandwidth = data["chips"][chip]
+        kind, bandwidth, *tera = data["chips"][chip]
+        operations = tera[0] * 1e3 / bandwidth if tera else None
         nodes = int(layout.rstrip("PT"))
         label = f"{name} {bits} on {chip} x {layout}"
         fields = (nodes, layout.endswith("T"), engine, link, measured, source, label)
-        found.append(Row(model, chip, kind, bandwidth * 1e9, *fields))
+        found.append(Row(model, chip, kind, bandwidth * 1e9, operations, *fields))
     return found
 
 
@@ -73,11 +76,13 @@ def form_of(engine: str) -> str | None:
 
 def predicted(row: Row, table: Mapping[str, Any]) -> float:
     """Return tokens per second by the package's formula and the figures of `table`."""
-    from probe_cluster.planning.efficiency import kind_factor
+    from probe_cluster.planning.efficiency import kind_factor, pascal_share
     from probe_cluster.planning.links import parse_kind
 
     engine = COMPUTES.get(row.engine, row.engine)
     share = table["share"].get(engine, {}).get(row.kind) or table["share"][row.kind]
+    if row.kind == "gddr-pascal":
+        share = pascal_share(table["share"], row.operations)
     tau = table["tau"][engine][row.kind] * 1e-6 * kind_factor(table, engine, row.model.kind)
     width = row.nodes if row.split else 1
     layer = row.model.layer_read_bytes / (width * share * row.bandwidth) + tau

@@ -27,6 +27,7 @@ from probe_cluster.planning.engines import file_form
 from probe_cluster.planning.links import KINDS, Link, parse_kind
 from probe_cluster.planning.model_spec import parse_model
 from probe_cluster.planning.predict import split_seconds
+from probe_cluster.planning.reading import read_members
 from probe_core.cli import main
 
 PUBLISHED = Path(__file__).parents[4] / "tests" / "bench" / "published.toml"
@@ -42,8 +43,9 @@ def predicted(row: list[Any], chips: dict[str, Any]) -> float:
     name, bits, chip, layout, engine, link, _, _, context = row
     form = file_form(ENGINES.get(engine, engine))
     model = parse_model({"model": name, "bits": bits, "context": context, "form": form})
-    kind, gbs = chips[chip]
-    reached = efficiency_of(kind, ENGINES.get(engine, engine))
+    kind, gbs, *tera = chips[chip]
+    operations = tera[0] * 1e3 / gbs if tera else None
+    reached = efficiency_of(kind, ENGINES.get(engine, engine), operations)
     assert reached is not None
     nodes = int(layout.rstrip("PT"))
     size = model.total_bytes * 10
@@ -108,6 +110,24 @@ def test_ranges_are_what_the_script_computes(monkeypatch: pytest.MonkeyPatch) ->
     inside = [each.size <= math.log(like.factor) for each in found if (like := range_of(*each.key))]
     # The rows that the ranges were made of: more than nine of ten, as few cases take the largest.
     assert sum(inside) / len(inside) >= 0.9
+
+
+@pytest.mark.parametrize(
+    ("card", "share"),
+    [
+        # 2.14 TFLOPS of 112 GB/s, on which the figure was fitted; 11.76 of 346; 11.34 of 484.
+        ("nvidia/geforce-gtx-1050-ti", 0.39),
+        ("Tesla P40", 0.69),
+        ("GTX 1080 Ti", 0.48),
+        # Maxwell lacks the instructions that bound it.
+        ("Tesla M40", 0.39),
+    ],
+)
+def test_pascal_reads_as_fast_as_it_computes(card: str, share: float) -> None:
+    for group in (card, f"2x {card}"):
+        (own,) = read_members([], have=[group])
+        assert own.efficiency is not None
+        assert own.efficiency.share == pytest.approx(share, abs=0.006)
 
 
 @pytest.mark.parametrize(

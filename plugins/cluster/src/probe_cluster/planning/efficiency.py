@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 import tomllib
+from collections.abc import Mapping
 from functools import cache
-from typing import NamedTuple, TypedDict, cast
+from typing import Any, NamedTuple, TypedDict, cast
 
 from probe_cluster.planning.engines import ENGINES, engine_name, usual_engine
 from probe_core.commands import bandwidth as rate_text
@@ -174,10 +175,29 @@ def device_class(
     return "gddr-new" if new else "gddr-old"
 
 
-def efficiency_of(class_: str | None, engine: str = "auto") -> Efficiency | None:
+# Operations of FP32 that a GTX 1050 Ti has for each byte that it can read: 2.14 TFLOPS, 112 GB/s.
+_MEASURED_PASCAL = 19.1
+
+
+def pascal_share(shares: Mapping[str, Any], operations: float | None) -> float:
+    """Return the share of a Pascal card with so many operations of FP32 for each byte it can read.
+
+    llama.cpp's kernels are bound by arithmetic there: a P40 has 1.8 times as many operations for
+    each byte as the card that the figure was fitted on, and reads 1.8 times as large a share.
+    """
+    share = shares["gddr-pascal"]
+    if operations is not None:
+        share = min(shares["gddr-old"], share * operations / _MEASURED_PASCAL)
+    return float(share)
+
+
+def efficiency_of(
+    class_: str | None, engine: str = "auto", operations: float | None = None
+) -> Efficiency | None:
     """Return what a class of device reaches with an engine; None where nothing was measured.
 
-    ``auto`` is the usual engine of the class. Raises `ClusterError` for an unknown engine.
+    ``auto`` is the usual engine of the class; `operations` of FP32 are those for each byte that the
+    device can read. Raises `ClusterError` for an unknown engine.
     """
     engine = engine_name(engine)
     if engine == "auto":
@@ -191,6 +211,8 @@ def efficiency_of(class_: str | None, engine: str = "auto") -> Efficiency | None
         share = general
     if tau is None or share is None:
         return None
+    if class_ == "gddr-pascal":
+        share = pascal_share(table()["share"], operations)
     basis = f"{engine} on {class_}: {share:.0%} of the bandwidth and {tau:g} us a layer"
     return Efficiency(
         share, tau * 1e-6, f"{basis}, fitted on published speeds", False, engine, computes

@@ -232,8 +232,8 @@ def with_engine(own: Member, engine: str) -> Member:
         return own
     if name == "auto":
         name = usual_engine(own.class_)
-    efficiency = efficiency_of(own.class_, name)
     rate, reasons = own.nominal, dict(own.reasons)
+    efficiency = efficiency_of(own.class_, name, _operations(offer, rate))
     given = offer.bandwidth is None and rate is not None
     if efficiency is not None and offer.measured is not None and not given:
         speed, by = offer.measured
@@ -268,6 +268,14 @@ def with_nvlink(members: Sequence[Member], links: Links) -> tuple[Sequence[Membe
         (own,) = members
         members = [replace(own, inner=nvlink_of(chips[own.id], default.kind))]
     return members, Links({**links.named(), **named}, default, links.software)
+
+
+def _operations(offer: Capacity, rate: float | None) -> float | None:
+    """Return the operations of FP32 for each byte read, where they have the instructions for it."""
+    # Maxwell has no DP4A, which llama.cpp multiplies quantised weights with.
+    if not (offer.fp32 and rate and (offer.arch or "").startswith("pascal")):
+        return None
+    return offer.fp32 * 1e12 / len(offer.devices) / rate
 
 
 def _equal(report: Any, offer: Capacity) -> int:
