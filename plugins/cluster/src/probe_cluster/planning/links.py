@@ -1,7 +1,7 @@
 """How fast two nodes talk: by the kind of cable, as a person names it, or in figures.
 
-The bit rates are those of the standards (IEEE 802.3, USB4/Thunderbolt, InfiniBand); what a socket
-adds in latency is an assumption of ours, declared here, and replaced by giving figures.
+The bit rates are those of the standards (IEEE 802.3, USB4/Thunderbolt, InfiniBand); what a message
+takes beyond its bytes was measured by those who are named here, and is replaced by giving figures.
 """
 
 from __future__ import annotations
@@ -35,9 +35,24 @@ class Link:
         return self.latency + size / self.bandwidth
 
 
-# Seconds until the first byte arrives, software included: assumptions of the right order, no
-# measurements. Over the sockets of a desktop system, of a server's network card, by RDMA, by radio.
-_TCP, _TCP_FAST, _RDMA, _WIFI = 300e-6, 100e-6, 50e-6, 3e-3
+# Seconds until the first byte arrives, software included.
+# Sockets of desktop systems: Thunderbolt 5 between Macs, 300 us, where RDMA takes less than 50
+# (jeffgeerling.com, December 2025; exo issue 2295: round trips of 380 to 950 us); 1GbE between two
+# Raspberry Pi 5: an all-reduce, two messages at least, in 900 us (distributed-llama PR 64).
+_TCP, _RDMA = 300e-6, 50e-6
+# Sockets of servers' network cards: 70 to 100 us on an E810 (kyuz0/amd-strix-halo-vllm-toolboxes).
+_TCP_FAST = 100e-6
+# Half of the average round trip to the nearest of three Macs, 7.5 ms; to the farthest 30 ms (exo
+# issue 2295).
+_WIFI = 3.75e-3
+# NVLink, PCIe, InfiniBand: aiconfigurator systems/*.yaml. RoCE: a third of an all-reduce of 16 KiB,
+# 31 us (dgx-spark-playbooks PR 103); 5 us on an E810.
+_DIRECT = 10e-6
+# A switch forwards whole frames: at 100 Mbit/s the last, of 1,538 bytes, takes 123 us once more.
+_TCP_SLOW = _TCP + 123e-6
+# Half of a round trip of a byte on loopback, measured on two virtual x86-64 cores with Linux; of
+# 16 KiB it was 7.0 us, which is 8.0 with the bandwidth below.
+_LOOPBACK = 6.4e-6
 
 # Seconds of one all-reduce, of which a split layer has two. Set, not fitted: dgx-spark-playbooks
 # PR 103 (200G RoCE, 16 KiB), jeffgeerling.com 2025 (Thunderbolt), aiconfigurator (NVLink).
@@ -46,23 +61,23 @@ _REDUCE_RDMA, _REDUCE_NETWORK, _REDUCE_NVLINK, _REDUCE_PCIE = 15e-6, 30e-6, 10e-
 KINDS: dict[str, Link] = {
     name: Link(name, gbits * 1e9 / 8, latency, reduce)
     for name, gbits, latency, reduce in (
-        ("same-host", 80.0, 20e-6, None),
+        ("same-host", 80.0, _LOOPBACK, None),
         # Of no generation: the slowest there is, an RTX 2080's, until the chips are known.
-        ("nvlink", 200.0, 10e-6, _REDUCE_NVLINK),
+        ("nvlink", 200.0, _DIRECT, _REDUCE_NVLINK),
         # One direction of the widest boards: the chip database on V100, aiconfigurator
         # systems/*.yaml; xGMI of MI300X: seven of 64 GB/s (recalled).
-        ("nvlink2", 1200.0, 10e-6, _REDUCE_NVLINK),
-        ("nvlink3", 2400.0, 10e-6, _REDUCE_NVLINK),
-        ("nvlink4", 3600.0, 10e-6, _REDUCE_NVLINK),
-        ("nvlink5", 7200.0, 10e-6, _REDUCE_NVLINK),
-        ("xgmi", 3584.0, 10e-6, _REDUCE_RDMA),
-        ("pcie4", 256.0, 10e-6, _REDUCE_PCIE),
-        ("pcie5", 512.0, 10e-6, _REDUCE_PCIE),
+        ("nvlink2", 1200.0, _DIRECT, _REDUCE_NVLINK),
+        ("nvlink3", 2400.0, _DIRECT, _REDUCE_NVLINK),
+        ("nvlink4", 3600.0, _DIRECT, _REDUCE_NVLINK),
+        ("nvlink5", 7200.0, _DIRECT, _REDUCE_NVLINK),
+        ("xgmi", 3584.0, _DIRECT, _REDUCE_RDMA),
+        ("pcie4", 256.0, _DIRECT, _REDUCE_PCIE),
+        ("pcie5", 512.0, _DIRECT, _REDUCE_PCIE),
         ("rdma", 80.0, _RDMA, _REDUCE_RDMA),  # Thunderbolt 5 with RDMA
-        ("infiniband", 100.0, 10e-6, _REDUCE_NETWORK),
-        ("hdr", 200.0, 10e-6, _REDUCE_NETWORK),
-        ("ndr", 400.0, 10e-6, _REDUCE_NETWORK),
-        ("roce", 200.0, 10e-6, _REDUCE_NETWORK),  # ConnectX-7 of a DGX Spark
+        ("infiniband", 100.0, _DIRECT, _REDUCE_NETWORK),
+        ("hdr", 200.0, _DIRECT, _REDUCE_NETWORK),
+        ("ndr", 400.0, _DIRECT, _REDUCE_NETWORK),
+        ("roce", 200.0, _DIRECT, _REDUCE_NETWORK),  # ConnectX-7 of a DGX Spark
         ("thunderbolt5", 80.0, _TCP, None),
         ("thunderbolt4", 40.0, _TCP, None),
         ("thunderbolt3", 40.0, _TCP, None),
@@ -76,7 +91,7 @@ KINDS: dict[str, Link] = {
         ("5gbe", 5.0, _TCP, None),
         ("2.5gbe", 2.5, _TCP, None),
         ("1gbe", 1.0, _TCP, None),
-        ("100mbe", 0.1, 500e-6, None),
+        ("100mbe", 0.1, _TCP_SLOW, None),
         ("wifi", 0.4, _WIFI, None),
         ("wifi6", 0.8, _WIFI, None),
         ("wifi7", 1.5, _WIFI, None),
