@@ -15,7 +15,7 @@ import probe_core
 from probe_cluster.planning.efficiency import efficiency_of
 from probe_core.machine import Machine
 from probe_core.recording import open_machine
-from probe_exo import engine_memory, engine_speed, node_compute, node_memory
+from probe_exo import engine_memory, engine_speed, figures, node_compute, node_memory
 from probe_exo.engines import EngineMemory, uses
 from probe_exo.installed import Installed, installed_engines, read_installed
 from probe_exo.memory import MemoryReader, close_samplers
@@ -221,7 +221,9 @@ WHOLE = {
         ([*WHOLE, "mlx_cuda_12-0.32.0.dist-info/METADATA"], "linux", "mlx-cuda-12", None),
         ([*WHOLE, "mlx_metal-0.32.0.dist-info/METADATA"], "darwin", "mlx-metal", None),
         (list(WHOLE), "darwin", "mlx-metal", None),
-        (list(WHOLE), "linux", None, "mlx is half installed: none of mlx-cpu, mlx-cuda-12, "),
+        (list(WHOLE), "linux", None, "mlx was built from source, and no wheel tells its backend"),
+        ([next(iter(WHOLE)), "__editable__.mlx-0.32.0.pth"], "linux", None, "mlx was built from "),
+        (list(WHOLE)[:2], "linux", None, "mlx is half installed: none of mlx-cpu, mlx-cuda-12, "),
         ([], "linux", None, "mlx is not installed"),
         (["mlx_cpu-0.32.0.dist-info/METADATA"], "linux", None, "mlx-cpu is half installed: the "),
         ([*list(WHOLE)[:2], "mlx_cpu-0.32.0.dist-info/METADATA"], "linux", None,
@@ -257,7 +259,22 @@ def test_vllm_is_known_by_its_version(tmp_path: Path) -> None:
 def test_a_frozen_application_does_not_say(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("sys.frozen", True, raising=False)
     monkeypatch.setattr("sys.path", [str(tmp_path)])
-    assert not installed_engines().known
+    assert installed_engines().unknown == {"mlx", "vllm"}
+
+
+def test_an_mlx_built_here_may_be_any_engine_that_the_node_can_run(
+    machine: Make, tmp_path: Path
+) -> None:
+    """exo's own figures stand, and its own placement: nothing is refused for want of a name."""
+    for name in WHOLE:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    found = read_installed([str(tmp_path)], "linux")
+    assert found.unknown == {"mlx"}
+    document = {"schema": 1, "node": {"os": "linux"}, "devices": [gpu()]}
+    assert figures.engines(document, found)[0] == ("MlxCpu", "MlxCuda")
+    assert figures.engines(document | {"devices": []}, found)[0] == ("MlxCpu",)
+    assert MemoryReader(machine(MEMINFO), document, installed=found).read({}).engine is None
 
 
 # Real and recorded machines.

@@ -60,7 +60,7 @@ HIDDEN = {"cuda": {"visible": False, "index": None, "reason": "hidden"}}
         (Installed("mlx-cpu", "0.20.1"), {"backends": []}, "MlxCpu", {}),
         (Installed("mlx-cpu", "0.20.1+cpu"), {"backends": []}, "MlxCpu Vllm", {}),
         (Installed(reasons={"mlx": "half"}), {}, "", {"MlxCpu": "half", "MlxCuda": "half"}),
-        (Installed(known=False), {}, "MlxCpu MlxCuda Vllm", {}),
+        (Installed(unknown=frozenset(("mlx", "vllm"))), {}, "MlxCpu MlxCuda Vllm", {}),
     ],
 )
 def test_engines_are_those_that_are_installed(

@@ -108,7 +108,7 @@ def engines(
     reason = _no_cuda(document)
     if reason is not None:
         why_not |= {"MlxCuda": reason, "Vllm": reason}
-    if installed is not None and installed.known:
+    if installed is not None:
         why_not = _not_installed(installed, why_not)
     return tuple(name for name in BACKENDS if name not in why_not), why_not
 
@@ -116,13 +116,15 @@ def engines(
 def _not_installed(installed: Installed, why_not: dict[str, str]) -> dict[str, str]:
     """Return `why_not` with what no wheel brings; MLX of any kind computes on the CPU too."""
     reasons = installed.reasons
-    if installed.mlx is None:
-        own = reasons.get("mlx", "mlx is not installed")
-        why_not = why_not | dict.fromkeys(("MlxCpu", "MlxMetal", "MlxCuda"), own)
-    else:
+    if installed.mlx is not None:
         for name in ("MlxMetal", "MlxCuda"):
             if name != MLX_WHEELS[installed.mlx]:
                 why_not = why_not | {name: f"{installed.mlx} is installed"}
+    elif "mlx" not in installed.unknown:
+        own = reasons.get("mlx", "mlx is not installed")
+        why_not = why_not | dict.fromkeys(("MlxCpu", "MlxMetal", "MlxCuda"), own)
+    if "vllm" in installed.unknown:
+        return why_not
     if installed.vllm is None:
         return why_not | {"Vllm": reasons.get("vllm", "vllm is not installed")}
     if not installed.vllm.endswith("+cpu") and "rocm" not in installed.vllm:

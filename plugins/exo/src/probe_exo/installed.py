@@ -33,8 +33,9 @@ class Installed(NamedTuple):
     """Wheel that brought MLX's library; None where none can be used, see `reasons`."""
     vllm: str | None = None
     """Version of vLLM, with its local part (``0.20.1+cpu``); None where it is not installed."""
-    known: bool = True
-    """False in a frozen application, which has no list of its wheels."""
+    unknown: frozenset[str] = frozenset()
+    """Of ``mlx`` and ``vllm`` those of which no wheel tells whether, or as what, they are there: a
+    frozen application has no list of its wheels, and MLX built from source is one wheel."""
     reasons: Mapping[str, str] = {}
     """``mlx`` or ``vllm`` → why it is not there, or cannot be used."""
 
@@ -49,7 +50,8 @@ def _looked_up(path: tuple[str, ...], platform: str, frozen: bool) -> Installed:
     found = read_installed(path, platform)
     if frozen and found.mlx is None and found.vllm is None:
         reason = "a frozen application has no list of its wheels"
-        return Installed(known=False, reasons={"mlx": reason, "vllm": reason})
+        unknown = frozenset((_MLX, _VLLM))
+        return Installed(unknown=unknown, reasons=dict.fromkeys(unknown, reason))
     return found
 
 
@@ -65,8 +67,26 @@ def read_installed(path: Iterable[str], platform: str) -> Installed:
         reasons["vllm"], vllm = "vllm is half installed: its package is missing", None
     elif vllm is None:
         reasons["vllm"] = "vllm is not installed"
-    mlx = _mlx(wheels, platform, reasons)
-    return Installed(mlx, None if vllm is None else vllm[0], True, reasons)
+    mlx, unknown = None, frozenset[str]()
+    if _is_built_here(wheels, platform):
+        reasons["mlx"] = "mlx was built from source, and no wheel tells its backend"
+        unknown = frozenset((_MLX,))
+    else:
+        mlx = _mlx(wheels, platform, reasons)
+    return Installed(mlx, None if vllm is None else vllm[0], unknown, reasons)
+
+
+def _is_built_here(wheels: Mapping[str, tuple[str, str]], platform: str) -> bool:
+    """Return whether MLX's one wheel has a library of its own, whose backend its name leaves open.
+
+    On a Mac that is Metal, which is how exo installs it.
+    """
+    if platform == "darwin" or _MLX not in wheels or not wheels.keys().isdisjoint(MLX_WHEELS):
+        return False
+    folder = wheels[_MLX][1]
+    if any(name.startswith("__editable__") and _MLX in name for name in _names(folder)):
+        return True
+    return _has(folder, "mlx/lib", "libmlx.") and _has(folder, "mlx", "core.")
 
 
 def _mlx(
