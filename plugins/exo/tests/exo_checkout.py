@@ -8,10 +8,15 @@ and `EXO_PYTHON` names the interpreter that has them.
 
 from __future__ import annotations
 
+import email
+import hashlib
 import os
+import re
 import subprocess
+import sys
 import tarfile
 import tomllib
+import zipfile
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -152,6 +157,68 @@ def _requirement(one: dict[str, str]) -> str:
     extra = f"[{','.join(one['extras'])}]" if "extras" in one else ""
     marker = f"; {one['marker']}" if "marker" in one else ""
     return f"{one['name']}{extra}{one.get('specifier', '')}{marker}"
+
+
+OWN = ("chipdb", ".", "plugins/cluster", "plugins/exo", "plugins/apple")
+"""Folders of the distributions that probe-exo brings on the systems that exo supports."""
+
+DEPENDENCY = 'probe = ["probe-exo>=0.9"]'
+"""What exo's optional dependencies get in pyproject.toml once there is a release."""
+
+
+def build_wheels(folder: Path) -> list[Path]:
+    """Build the wheels that a release would have."""
+    for own in OWN:
+        command = [sys.executable, "-m", "uv", "build", "-q", "--wheel", "--offline"]
+        options = ["--no-build-isolation", "--python", sys.executable, "-o", str(folder)]
+        subprocess.run([*command, *options, str(ROOT / own)], check=True, capture_output=True)
+    return sorted(folder.glob("*.whl"))
+
+
+def add_dependency(folder: Path, wheels: Sequence[Path]) -> None:
+    """Write what `uv add --optional probe 'probe-exo>=0.9'` writes into both files on that day.
+
+    uv cannot do it here: it reads mlx from its release on GitHub first. The index is exo's own, as
+    the lock file names it for what probe-core needs.
+    """
+    project, lock = folder / "pyproject.toml", folder / "uv.lock"
+    text = project.read_text("utf-8")
+    project.write_text(_after(text, "[project.optional-dependencies]\n", f"{DEPENDENCY}\n"))
+    text = lock.read_text("utf-8")
+    [index] = re.findall(r'name = "attrs"\nversion = .*\nsource = (.*)\n', text)
+    needs = "\n[package.optional-dependencies]\n"
+    [marker] = re.findall(r'\nbuild = \[\n    \{ name = "nanobind", marker = (".*") \},\n', text)
+    text = _after(text, needs, f'probe = [\n    {{ name = "probe-exo", marker = {marker} }},\n]\n')
+    requires = '{ name = "probe-exo", marker = "extra == \'probe\'", specifier = ">=0.9" }'
+    text = _after(text, '    { name = "psutil", specifier = ">=7.0.0" },\n', f"    {requires},\n")
+    text = _after(text, "provides-extras = [", '"probe", ')
+    lock.write_text(text + "".join(_locked(wheel, index) for wheel in wheels))
+
+
+def _after(text: str, place: str, more: str) -> str:
+    assert place in text, place
+    return text.replace(place, place + more, 1)
+
+
+def _locked(wheel: Path, index: str) -> str:
+    """Return a wheel's lines of a lock file."""
+    with zipfile.ZipFile(wheel) as archive:
+        [name] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        metadata = email.message_from_bytes(archive.read(name))
+    lines = ["", "[[package]]", f'name = "{metadata["Name"]}"']
+    lines += [f'version = "{metadata["Version"]}"', f"source = {index}", "dependencies = ["]
+    for need in metadata.get_all("Requires-Dist", []):
+        found = re.fullmatch(r"([\w.-]+)[^;]*?(?:; (.*))?", need)
+        assert found is not None, need
+        condition = (found[2] or "").replace('"', "'")
+        if "extra" not in condition and "win32" not in condition:
+            marker = f', marker = "{condition}"' if condition else ""
+            lines.append(f'    {{ name = "{found[1]}"{marker} }},')
+    digest, size = hashlib.sha256(wheel.read_bytes()).hexdigest(), wheel.stat().st_size
+    url = f"https://files.example/{wheel.name}"
+    lines += ["]", "wheels = ["]
+    lines.append(f'    {{ url = "{url}", hash = "sha256:{digest}", size = {size} }},')
+    return "\n".join([*lines, "]", ""])
 
 
 def run(folder: Path, *arguments: str, paths: Sequence[Path] = (), given: str = "") -> str:

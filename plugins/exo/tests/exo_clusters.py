@@ -6,7 +6,7 @@ its own code at b5375f8 would gather.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -92,11 +92,15 @@ class Node:
             "ram": int(self.ram * GIB),
             "engine": engine.available,
             "backends": list(engines(document, installed)[0]),
-            "speed": {
-                "engine_bandwidth": speed.bandwidth,
-                "engine_layer_seconds": speed.layer_seconds,
-            },
+            "speed": {}
+            if speed.bandwidth is None
+            else {"bandwidth": speed.bandwidth, "layer_seconds": speed.layer_seconds},
         }
+
+    def room(self) -> float:
+        """Return how many GiB its engine can allocate, whoever can tell."""
+        engine = self.known()["engine"]
+        return self.holds or 0.0 if engine is None else engine / GIB
 
     def known_today(self) -> dict[str, Any]:
         """Return what exo gathers of it without: the computer's RAM, and NVML's count of GPUs, for
@@ -125,20 +129,23 @@ class Cluster:
     read: float = 1.0
     """Share of the model that a token reads."""
 
-    def case(self, patched: bool, by_speed: bool = False) -> dict[str, Any]:
-        """Return it as `exo_place` reads it."""
+    def case(
+        self, patched: bool, by_speed: bool = False, without: Container[str] = ()
+    ) -> dict[str, Any]:
+        """Return it as `exo_place` reads it; `without` are nodes that lack probe-exo."""
         names = list(self.nodes)
         nodes = {}
         for at, (name, node) in enumerate(self.nodes.items()):
-            own = node.known() if patched else node.known_today()
-            # Without the patches exo knows the kinds of a Mac's interfaces alone.
-            told = patched or node.wheel == "mlx-metal"
+            has_core = patched and name not in without
+            own = node.known() if has_core else node.known_today()
+            # Without probe-exo exo knows the kinds of a Mac's interfaces alone.
+            told = has_core or node.wheel == "mlx-metal"
             faces = [
                 {
                     "name": f"en{link}",
                     "ip_address": address(at, link),
                     "interface_type": kind if told else "unknown",
-                    "link_mbps": mbps if patched else None,
+                    "link_mbps": mbps if has_core else None,
                 }
                 for link, (kind, mbps) in enumerate(self.links)
             ]
@@ -193,16 +200,13 @@ def worth(cluster: Cluster, placed: Mapping[str, Any]) -> Worth:
     for name, own in layers.items():
         known = cluster.nodes[name].known()
         share = 1 / count if tensor else own / cluster.layers
-        room = known["engine"]
-        if room is None:
-            room = (cluster.nodes[name].holds or 0.0) * GIB
-        if share * cluster.size * GIB > room:
+        if share * cluster.size > cluster.nodes[name].room():
             return Worth(0, 0.0)
-        rate = known["speed"]["engine_bandwidth"]
-        if rate is None:
+        speed = known["speed"]
+        if not speed:
             return Worth(2, 0.0)
-        seconds += share * cluster.size * GIB * cluster.read / rate
-        seconds += own * known["speed"]["engine_layer_seconds"]
+        seconds += share * cluster.size * GIB * cluster.read / speed["bandwidth"]
+        seconds += own * speed["layer_seconds"]
     for kinds in reached_by(cluster, placed):
         seconds += max(HOPS[kind] for kind in kinds)
     return Worth(2, 1 / seconds)

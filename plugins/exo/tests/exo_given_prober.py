@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from probe_core.api import Request, hookimpl
 
 @hookimpl
 def probe_devices(request: Request) -> Iterator[dict[str, Any]]:
+    if request.machine.environ.get("EXO_TEST_HANGS"):
+        threading.Event().wait()
     yield from json.loads(Path(request.machine.environ["EXO_TEST_DEVICES"]).read_text())
 
 

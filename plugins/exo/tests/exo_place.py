@@ -20,12 +20,7 @@ from exo.shared.types.commands import PlaceInstance
 from exo.shared.types.common import CommandId, NodeId
 from exo.shared.types.memory import Memory
 from exo.shared.types.multiaddr import Multiaddr
-from exo.shared.types.profiling import (
-    MemoryUsage,
-    NetworkInterfaceInfo,
-    NodeIdentity,
-    NodeNetworkInfo,
-)
+from exo.shared.types.profiling import MemoryUsage, NetworkInterfaceInfo, NodeNetworkInfo
 from exo.shared.types.topology import Connection, SocketConnection
 from exo.shared.types.worker.instances import InstanceMeta
 from exo.shared.types.worker.shards import Sharding
@@ -72,8 +67,10 @@ def place(case: dict[str, Any]) -> dict[str, Any]:
     )
     more: dict[str, Any] = {}
     if case["by_speed"] and "engine_speeds" in signature(place_instance).parameters:
+        from exo.shared.types.profiling import EngineSpeed
+
         more["engine_speeds"] = {
-            ids[name]: known(NodeIdentity, node["speed"]) for name, node in nodes.items()
+            ids[name]: EngineSpeed(**node["speed"]) for name, node in nodes.items() if node["speed"]
         }
     command = PlaceInstance(
         command_id=CommandId(),
