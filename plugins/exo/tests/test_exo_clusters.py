@@ -97,6 +97,11 @@ def check_page(heading: str, rows: list[str]) -> None:
         assert rows == old, "\n".join(rows)
 
 
+def users() -> str:
+    """Return the page for exo's users, in one line."""
+    return " ".join((PAGE.parent / "exo-for-users.md").read_text("utf-8").split())
+
+
 def test_no_placement_becomes_worse_and_the_page_has_them(base: Path, patched: Path) -> None:
     before, after = place(base, CLUSTERS, False), place(patched, CLUSTERS, True)
     rows, better = [], 0
@@ -105,6 +110,13 @@ def test_no_placement_becomes_worse_and_the_page_has_them(base: Path, patched: P
         better += worth(cluster, other) > worth(cluster, one)
         rows.append(row(number, cluster, one, other))
     check_page("Before and after", rows)
+    for number, text in (
+        (10, "run on an RTX 4090 at {1:.0f} tokens/s, and not at {0:.0f}"),
+        (16, "make {1:.0f} tokens/s, and not {0:.0f}."),
+    ):
+        pair = (before[number - 1], after[number - 1])
+        speeds = [worth(CLUSTERS[number - 1], placed).speed for placed in pair]
+        assert text.format(*speeds) in users()
     assert (len(rows), better) == (22, 11)
 
 
@@ -215,6 +227,13 @@ def test_by_speed_is_never_slower_and_the_page_has_it(patched: Path) -> None:
         assert worth(cluster, other) >= worth(cluster, one), cluster.what
         rows.append(row(number, cluster, one, other))
     check_page("By speed", rows)
+    for number, text in (
+        (5, "an RTX 5090 make {1:.1f} tokens/s, and not {0:.1f};"),
+        (3, "an M4 Pro {1:.1f}, and not {0:.1f}."),
+    ):
+        pair = (today[number - 1], planned[number - 1])
+        speeds = [worth(MIXED[number - 1], placed).speed for placed in pair]
+        assert text.format(*speeds) in users()
 
 
 def test_by_speed_is_at_least_as_good_as_exos_on_published_clusters(patched: Path) -> None:
