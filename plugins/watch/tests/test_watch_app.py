@@ -267,6 +267,7 @@ def test_two_hundred_hosts_one_of_them_silent() -> None:
         await pilot.press("5")
         lines = text(app, "hosts-table").splitlines()
         assert len(lines) == 201
+        assert text(app, "title").startswith("199 of 200 hosts report   every 1 s")
         assert "no answer: no sample for 20 s" in lines[8]
         assert lines[1].split()[:3] == ["n000", "1", "20%"]
         await pilot.press("slash", *"n007", "enter")
@@ -479,7 +480,7 @@ def test_every_feature_of_others_is_here_or_refused_with_a_reason() -> None:
     keys = {key for binding in WatchApp.BINDINGS for key in binding.key.split(",")}
     named = {"/": "slash", ".": "period", ",": "comma", "[": "left_square_bracket",
              "]": "right_square_bracket"}  # fmt: skip
-    places = {"Devices", "Processes", "Users", "Alerts", "Enter"}
+    places = {"Devices", "Processes", "Users", "Alerts", "Hosts", "Enter"}
     options = {f"--{option.name}" for option in OWN_OPTIONS}
     for _, here in rows:
         words = re.findall(r"`([^`]+)`", here)

@@ -265,7 +265,11 @@ class WatchApp(App[int]):
         if self.paused:
             text.append("   ").append("paused", style="bold reverse")
         host = f"{self.node.name}  " if self.node.name else ""
-        models = Text(host + summary(self.node.rows()), style="bold", end="")
+        subject = host + summary(self.node.rows())
+        if self.tab == "hosts":
+            count = sum(node.lost is None and node.rounds > 0 for node in self.nodes.values())
+            subject = f"{count} of {len(self.nodes)} hosts report"
+        models = Text(subject, style="bold", end="")
         # Of a node with many models the end is cut, and not what the keys have changed.
         models.truncate(max(_LEAST_TITLE, self.size.width - text.cell_len), overflow="ellipsis")
         return Text().append_text(models).append_text(text)
