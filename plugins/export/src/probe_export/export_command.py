@@ -147,21 +147,18 @@ def _write(path: str, seconds: float | None, context: Context, export: Exporter)
         return 0
     import gc
 
-    from probe_export.rhythm import Rhythm
+    from probe_export.ending import pause, until_signal
 
     gc.enable()
-    with Rhythm(seconds) as rhythm:
+    with until_signal():
         while True:
             try:
-                text = rhythm.made(lambda: export(context.report()))
-                if text is None:
-                    return 0
-                _replace(path, text)
+                _replace(path, export(context.report()))
             except ExportError as error:
                 # A full disk may have room again: the file that is there stays.
                 context.err(f"probe export: {error}")
-            if not rhythm.wait():
-                return 0
+            pause(seconds)
+    return 0
 
 
 def _replace(path: str, text: str) -> None:

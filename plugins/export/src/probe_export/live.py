@@ -7,16 +7,14 @@ the next one. So a driver that hangs costs a scrape neither time nor the figures
 from __future__ import annotations
 
 import os
-import signal
 import threading
-from contextlib import contextmanager
-from time import monotonic, sleep
+from time import monotonic
 from typing import Generic, TypeVar
 
 from probe_core.commands import CommandError
 from probe_export import ExportError, pods
+from probe_export.ending import pause, until_signal
 from probe_export.prometheus import SUFFIXES, facts, figures, identities, labels
-from probe_export.rhythm import PIECE_S
 from probe_export.serve import Endpoint, NotYet, address
 
 TYPE_CHECKING = False
@@ -199,9 +197,9 @@ class _Families:
 
 def serve_text(place: str, make: Callable[[], str], kind: str, context: Context) -> None:
     """Serve the text of another format, of content type `kind`, until a signal ends it."""
-    with Endpoint(address(place), answering(make, kind)) as endpoint, _ending():
+    with Endpoint(address(place), answering(make, kind)) as endpoint, until_signal():
         _announce(endpoint, context)
-        _wait()
+        pause()
 
 
 def answering(make: Callable[[], str], kind: str) -> Answer:
@@ -231,12 +229,12 @@ def serve_node(args: argparse.Namespace, context: Context) -> None:
             raise
 
     metrics = Metrics(report, note=lambda text: context.err(f"probe export: {text}"))
-    with Endpoint(address(args.listen), metrics.text) as endpoint, _ending():
+    with Endpoint(address(args.listen), metrics.text) as endpoint, until_signal():
         metrics.with_uuids = endpoint.on_loopback
         _announce(endpoint, context)
         if args.machine is not None or args.static is not None:
             metrics.publish(0.0, ())  # what stands for another machine does nothing now
-            _wait()
+            pause()
         with context.samples(_INTERVAL_S) as rounds:
             listed = rounds.listed()
             metrics.publish(listed.time, listed.documents)
@@ -244,28 +242,5 @@ def serve_node(args: argparse.Namespace, context: Context) -> None:
                 metrics.publish(current.time, current.documents)
 
 
-def _wait() -> None:
-    """Wait for a signal. In pieces: one that comes just before a system call interrupts none."""
-    while True:
-        sleep(PIECE_S)
-
-
 def _announce(endpoint: Endpoint, context: Context) -> None:
     context.err(f"probe export: serving {endpoint.url}; Ctrl-C ends it")
-
-
-@contextmanager
-def _ending() -> Iterator[None]:
-    """SIGTERM and Ctrl-C end the block, quietly; the handlers that were there are put back."""
-
-    def end(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
-    before = {n: signal.signal(n, end) for n in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    except KeyboardInterrupt:
-        pass
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -75,12 +75,7 @@ def sample_document(
 
 def event_document(event: EventDoc, time: float) -> dict[str, object]:
     """Return a device that came, went or changed."""
-    return {
-        "time": timestamp(time),
-        "event": event["event"],
-        "device": event["device"],
-        "change": event["change"],
-    }
+    return {"time": timestamp(time), **event}
 
 
 def device_document(device: DeviceDoc, time: float) -> dict[str, object]:
