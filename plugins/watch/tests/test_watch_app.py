@@ -226,6 +226,21 @@ def test_without_colours_there_is_none_and_the_cursor_is_reverse() -> None:
     run([node_of(EIGHT, *[H100] * 8)], scenario, colour=False)
 
 
+def test_a_round_that_comes_before_the_screen_or_after_it_is_kept() -> None:
+    nodes = [node_of(EIGHT, *[H100] * 8, host=host) for host in ("desk", "studio")]
+    app = WatchApp(nodes, 1.0)
+
+    async def main() -> None:
+        app.take(nodes[1], Happening(NIGHT + 9, EIGHT, (), (), ()))
+        async with app.run_test():
+            app.exit(0)
+            app.take(nodes[1], Happening(NIGHT + 10, EIGHT, (), (), ()))
+        app.take(nodes[1], Happening(NIGHT + 11, EIGHT, (), (), ()))
+
+    asyncio.run(main())
+    assert nodes[1].time == NIGHT + 11
+
+
 def test_a_title_that_is_too_long_loses_names_and_not_what_keys_have_changed() -> None:
     models = [f"NVIDIA RTX {number}000 Ada Generation" for number in range(1, 9)]
 

@@ -121,8 +121,8 @@ def test_ctrl_z_without_a_shell_stops_nothing(live: Live, terminal: Terminal) ->
     terminal.start(*SOON, env=live.env, start=ALONE)
     terminal.shows("08:00.0")
     terminal.type("\x1a")
-    terminal.until(lambda screen: not screen.alternate)
-    terminal.until(lambda screen: screen.alternate)
+    # Left and taken again, maybe at once.
+    terminal.until(lambda screen: screen.raw.count("\x1b[?1049h") == 2)
     terminal.shows("08:00.0")
     terminal.type("q")
     assert terminal.ended() == 0
@@ -195,6 +195,21 @@ def test_keys_are_typed(live: Live, terminal: Terminal) -> None:
     ):
         terminal.type(key)
         terminal.shows(text)
+    terminal.type("q")
+    assert terminal.ended() == 0
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("shown", ["", "Alerts", "08:00.0"])
+def test_a_key_that_comes_while_it_starts_opens_its_tab(
+    shown: str, live: Live, terminal: Terminal
+) -> None:
+    terminal.start(*SOON, env=live.env)
+    terminal.until(lambda screen: screen.alternate and shown in screen.text())
+    terminal.type("2")
+    terminal.shows("by memory")
+    terminal.shows("PID")
+    terminal.until(lambda screen: "08:00.0" not in screen.text())
     terminal.type("q")
     assert terminal.ended() == 0
 

@@ -67,7 +67,7 @@ def test_both_hosts_are_shown_and_one_that_is_stopped_outlives_nothing(terminal:
     os.kill(remotes()[0], signal.SIGSTOP)
     assert "no answer: no sample for" in terminal.shows("no answer")
     terminal.type("q")
-    assert terminal.ended() == 0
+    assert terminal.ended() == 0, terminal.screen.raw.rpartition("\x1b[?1049l")[2]
 
 
 def test_a_screen_that_is_killed_leaves_nothing_on_the_hosts(terminal: Terminal) -> None:

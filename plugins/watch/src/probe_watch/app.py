@@ -173,10 +173,9 @@ class WatchApp(App[int]):
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
-        """Begin with the first table under the cursor."""
+        """Begin; the table of the first tab gets the keys when that is open."""
         if self._theme_wanted is not None and self._theme_wanted in self.available_themes:
             self.theme = self._theme_wanted
-        self._grid("devices-table").focus()
         self._is_ready = True
         self.show()
         self.started()
@@ -216,11 +215,13 @@ class WatchApp(App[int]):
         node.take(happening, shown=not self.paused)
         if happening.notes:
             self.note(happening.notes[-1])
-        if self.paused or (node is not self.node and self.tab != "hosts"):
+        if not self._is_ready or self.paused:
+            return
+        if node is not self.node and self.tab != "hosts":
             return
         if len(self.nodes) == 1:
             self.show()
-        elif self._is_ready and not self._is_stale:  # hosts come one by one: the next few together
+        elif not self._is_stale:  # hosts come one by one: the next few together
             self._is_stale = True
             self.set_timer(_TOGETHER_S, self.show)
 
@@ -358,7 +359,8 @@ class WatchApp(App[int]):
 
     def on_tabbed_content_tab_activated(self, event: TabbedContent.TabActivated) -> None:
         """Draw a tab that was opened, and put the keys on its table."""
-        if self._is_ready:
+        # Not of one that was left meanwhile: Textual opens the tab of what gets the keys.
+        if self._is_ready and event.pane.id == self.tab:
             self._grid(f"{event.pane.id}-table").focus(scroll_visible=False)
             self.show()
 
@@ -369,7 +371,7 @@ class WatchApp(App[int]):
 
     def on_data_table_row_highlighted(self, event: Grid.RowHighlighted) -> None:
         """Show the history of the device under the cursor."""
-        if event.data_table.id == "devices-table" and self.tab == "devices":
+        if self._is_ready and event.data_table.id == "devices-table" and self.tab == "devices":
             self.show()
 
     def on_data_table_row_selected(self, event: Grid.RowSelected) -> None:
@@ -399,7 +401,8 @@ class WatchApp(App[int]):
         views = self.query_one("#views", TabbedContent)
         panes = [pane.id for pane in views.query(TabPane)]
         if number <= len(panes):
-            views.active = panes[number - 1] or ""
+            # Later, for one that is typed while Textual opens the first tab.
+            self.call_after_refresh(setattr, views, "active", panes[number - 1] or "")
 
     def action_pause(self) -> None:
         """Keep the screen as it is, or go on."""
