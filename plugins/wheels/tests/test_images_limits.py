@@ -189,6 +189,24 @@ IMAGES: dict[str, tuple[dict[str, object], make.Files]] = {
             **linked_with("libcuda.so.1"),
         },
     ),
+    "alpine-glibc": (
+        make.config(ALL),
+        {
+            **MUSL,
+            **make.torch(CU128, "12.8"),
+            "usr/glibc-compat/lib/libc.so.6": make.binary(defines=("2.17", "2.35")),
+        },
+    ),
+    "compat-linked": (
+        make.config(ALL),
+        {
+            **make.base(),
+            **make.torch(CU128, "12.8"),
+            "usr/local/cuda/compat": make.link("/opt/compat-575"),
+            "opt/compat-575/libcuda.so.575.57.08": make.binary(note='{"driver": [535]}'),
+            "opt/compat-575/libcuda.so.1": make.link("libcuda.so.575.57.08"),
+        },
+    ),
     "x86-64-v2": ({**make.config(), "variant": "v2"}, make.base()),
     "x86-64-v3": ({**make.config(), "variant": "v3"}, make.base()),
     "x86-64-v4": ({**make.config(), "variant": "v4"}, make.base()),
@@ -263,6 +281,11 @@ CASES = [
     # What watches GPUs asks for the utilities alone, and needs no libcuda.
     ("linked-with-nvml", "h100-570-legacy", R, ""),
     ("linked-with-nvml", "cpu", N, "devices"),
+    # A program for musl may start one for the glibc of another package, or not.
+    ("alpine-glibc", "h100-570-legacy", U, "glibc"),
+    # The folder of compat libraries may be a link.
+    ("compat-linked", "h100-535-cdi", R, ""),
+    ("compat-linked", "b200-580-cdi", R, ""),
     # psABI: no AVX2 on an Opteron 6272, no AVX-512 on Raptor Lake.
     ("x86-64-v2", "opteron", R, ""),
     ("x86-64-v3", "opteron", N, "platform"),

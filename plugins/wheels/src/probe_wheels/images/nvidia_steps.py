@@ -15,6 +15,7 @@ from probe_wheels.images.nvidia import (
     start_check,
 )
 from probe_wheels.images.steps import NO, UNKNOWN, Step, text_of
+from probe_wheels.images.toolkits import COMPAT
 from probe_wheels.rules import cuda_of_driver, dotted, driver_of_toolkit
 
 TYPE_CHECKING = False
@@ -104,10 +105,11 @@ def _chooses(contents: Contents, gpu: Gpu) -> bool:
     return cuda_of_driver(gpu.driver, gpu.os) < contents.toolkit
 
 
-def _is_libcuda(path: str) -> bool:
+def _is_libcuda(path: str, compat: str) -> bool:
     """Return whether a file of the image is what a loader takes for the driver's library."""
     folder, _, name = path.rpartition("/")
-    return name == "libcuda.so.1" and not folder.endswith(("/compat", "/stubs"))
+    is_other = folder == compat or folder.endswith(("/compat", "/stubs"))
+    return name == "libcuda.so.1" and not is_other
 
 
 def _own_libcuda(contents: Contents) -> Step | None:
@@ -116,7 +118,8 @@ def _own_libcuda(contents: Contents) -> Step | None:
     compats = {compat.path.rpartition("/")[2] for compat in contents.compat}
     names = sorted(name for name in contents.names if name.startswith("libcuda.so."))
     own = [name for name in names if name not in compats and name.count(".") > 2]
-    paths = (path for path in (*tree.files, *tree.links) if _is_libcuda(path))
+    compat = tree.resolve(COMPAT)
+    paths = (path for path in (*tree.files, *tree.links) if _is_libcuda(path, compat))
     own += [f"/{path}" for path in paths if tree.file(path)]
     if not own:
         return None

@@ -114,6 +114,11 @@ def _glibc(contents: Contents) -> Iterator[Step]:
         yield Step("glibc", NO, reason, "", "take an image with glibc")
         return
     program = contents.program
+    loader = program.binary.interpreter if program and program.binary else ""
+    if "ld-musl-" in loader and "nvidia" in contents.vendors:
+        reason = "its program is one for musl, and the files of NVIDIA's driver need glibc: whether"
+        yield Step("glibc", UNKNOWN, f"{reason} it starts one for the glibc that is there, too")
+        return
     if program is not None and program.binary is not None:
         step = glibc_step(contents, program.binary.glibc, program.path)
         if step is not None:

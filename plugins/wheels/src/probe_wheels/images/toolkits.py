@@ -14,29 +14,30 @@ if TYPE_CHECKING:
     from probe_wheels.images.tree import Tree
     from probe_wheels.images.view import ImageFiles
 
-__all__ = ["compats_of", "rocblas_processors", "rocm_of", "toolkit_of"]
+__all__ = ["COMPAT", "compats_of", "rocblas_processors", "rocm_of", "toolkit_of"]
+
+
+COMPAT = "usr/local/cuda/compat"
+"""Where NVIDIA's hook looks for compat libraries (nvidia-container-toolkit, cudacompat)."""
 
 
 def compats_of(files: ImageFiles, environ: Mapping[str, str]) -> list[Compat]:
     """Return the cuda-compat libraries of the image: at most one of them counts."""
     tree, found = files.tree, []
-    for folder in ("usr/local/cuda/compat",):
-        for name in tree.names(folder):
-            if not name.startswith("libcuda.so.") or name.count(".") < 3:
-                continue
-            file = tree.file(f"{folder}/{name}")
-            read = files.read(file) if file else None
-            note = read.binary.note if read and read.binary else ""
-            version = version_of(name.removeprefix("libcuda.so."))
-            found.append(
-                Compat(f"/{folder}/{name}", version, note, _is_forced(tree, folder, environ))
-            )
+    for name in tree.names(COMPAT):
+        if not name.startswith("libcuda.so.") or name.count(".") < 3:
+            continue
+        file = tree.file(f"{COMPAT}/{name}")
+        read = files.read(file) if file else None
+        note = read.binary.note if read and read.binary else ""
+        version = version_of(name.removeprefix("libcuda.so."))
+        found.append(Compat(f"/{COMPAT}/{name}", version, note, _is_forced(tree, environ)))
     return found
 
 
-def _is_forced(tree: Tree, folder: str, environ: Mapping[str, str]) -> bool:
+def _is_forced(tree: Tree, environ: Mapping[str, str]) -> bool:
     paths = environ.get("LD_LIBRARY_PATH", "").split(":")
-    return any(path and tree.resolve(path) == tree.resolve(folder) for path in paths)
+    return any(path and tree.resolve(path) == tree.resolve(COMPAT) for path in paths)
 
 
 def toolkit_of(names: Iterable[str], environ: Mapping[str, str]) -> tuple[int, ...]:
