@@ -73,8 +73,12 @@ def binary(
     machine: int = 62,
     sections: Iterable[build.Section] = (),
 ) -> bytes:
-    """An ELF file with all that a loader reads: libraries, versions that it needs and defines."""
-    versions = [*([f"GLIBC_{glibc}"] if glibc else []), *(f"GLIBC_{text}" for text in defines)]
+    """An ELF file with all that a loader reads: libraries, versions that it needs and defines.
+
+    A version is one of glibc ("2.34") unless it has a name of its own ("GLIBCXX_3.4.30").
+    """
+    glibc, *defines = [f"GLIBC_{v}" if v[:1].isdigit() else v for v in (glibc, *defines)]
+    versions = [*([glibc] if glibc else []), *defines]
     texts = [*needed, *versions]
     strings = b"\0" + b"".join(text.encode() + b"\0" for text in texts)
     at = {text: strings.index(b"\0" + text.encode() + b"\0") + 1 for text in texts}
@@ -84,7 +88,7 @@ def binary(
     if interpreter:
         listed.append((".interp", interpreter.encode() + b"\0"))
     if glibc:
-        part = struct.pack("<IHHII", 0, 0, 2, at[f"GLIBC_{glibc}"], 0)
+        part = struct.pack("<IHHII", 0, 0, 2, at[glibc], 0)
         listed.append((".gnu.version_r", struct.pack("<HHIII", 1, 1, 0, 16, 0) + part))
         kinds[len(listed)] = 0x6FFFFFFE
     if defines:
@@ -92,7 +96,7 @@ def binary(
         for number, text in enumerate(defines):
             step = 0 if number == len(defines) - 1 else 28
             head = struct.pack("<HHHHIII", 1, 0, number, 1, 0, 20, step)
-            rows.append(head + struct.pack("<II", at[f"GLIBC_{text}"], 0))
+            rows.append(head + struct.pack("<II", at[text], 0))
         listed.append((".gnu.version_d", b"".join(rows)))
         kinds[len(listed)] = 0x6FFFFFFD
     if note:

@@ -18,8 +18,10 @@ from test_images_answers import CPU, CU128, LEVEL_ZERO, MI300X, RENDER, look, sp
 from probe_core.commands.reports import opened, probe_document
 from probe_core.model.document import StepDoc
 from probe_wheels.images.answers import Answer, answer_of
-from probe_wheels.images.contents import Contents
+from probe_wheels.images.contents import Contents, contents_of
+from probe_wheels.images.image import Opening
 from probe_wheels.images.nodes import Node, node_of, read_node
+from probe_wheels.images.sources import open_images
 
 MACHINES = Path(__file__).parents[3] / "tests" / "machines"
 
@@ -207,6 +209,46 @@ IMAGES: dict[str, tuple[dict[str, object], make.Files]] = {
             "opt/compat-575/libcuda.so.1": make.link("libcuda.so.575.57.08"),
         },
     ),
+    "older-libstdcxx": (
+        make.config(),
+        {
+            **make.base(),
+            "usr/lib/libstdc++.so.6": make.binary(defines=("GLIBCXX_3.4.28",)),
+            "usr/bin/serve": make.binary(
+                "libc.so.6", "libstdc++.so.6", interpreter=make.LOADERS[62], glibc="GLIBCXX_3.4.30"
+            ),
+        },
+    ),
+    "library-of-library": (
+        make.config(),
+        {
+            **make.base(),
+            **linked_with("libmine.so.1"),
+            "usr/lib/libmine.so.1": make.binary("libtheirs.so.3"),
+        },
+    ),
+    "newer-library": (
+        make.config(),
+        {
+            **make.base("2.31"),
+            **linked_with("libmine.so.1"),
+            "usr/lib/libmine.so.1": make.binary("libc.so.6", glibc="2.34"),
+        },
+    ),
+    "runtime-of-library": (
+        make.config(ALL),
+        {
+            **make.base(),
+            **make.wheel(
+                "torch",
+                "2.9.1+cu128",
+                {
+                    "torch/lib/libtorch_cuda.so": library("libc10_cuda.so", targets="sm_90"),
+                    "torch/lib/libc10_cuda.so": library("libcudart.so.12"),
+                },
+            ),
+        },
+    ),
     "x86-64-v2": ({**make.config(), "variant": "v2"}, make.base()),
     "x86-64-v3": ({**make.config(), "variant": "v3"}, make.base()),
     "x86-64-v4": ({**make.config(), "variant": "v4"}, make.base()),
@@ -286,6 +328,11 @@ CASES = [
     # The folder of compat libraries may be a link.
     ("compat-linked", "h100-535-cdi", R, ""),
     ("compat-linked", "b200-580-cdi", R, ""),
+    # The loader loads the libraries of libraries, and their versions.
+    ("older-libstdcxx", "cpu", N, "glibc"),
+    ("library-of-library", "cpu", N, "loader"),
+    ("newer-library", "cpu", N, "glibc"),
+    ("runtime-of-library", "h100-570-legacy", N, "loader"),
     # psABI: no AVX2 on an Opteron 6272, no AVX-512 on Raptor Lake.
     ("x86-64-v2", "opteron", R, ""),
     ("x86-64-v3", "opteron", N, "platform"),
@@ -314,7 +361,9 @@ def node(name: str) -> Node:
 @cache
 def contents(name: str) -> Contents:
     config, files = IMAGES[name]
-    return look(make.saved(Path(mkdtemp()) / f"{name}.tar", config, split(files)))
+    path = make.saved(Path(mkdtemp()) / f"{name}.tar", config, split(files))
+    # It stays open, as in the command: libraries of plain layers are read when they are asked for.
+    return contents_of(open_images(str(path), Opening())[0])
 
 
 @pytest.mark.parametrize(("image", "place", "word", "step"), CASES)

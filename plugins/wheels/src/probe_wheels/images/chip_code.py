@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from probe_wheels.distributions import normal
 from probe_wheels.frameworks import framework_of, toolkit_of
-from probe_wheels.images.nvidia import mounted_by
 from probe_wheels.images.steps import LESS, NO, UNKNOWN, Step, text_of
-from probe_wheels.images.system import glibc_of_node, glibc_step
+from probe_wheels.images.system import glibc_of_node, missing_library, version_step
 from probe_wheels.judging import Scene, file_toolkit, judge, title
 from probe_wheels.rules import IMAGES, dotted, driver_of_toolkit, version_of
 
@@ -183,8 +182,9 @@ def _own_needs(
         return None
     if contents.is_environment:
         return glibc_of_node(glibc, binary.glibc, path)
-    for name in binary.needed:
-        if name not in contents.names and not mounted_by(name):
-            reason = f"{verdict['wheel']} needs {name}, which is not in the image"
-            return Step("loader", NO, reason, contents.place(path))
-    return glibc_step(contents, binary.glibc, path)
+    missing = missing_library(contents, binary, path)
+    if missing is not None:
+        user, name = missing
+        reason = f"{verdict['wheel']} needs {name}, which is not in the image"
+        return Step("loader", NO, reason, contents.place(user))
+    return version_step(contents, binary, path)

@@ -18,7 +18,7 @@ from probe_wheels.images.view import ImageFiles
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from probe_wheels.documents import DistributionDoc
     from probe_wheels.images.image import Image
@@ -74,6 +74,7 @@ class Contents:
         self._own_arch: str | None = None
         self._libc: tuple[str, tuple[int, ...]] | None = None
         self._musl: bool | None = None
+        self._cxx: tuple[int, ...] | None = None
         self.configured: list[str] = []
 
     @property
@@ -135,14 +136,37 @@ class Contents:
         """Return whether the loader finds a library; None where it lies elsewhere in the image."""
         if library not in self.names:
             return False
+        return True if self._located(library, binary, path) else None
+
+    def _located(self, library: str, binary: Binary, path: str) -> str | None:
+        """Return the path at which the loader finds a library; None for none that is known."""
         origin = path.rpartition("/")[0]
         own = [folder.replace("${ORIGIN}", "$ORIGIN") for folder in binary.folders]
         folders = [folder.replace("$ORIGIN", origin) for folder in own]
         folders += [*self.library_path, *self.configured, *_LIBRARIES, origin]
         tree = self.files.tree
-        if any(library in tree.names(folder.lstrip("/")) for folder in folders):
-            return True
-        return None
+        names = (folder.strip("/") for folder in folders)
+        return next((f"/{name}/{library}" for name in names if library in tree.names(name)), None)
+
+    def linked(self, binary: Binary, path: str) -> Iterator[tuple[str, Binary]]:
+        """Yield a file and the libraries that the loader finds for it, the nearest first."""
+        waiting, seen = [(path, binary)], {path}
+        for place, own in waiting:
+            yield place, own
+            for library in own.needed:
+                found = self._located(library, own, place)
+                if found is not None and found not in seen and len(seen) < MAX_LINKED:
+                    seen.add(found)
+                    other = self.binary(found)
+                    waiting += [(found, other)] if other else []
+
+    def cxx(self) -> tuple[int, ...]:
+        """Return the highest version of GLIBCXX that a libstdc++ of the image has; () for none."""
+        if self._cxx is None:
+            paths = [path for path in self.files.tree.files if "/libstdc++.so.6" in path]
+            found = (self.files.binary(path) for path in paths)
+            self._cxx = max((b.cxx_provides for b in found if b), default=())
+        return self._cxx
 
     @property
     def library_path(self) -> list[str]:
@@ -261,22 +285,15 @@ def _conclude(contents: Contents) -> None:
 def _host_library(contents: Contents) -> str:
     """Return a library of the host that the loader wants for the program or what it links.
 
-    "" where it wants none.
-    A backend of ggml that is linked, not loaded by name, keeps its program from starting then.
+    "" where it wants none. A backend of ggml that is linked, not loaded by name, keeps its program
+    from starting then.
     """
-    tree, program = contents.files.tree, contents.program
-    paths = {path.rpartition("/")[2]: path for path in (*tree.links, *tree.files)}
-    waiting = [program.binary] if program and program.binary else []
-    seen: set[str] = set()
-    while waiting:
-        for name in waiting.pop().needed:
-            if mounted_by(name) and name not in paths:
-                return name
-            if name in paths and name not in seen and len(seen) < MAX_LINKED:
-                seen.add(name)
-                binary = contents.binary(f"/{paths[name]}")
-                waiting += [binary] if binary else []
-    return ""
+    program = contents.program
+    if program is None or program.binary is None:
+        return ""
+    linked = contents.linked(program.binary, program.path)
+    needed = (name for _, binary in linked for name in binary.needed)
+    return next((name for name in needed if mounted_by(name) and name not in contents.names), "")
 
 
 def _decides(document: DistributionDoc) -> bool:

@@ -65,10 +65,14 @@ class Binary:
     """What the loader needs of an ELF file, and what it has for others.
 
     `glibc` is the highest version of GLIBC that it needs, `provides` the highest that it defines;
-    () where it names none. `note` is NVIDIA's note of a compat library (JSON), "" elsewhere.
+    () where it names none. `cxx` and `cxx_provides` are the same of GLIBCXX, libstdc++'s. `note` is
+    NVIDIA's note of a compat library (JSON), "" elsewhere.
     """
 
-    __slots__ = ("folders", "glibc", "interpreter", "machine", "needed", "note", "provides")
+    __slots__ = (
+        "cxx", "cxx_provides", "folders", "glibc", "interpreter", "machine", "needed", "note",
+        "provides",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.machine = ""
@@ -77,6 +81,8 @@ class Binary:
         self.folders: tuple[str, ...] = ()
         self.glibc: tuple[int, ...] = ()
         self.provides: tuple[int, ...] = ()
+        self.cxx: tuple[int, ...] = ()
+        self.cxx_provides: tuple[int, ...] = ()
         self.note = ""
 
 
@@ -320,17 +326,18 @@ def binary_of(file: Readable) -> Binary | None:
         binary.interpreter = elf.interpreter()
         binary.needed = tuple(elf.needed())
         binary.folders = tuple(elf.search_path())
-        binary.glibc = _highest(elf.versions_needed())
-        binary.provides = _highest(elf.versions_defined())
+        needed, defined = elf.versions_needed(), elf.versions_defined()
+        binary.glibc, binary.provides = _highest(needed), _highest(defined)
+        binary.cxx, binary.cxx_provides = (_highest(v, "GLIBCXX_") for v in (needed, defined))
         binary.note = _note(elf.section(".note.cuda.fwd_compatibility"))
     except (BadFile, OSError, ValueError, OverflowError, MemoryError):
         return None
     return binary
 
 
-def _highest(names: list[str]) -> tuple[int, ...]:
+def _highest(names: list[str], prefix: str = "GLIBC_") -> tuple[int, ...]:
     """Return (2, 34) of ``GLIBC_2.17`` and ``GLIBC_2.34``; private names have no number."""
-    versions = [version_of(name[6:]) for name in names if name.startswith("GLIBC_")]
+    versions = [version_of(name[len(prefix) :]) for name in names if name.startswith(prefix)]
     return max(versions, default=())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from probe_wheels.images.nvidia import mounted_by
 from probe_wheels.images.steps import NO, UNKNOWN, Step, text_of
 from probe_wheels.judging import title
+from probe_wheels.records import is_library
 from probe_wheels.rules import IMAGES
 
 TYPE_CHECKING = False
@@ -12,9 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from probe_wheels.images.contents import Contents
+    from probe_wheels.images.layers import Binary
     from probe_wheels.images.nodes import Node
 
-__all__ = ["glibc_of_node", "glibc_step", "system_steps"]
+__all__ = ["glibc_of_node", "missing_library", "system_steps", "version_step"]
 
 _EVERYWHERE = (2, 28)
 """glibc of Debian 10 and RHEL 8: the oldest with which current drivers of GPUs are offered."""
@@ -95,16 +97,32 @@ def _program(contents: Contents) -> Step:
         return Step(
             "loader", NO, f"its program needs the loader {loader}, which is not in it", place
         )
+    missing = missing_library(contents, program.binary, program.path)
+    if missing is not None:
+        user, library = missing
+        name = "its program" if user == program.path else user
+        reason = f"{name} needs {library}, which is not in it"
+        return Step("loader", NO, reason, contents.place(user))
     for library in program.binary.needed:
         if mounted_by(library):
             continue
-        found = contents.found(library, program.binary, program.path)
-        if found is False:
-            return Step("loader", NO, f"its program needs {library}, which is not in it", place)
-        if found is None:
+        if contents.found(library, program.binary, program.path) is None:
             reason = f"{library} is in no folder where its program's loader looks"
             return Step("loader", UNKNOWN, reason, place)
     return Step("loader", "ok", loader or "static")
+
+
+def missing_library(contents: Contents, binary: Binary, path: str) -> tuple[str, str] | None:
+    """Return a file that the loader would load, and what it needs and neither image nor host has.
+
+    None where all is there. The libraries of libraries count, as far as they are found.
+    """
+    for user, own in contents.linked(binary, path):
+        for library in own.needed:
+            known = library in contents.names or mounted_by(library)
+            if not known and (user == path or is_library(library)):
+                return user, library
+    return None
 
 
 def _glibc(contents: Contents) -> Iterator[Step]:
@@ -120,13 +138,30 @@ def _glibc(contents: Contents) -> Iterator[Step]:
         yield Step("glibc", UNKNOWN, f"{reason} it starts one for the glibc that is there, too")
         return
     if program is not None and program.binary is not None:
-        step = glibc_step(contents, program.binary.glibc, program.path)
+        step = version_step(contents, program.binary, program.path)
         if step is not None:
             yield step
 
 
-def glibc_step(contents: Contents, needed: tuple[int, ...], path: str) -> Step | None:
-    """Return what is wrong with the image's glibc for a file that needs a version of it."""
+def version_step(contents: Contents, binary: Binary, path: str) -> Step | None:
+    """Return what is wrong with the image's C and C++ libraries for a file and what it links."""
+    for user, own in contents.linked(binary, path):
+        step = _glibc_step(contents, own.glibc, user) or _cxx_step(contents, own.cxx, user)
+        if step is not None:
+            return step
+    return None
+
+
+def _cxx_step(contents: Contents, needed: tuple[int, ...], path: str) -> Step | None:
+    version = contents.cxx()
+    if not needed or not version or needed <= version:
+        return None
+    reason = f"{path} needs GLIBCXX {text_of(needed)}, and the image's libstdc++ has"
+    fix = "take a base with a newer libstdc++"
+    return Step("glibc", NO, f"{reason} {text_of(version)}", contents.place(path), fix)
+
+
+def _glibc_step(contents: Contents, needed: tuple[int, ...], path: str) -> Step | None:
     if not needed:
         return None
     place, version = contents.libc()
