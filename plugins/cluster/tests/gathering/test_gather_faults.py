@@ -165,6 +165,19 @@ def test_a_node_with_an_old_python_and_one_without(nodes: Engines) -> None:
     assert (none.fix or "").startswith("install Python 3.11")
 
 
+@pytest.mark.skipif(has_system_python(), reason="/usr/local/bin has a Python, which nodes find")
+def test_a_node_whose_python_does_not_start(nodes: Engines) -> None:
+    """A limit of open files, a library that is gone: it is not said to be absent."""
+    (nodes.folder / "bin" / "probe").unlink()
+    broken = nodes.folder / "old" / "python3"
+    broken.unlink(missing_ok=True)
+    broken.write_text("#!/bin/sh\necho 'error while loading shared libraries' >&2\nexit 127\n")
+    broken.chmod(0o755)
+    node = gathered("old").nodes["old"]
+    assert (node.status, node.reason) == ("no-probe", "python3 is there and does not start")
+    assert node.fix == "look why: run `python3 -I -S -c pass` there"
+
+
 @pytest.mark.skipif(
     os.geteuid() != 0 or not can_mount(), reason="needs root, and mounts of its own"
 )

@@ -163,5 +163,5 @@ def test_the_script_suits_every_shell_as_one_quoted_word() -> None:
     script = node_script(Limits(command=("/opt/my probe/bin/probe", "--flag"), send=False))
     assert "\n" not in script
     assert "!" not in script  # csh expands it
-    assert script.endswith('absent |"')
+    assert script.endswith('absent $b|"')
     assert " lifeline - - '/opt/my probe/bin/probe' --flag;" in script

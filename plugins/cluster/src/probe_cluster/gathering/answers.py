@@ -58,7 +58,7 @@ _CHANGED = ("Host key for ", " has changed and you have requested strict checkin
 def message_of(stream: Stream) -> Message:
     """Return the message of a stream. Raises `ValueError` for one that is not whole."""
     if stream.end is not None and stream.end[0] == "absent":
-        return {"kind": "no-python"}
+        return {"kind": "no-python", "broken": stream.end[1].decode("utf-8", "replace").strip()}
     try:
         message = parse_json(stream.text())
     except RecursionError:
@@ -79,7 +79,10 @@ def answer_of(id_: str, message: Message) -> Answer:
     if kind == "answer":
         return _printed(id_, message)
     if kind == "no-python":
-        return Answer(id_, "no-probe", _NO_PYTHON, _PYTHON)
+        broken = _text(message.get("broken"), 200)
+        reason = f"{broken} is there and does not start" if broken else _NO_PYTHON
+        fix = f"look why: run `{broken} -I -S -c pass` there" if broken else _PYTHON
+        return Answer(id_, "no-probe", reason, fix)
     if kind == "absent":
         return Answer(id_, "no-probe", "probe-core is not installed there, or not on PATH", INSTALL)
     if kind == "old":

@@ -23,19 +23,21 @@ _LATER_S = 5.0
 does it end by itself."""
 
 # A Python that runs probe-core is preferred; any that the program itself runs on will do. The
-# Python of `probe` is in the first line of its script. platform-python is the system's own of RHEL
+# Python of `probe` is in the first line of its script. One that is there and prints no version does
+# not start: it is named where no other does. platform-python is the system's own of RHEL
 # 8. csh expands "!" also within quotes, and allows no end of a line in them: there is none of
 # either. The program is read byte by byte, since what follows it in the input is not for the shell.
 _SCRIPT = (
-    "PATH=$PATH:$HOME/.local/bin:/usr/local/bin:/opt/probe/bin; o=;"
+    "PATH=$PATH:$HOME/.local/bin:/usr/local/bin:/opt/probe/bin; o=; b=;"
     " for p in {own} python3.15 python3.14 python3.13 python3.12 python3.11 python3 python"
     " /usr/libexec/platform-python; do"
     " v=$($p -I -S -c 'import sys; print(sys.version_info[0] * 100 + sys.version_info[1])'"
     " </dev/null 2>/dev/null);"
-    " case $v in 31[1-9]|3[2-9]?) o=$p; break;; 30[6-9]|310) o=${{o:-$p}};; esac; done;"
+    " case $v in 31[1-9]|3[2-9]?) o=$p; break;; 30[6-9]|310) o=${{o:-$p}};;"
+    " '') command -v $p >/dev/null 2>&1 && b=${{b:-$p}};; esac; done;"
     ' [ -n "$o" ] && exec $o -I -S -c {code} {arguments};'
     " n=${{SLURMD_NODENAME:-$(uname -n)}};"
-    " printf '%-511s\\n' \"#probe-cluster $n $$ absent |\""
+    " printf '%-511s\\n' \"#probe-cluster $n $$ absent $b|\""
 )
 
 _OWN = "\"$(head -n 1 $(command -v {name}) </dev/null 2>/dev/null | sed -n 's/^#.//p')\""
