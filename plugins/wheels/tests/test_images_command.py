@@ -184,6 +184,8 @@ def test_a_cluster_hears_of_the_vendors_alone_that_an_image_runs_on(
     triton = make.wheel("triton", "3.5.1", {"triton/_C/libtriton.so": make.binary("libc.so.6")})
     files = {**make.base(), **make.torch("sm_80 sm_90", "12.8"), **triton}
     path = make.saved(tmp_path / "a.tar", make.config(), split(files))
+    _, out, _ = run(path, "--on", node(tmp_path, "cpu"))
+    assert "it needs a GPU of NVIDIA, and the node has no GPU" in " ".join(out.split())
     for form, word in (("nfd", '"1002"'), ("affinity", "1002"), ("label", "amd")):
         status, out, _ = run(path, "--as", form)
         assert status == 0

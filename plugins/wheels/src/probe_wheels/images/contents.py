@@ -255,12 +255,15 @@ def _configured(files: ImageFiles) -> list[str]:
 def _conclude(contents: Contents) -> None:
     """Fill in the vendors that it has code for, or asks for, and whether it can do without."""
     found = {vendor for document in contents.documents for vendor in vendors_of(document)}
+    compiling: set[str] = set()
     for document in contents.documents:
         entry = framework_of(document["name"])
         if entry and entry[0] != "components" and not vendors_of(document):
-            found.update(entry[1].get("compiles", ()))
+            compiling.update(entry[1].get("compiles", ()))
             if document["text"].get("cuda"):
                 found.add("nvidia")
+    # What compiles at run time (triton) works for the framework beside it, which decides.
+    found = found or compiling
     environ = contents.environ
     if any(name.startswith("NVIDIA_REQUIRE_") for name in environ) or "CUDA_VERSION" in environ:
         found.add("nvidia")

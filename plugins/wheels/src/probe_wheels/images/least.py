@@ -82,10 +82,7 @@ def processors_of_image(contents: Contents) -> list[str]:
 
 
 def vendors_of_image(contents: Contents) -> list[str]:
-    """Return the vendors of GPUs that an image runs on at all.
-
-    Triton has code for several, and an image of PyTorch for one of them runs there alone.
-    """
+    """Return the vendors of GPUs that an image runs on at all."""
     runs = {
         "nvidia": lambda: bool(capabilities_of_image(contents)),
         "amd": lambda: bool(processors_of_image(contents)),
