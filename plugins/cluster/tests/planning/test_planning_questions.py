@@ -51,7 +51,7 @@ def folder(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_there_are_many() -> None:
-    assert len({question["command"] for question in QUESTIONS}) >= 140
+    assert len({question["command"] for question in QUESTIONS}) >= 180
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=[each["ask"] for each in QUESTIONS])

@@ -108,6 +108,8 @@ def _exo(
 
 # Of vLLM: docs.vllm.ai, features/quantization (v0.15: "Supported Hardware", and FP8 on Turing);
 # that NVFP4 and MXFP4 run from Ampere on by Marlin is recalled. BF16: its issues 946 and 1157.
+# Its installation page: compute capability 7.0 or higher.
+_BEFORE = ("fermi", "kepler", "maxwell", "pascal")
 _NVIDIA = ("volta", "turing", "ampere", "ada", "hopper", "blackwell")
 _LEAST = {
     "awq": "turing", "int8": "turing", "fp8": "turing", "fp8_fp4": "turing", "nvfp4": "ampere",
@@ -124,6 +126,8 @@ def refusal(name: str, model: Model, member: Member) -> str | None:
         return f"{name} is not known to run on {offer.chip}, which is no GPU"
     if engine.vendors and offer and offer.kind != "cpu" and vendor not in engine.vendors:
         return f"{name} runs on GPUs of {' and '.join(engine.vendors)}, not on {offer.chip}"
+    if engine.computes == "vllm" and offer and (offer.arch or "").startswith(_BEFORE):
+        return f"{name} runs on GPUs of NVIDIA from Volta on; {offer.chip} is older"
     # How a model was published can be converted; what a person asks for, or has as a file, not.
     asked = model.form is not None and not model.published and engine.forms
     if asked and model.form not in engine.forms:

@@ -165,6 +165,8 @@ class NodeFit:
     """Layers of the model."""
     origin: str | None = None
     """Where the figures of a computer are from that nobody has probed."""
+    wired: bool = False
+    """Whether it would fit, were what macOS lets its GPU have raised to all memory."""
 
     @property
     def sentence(self) -> str:
@@ -178,7 +180,11 @@ class NodeFit:
                 f"yes, with offload: it needs {need}; {self.device_layers} of {self.layers} layers"
                 f" fit on the devices, {self.host_layers} in host memory{hint}"
             )
-        return f"no: it needs {need}, {gib(-self.spare)} more than there is{hint}"
+        more = (
+            "; the memory holds it where `sudo sysctl iogpu.wired_limit_mb` lets the GPU have more"
+        )
+        missing = f"{gib(-self.spare)} more than there is{more if self.wired else ''}"
+        return f"no: it needs {need}, {missing}{hint}"
 
 
 def node_fit(report: Any, model: Model, devices: str = "all", reserve: float = RESERVE) -> NodeFit:
@@ -211,7 +217,15 @@ def node_fit(report: Any, model: Model, devices: str = "all", reserve: float = R
         bits=None if answer == "yes" else _bits(rooms, model),
         layers=model.layers,
         origin=origin if isinstance(origin, str) else None,
+        wired=answer == "no" and _wired(offer, reserve) >= model.total_bytes,
     )
+
+
+def _wired(offer: Capacity, reserve: float) -> int:
+    """Return the bytes of a Mac's memory that a model may take at most, with the limit raised."""
+    if offer.vendor != "apple" or not offer.unified or offer.kind != "gpu":
+        return 0
+    return int((offer.ram_total or 0) * (1 - reserve))
 
 
 def _host(offer: Capacity, reserve: float) -> int:

@@ -92,7 +92,8 @@ _ALIASES = {
     "w8a16": "int8", "w8a8_int8": "int8", "w8a8_fp8": "fp8", "float8": "fp8", "w4a16": "gptq",
     "autoawq": "awq", "bnb": "bnb_4bit", "nf4": "bnb_4bit", "bnb4": "bnb_4bit",
     "bnb_8bit": "int8", "half": "fp16", "float16": "fp16", "bfloat16": "bf16", "float32": "fp32",
-    "fp8_e4m3": "fp8", "mxfp4_gguf": "mxfp4_moe",
+    "fp8_e4m3": "fp8", "mxfp4_gguf": "mxfp4_moe", "gptq_int4": "gptq", "gptq_4bit": "gptq",
+    "awq_int4": "awq", "awq_4bit": "awq", "int4_awq": "awq",
 }  # fmt: skip
 # exl2 and exl3 are named by their mean bits per weight.
 _BPW = re.compile(r"(\d{1,2}(?:\.\d{1,3})?)_?bpw")

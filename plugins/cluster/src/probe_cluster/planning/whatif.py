@@ -77,6 +77,10 @@ class _Table(TypedDict):
     sizes: dict[str, list[int]]
 
 
+# 4x RTX 3090 + 128GB of RAM
+_RAM = re.compile(r"\s*(\d+\s*GB)(?:\s+of)?(?:\s+(?:ddr\d|ram|memory))*\s*", re.IGNORECASE)
+
+
 class _Part(NamedTuple):
     many: int
     name: str
@@ -178,7 +182,14 @@ def _bridge(report: dict[str, Any], link: Link) -> None:
             nvlink_of(device["name"], link.kind)
             device["links"] = [{"kind": "nvlink"}]
         elif link.kind == "xgmi":
+            if "Instinct" not in device["name"]:
+                raise ClusterError(f"{device['name']} has no xgmi; leave the link out")
             device["links"] = [{"kind": "xgmi"}]
+        elif not link.kind.startswith("pcie"):
+            raise ClusterError(
+                f"{link.kind} joins several computers, and {report['node']['model']} is one: name"
+                " the link by --link or --default-link"
+            )
 
 
 def _known(text: str) -> bool:
@@ -206,14 +217,15 @@ def _group(text: str) -> list[tuple[str, dict[str, Any]]]:
     """Return (name, report) of each node of a group."""
     nodes: list[tuple[str, dict[str, Any]]] = []
     cards: list[_Cards] = []
-    for part in map(_part, _PLUS.split(text)):
-        # What stands in front of a host is cards: Ryzen is no Ryzen AI Max+ there.
-        host = _named(table()["host"], part.name) if cards else {}
-        machine = None if host else _machine(part)
+    for own in _PLUS.split(text):
+        ram = _RAM.fullmatch(own) if cards else None
+        part = _part(f"PC {ram[1]}" if ram else own)
+        # What stands in front of a host is cards: Ryzen is no Ryzen AI Max+ there, nor alone.
+        host = _named(table()["host"], part.name)
+        machine = None if host and (cards or _is_host(part.name)) else _machine(part)
         if machine is not None:
             nodes += [(machine["name"], _report(machine, part))] * part.many
             continue
-        host = host or _named(table()["host"], part.name)
         if host:
             if not cards:
                 raise ClusterError(
@@ -270,6 +282,11 @@ def _named(entries: list[Machine], name: str) -> dict[str, Machine]:
         if whole and set(wish) <= set(_words(own)) and entry not in found.values():
             found[own] = entry
     return found
+
+
+def _is_host(name: str) -> bool:
+    hosts = table()["host"]
+    return _words(name) in [_words(own) for entry in hosts for own in _spellings(entry)]
 
 
 def _spellings(entry: Machine) -> list[str]:
