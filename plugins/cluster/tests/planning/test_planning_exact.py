@@ -81,7 +81,7 @@ def brute_force(costs: Any, layers: int) -> float:
 def test_no_pipeline_is_faster_by_the_costs_in_the_document(nodes: int) -> None:
     source = random.Random(nodes)
     compared = 0
-    for _ in range(60 if nodes < 6 else 25):
+    for _ in range(60 if nodes < 6 else 35):
         members, links, model = random_cluster(source, nodes)
         comparison = compare(members, model, links=links)
         fit: Any = type("Fit", (), dict.fromkeys("ok policy required have layers bits".split(), 0))
