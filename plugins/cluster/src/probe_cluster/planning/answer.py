@@ -8,7 +8,7 @@ from typing import Any
 
 from probe_cluster.planning.choice import Choice, choices, converted
 from probe_cluster.planning.efficiency import hop_software
-from probe_cluster.planning.engines import file_form
+from probe_cluster.planning.engines import ENGINES, file_form
 from probe_cluster.planning.fitting import Fit, fit
 from probe_cluster.planning.links import Links
 from probe_cluster.planning.members import Member, with_nvlink
@@ -92,12 +92,13 @@ def _answered(
     if asked.quant == "mxfp4":
         model = parse_model({**options, "form": file_form(choice.engine)})
     own = links.among([member.id for member in choice.members], hop_software(choice.engine))
-    note = converted(model, choice.engine)
+    fits = fit(choice.members, model, policy, reserve=reserve)
+    notes = (converted(model, choice.engine), _offloaded(choice, fits))
     return Answer(
         choice,
         model,
         own,
-        fit(choice.members, model, policy, reserve=reserve),
+        fits,
         compare(
             choice.members,
             model,
@@ -107,5 +108,16 @@ def _answered(
             strategies=strategies,
             pinned=pinned,
         ),
-        (note,) if note else (),
+        tuple(filter(None, notes)),
     )
+
+
+def _offloaded(choice: Choice, fits: Fit) -> str | None:
+    """Return a sentence where host memory would hold what the devices do not."""
+    if fits.ok or ENGINES[choice.engine].computes != "llama-cpp":
+        return None
+    offers = [member.offer for member in choice.members if member.offer]
+    host = sum(offer.ram_available or 0 for offer in offers if not offer.unified)
+    if host < fits.required - fits.have:
+        return None
+    return "layers in host memory are not planned; `probe fit` counts them"
