@@ -1,6 +1,7 @@
 """Rules of names: each row by its own example, and patterns alone."""
 
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from probe_chipdb.entry.files import read_folder
 from probe_chipdb.entry.name_rules import RuleFiles
 from probe_chipdb.entry.validate import Data
 from probe_chipdb.patterns import BadPattern, Pattern
-from probe_chipdb.rules import Rules
+from probe_chipdb.rules import Rule
 from probe_chipdb.tools.rules import row_problems
 
 CHIPDB = Path(__file__).parents[1]
@@ -45,22 +46,29 @@ def test_each_row_makes_of_its_example_what_it_expects_and_is_needed(data: Data)
     assert len(data.rules.rows) > 100
 
 
-def test_every_row_that_fits_a_text_passes_its_gate(files: RuleFiles) -> None:
+@pytest.mark.parametrize("stage", ["line", "fact", "form", "machine", "share"])
+def test_every_row_that_fits_a_text_passes_its_gate(files: RuleFiles, stage: str) -> None:
     """The texts by which rows are sorted out beforehand leave out none that would fit."""
-    rules = Rules(files.compiled())
+    rules = files.read()
     texts = [" ".join(text.split()) for text in STRINGS]
     texts += [" ".join(row["example"].lower().split()) for _, row in files.rows]
-    rules.rewritten("x", "line", "name")
-    chosen = rules._chosen["line", "name", ""]
+    if stage in ("form", "machine"):
+        mark = " " if stage == "form" else "-"
+        texts = [text.replace("-", mark).replace("_", mark).replace(" ", mark) for text in texts]
+    rules.every("x", stage)
+    chosen = rules._chosen[stage]
     missed = [
         (text, rule._parts[0])
         for text in texts
         for rule in chosen.every().rules
-        if rule.fields(text) is not None
-        and rule._parts not in [gated._parts for gated in chosen.gated(text)]
+        if rule.fields(text) is not None and rule._parts not in _parts(chosen.gated(text))
     ]
     assert missed == []
-    assert len(texts) > 1900
+    assert len(texts) > 2200
+
+
+def _parts(rules: "Iterable[Rule]") -> list[tuple[str, str, str]]:
+    return [rule._parts for rule in rules]
 
 
 def test_the_check_refuses_rows_that_do_nothing(tmp_path: Path) -> None:
@@ -107,7 +115,7 @@ def test_a_row_that_cannot_be_read_says_why(row: str, fault: str, tmp_path: Path
     assert [problem.fault for problem in read_folder(str(tmp_path)).problems] == [fault]
 
 
-SETS = {"die": ("dg1", "dg2")}
+SETS = {"die": {"dg1": "dg1", "dg2": "dg2"}}
 
 
 @pytest.mark.parametrize(

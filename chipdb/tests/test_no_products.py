@@ -11,9 +11,9 @@ from probe_chipdb.rules import built
 
 SOURCE = Path(probe_chipdb.__path__[0])
 MODULES = (
-    "candidates", "database", "entry/extras", "entry/name_rules", "entry/pack", "exclusions",
+    "candidates", "cpu", "database", "entry/extras", "entry/name_rules", "entry/pack", "exclusions",
     "facts", "matching", "name_facts", "name_form", "name_lookup", "patterns", "pci_text", "rules",
-    "spelling",
+    "shortcuts", "spelling",
 )  # fmt: skip
 
 

@@ -68,6 +68,52 @@ def test_a_package_says_what_is_no_chip_of_its_own(install: Install) -> None:
     )
 
 
+OWN = """
+[family]
+title = "Acme Z"
+vendor = "acme"
+kind = "npu"
+
+[[chip]]
+id = "acme/zed-9"
+name = "Acme Zed 9"
+form_factor = "oam"
+memory = { gib = 64 }
+"""
+WORDS = """
+[word.factor]
+acmeslot = "oam"
+
+[word.edition]
+turbo = "turbo"
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "chip"),
+    [
+        ("Acme Zed 9 64GB", "acme/zed-9"),
+        ("Acme Zed 9 OAM", "acme/zed-9"),
+        ("Acme Zed9 ACMESLOT", "acme/zed-9"),
+        ("Z-line 9 64GB", "acme/zed-9"),
+        ("8x Z-line 9", "acme/zed-9"),
+        ("Acme Zed 9 PCIe", None),
+        ("Acme Zed 9 48GB", None),
+        ("Acme Zed 9 Turbo", None),
+        ("Z-line 8", None),
+    ],
+)
+def test_form_factors_words_and_spellings_of_a_package(
+    install: Install, tmp_path: Path, name: str, chip: str | None
+) -> None:
+    """Its rows are read on both sides: of the name that is asked, and of its chips' names."""
+    more = row("z line {any}", "zed {any}", "form") + row("acme zed {any}", "zed {any}", "form")
+    install(more + WORDS)
+    (tmp_path / "site/acme_chips/zed.toml").write_text(OWN)
+    match = probe_chipdb.load(path=[str(tmp_path / "site")]).match(name=name)
+    assert (match.chip.id if match.chip else None) == chip
+
+
 def test_the_shortcuts_see_them(install: Install) -> None:
     db = install()
     name = "acme-smi: slot 0: X1 (busy)"
@@ -160,12 +206,16 @@ def test_no_row_costs_more_than_a_few_milliseconds(install: Install, text: str) 
     assert time.process_time() - start < 0.25
 
 
-def test_a_row_writes_no_line_of_its_own_into_the_rules(install: Install) -> None:
+@pytest.mark.parametrize("end", ["\\n", "\\u2028", "\\u0085"])
+def test_a_row_writes_no_line_of_its_own_into_the_rules(install: Install, end: str) -> None:
     """The rules are lines of columns: a tab or a line's end would make another row."""
-    db = install(row(r"acme {any}\nnone\tdisplay\tis none\tgeforce"))
-    (problem,) = db.problems
-    assert "it has a tab or a second line" in problem
+    text = row("acme board {any}") + row(f"acme {{any}}{end}none{end}")
+    db = install(text + row(rf"acme {{any}}{end}none\tdisplay\tis none\tgeforce"))
+    assert all("it has a tab or a second line" in problem for problem in db.problems)
+    assert 1 <= len(db.problems) <= 2
     assert db.match(name="NVIDIA GeForce RTX 4090").chip is not None
+    assert db.match(name="acme-smi: slot 3: X1 (busy)").chip is not None
+    assert db.ids_of_name("Acme Board Nine") == ("acme/x1",)
 
 
 @pytest.mark.parametrize(

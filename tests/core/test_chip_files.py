@@ -149,3 +149,13 @@ def test_any_answer_of_the_child_makes_tables() -> None:
     sites, packages, problems = tables_of([*foreign, {"problems": ["a", 1]}, {"text": "x"}])
     assert ([t.origin for t in sites], packages, problems) == (["site:x"], [], ("a",))
     assert [*pieces_of(sites, ["p"])][-1] == {"problems": ["p"]}
+
+
+def test_a_packages_rules_of_names_travel_with_its_chips() -> None:
+    from probe_chipdb.table import FILES, RULES, Table
+
+    files = dict.fromkeys(FILES, b"acme/one\tx\n")
+    own = Table("package:acme 1", "", {**files, RULES: b"set\tstate\tbusy\n" * 3000})
+    bare = Table("package:beta 1", "", files)
+    _, packages, _ = tables_of(pieces_of([own, bare], []))
+    assert [table.rules for table in packages] == [own.rules, ""]

@@ -10,9 +10,13 @@ numbers all their digits. A word of a table of words becomes what it means.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import Protocol
 
-    Sets = Mapping[str, tuple[str, ...] | Mapping[str, str]]
-    """Words by the name of their set; of a table of words, what each means."""
+    class Words(Protocol):
+        """Words and what each means, by the name of their set or table."""
+
+        def get(self, name: str, default: Mapping[str, str], /) -> Mapping[str, str]: ...
+
 
 _HEX = frozenset("0123456789abcdef")
 
@@ -152,7 +156,7 @@ class Pattern:
 
     __slots__ = ("_literals", "_nodes")
 
-    def __init__(self, text: str, sets: "Sets") -> None:
+    def __init__(self, text: str, sets: "Words") -> None:
         """Read a pattern. Raises BadPattern for an unknown kind or an unclosed field."""
         self._nodes = tuple(_nodes(text, sets))
         self._literals = tuple(node for node in self._nodes if isinstance(node, str))
@@ -183,6 +187,9 @@ class Pattern:
 
     def runs(self) -> "Iterator[Gate]":
         """The texts that stand between fields of any text, one of each before the next."""
+        first = self._nodes[0]
+        if not isinstance(first, str) and first.digits and first.digits[0] is _NUMERALS:
+            yield Gate("head", tuple(sorted(_NUMERALS)))
         at = 0
         while at < len(self._nodes):
             texts: tuple[str, ...] = ("",)
@@ -201,7 +208,7 @@ def _rarity(gate: Gate) -> tuple[int, ...]:
     """How few names pass a gate: by an end, by a mark in each text, by letters."""
     shortest = min(len(text.strip()) for text in gate.texts)
     marked = all(not text.replace(" ", "").isalnum() for text in gate.texts)
-    at_end = gate.where != "any" and shortest > 1
+    at_end = gate.where != "any" and shortest > 0
     return (shortest > 0, at_end, marked, min(shortest, 3), -len(gate.texts), shortest)
 
 
@@ -210,12 +217,10 @@ class _Field:
 
     __slots__ = ("by_letter", "digits", "empty", "is_kind", "label", "meanings", "words")
 
-    def __init__(
-        self, label: str, kind: str, of: "tuple[str, ...] | Mapping[str, str]" = ()
-    ) -> None:
-        words = tuple(of)
+    def __init__(self, label: str, kind: str, meanings: "Mapping[str, str]") -> None:
+        words = tuple(meanings)
         self.label = label
-        self.meanings: Mapping[str, str] = {} if isinstance(of, tuple) else of
+        self.meanings = meanings
         self.words = () if kind[:1] == "+" else words
         self.empty = ("",) if "" in words else ()
         self.by_letter = {
@@ -245,7 +250,7 @@ def _holding(words: tuple[str, ...]) -> "Callable[[str], bool]":
     return lambda text: any(map(text.__contains__, words)) and _is_balanced(text)
 
 
-def _nodes(text: str, sets: "Sets") -> "Iterator[str | _Field]":
+def _nodes(text: str, sets: "Words") -> "Iterator[str | _Field]":
     literal, opened, rest = text.partition("{")
     while True:
         if literal:
@@ -256,8 +261,9 @@ def _nodes(text: str, sets: "Sets") -> "Iterator[str | _Field]":
         if not closed:
             raise BadPattern(f"{text!r} has a field that does not end")
         label, _, kind = field.rpartition("@")
-        words = tuple(kind.split("|")) if "|" in kind else sets.get(kind.removeprefix("+"), ())
-        yield _Field(label or kind, kind, words)
+        words = kind.split("|") if "|" in kind else ()
+        meanings = dict(zip(words, words, strict=True)) or sets.get(kind.removeprefix("+"), {})
+        yield _Field(label or kind, kind, meanings)
         literal, opened, rest = rest.partition("{")
 
 

@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from probe_chipdb.patterns import Pattern, Sets
+    from probe_chipdb.patterns import Pattern, Words
 
     _Gates = tuple[tuple[str, ...], list[tuple[str, int]]]
 
@@ -21,7 +21,7 @@ class Rule:
 
     __slots__ = ("_parts", "_pattern", "_sets", "_unless", "of")
 
-    def __init__(self, of: str, pattern: str, to: str, unless: str, sets: "Sets") -> None:
+    def __init__(self, of: str, pattern: str, to: str, unless: str, sets: "Words") -> None:
         self.of = of
         self._parts = (pattern, to, unless)
         self._sets = sets
@@ -57,26 +57,27 @@ class Rule:
 class Rules:
     """Rules of names: sets of words, and rows by stage, each stage in its order."""
 
-    __slots__ = ("_chosen", "_meanings", "_none", "_reasons", "_roles", "_rows", "groups", "sets")
+    __slots__ = (
+        "_chosen", "_meanings", "_none", "_reasons", "_roles", "_rows", "_sets", "_written",
+        "groups",
+    )  # fmt: skip
 
     def __init__(self, *texts: str) -> None:
         """Read texts that `entry.name_rules` writes: a later one adds behind those before."""
         self.groups: dict[str, list[str]] = {}
-        self.sets: dict[str, tuple[str, ...]] = {}
+        self._written: dict[str, list[list[str]]] = {}  # sets and tables of words, unread
+        self._sets: dict[str, tuple[str, ...]] = {}
         self._meanings: dict[str, dict[str, str]] = {}
         self._rows: dict[str, list[tuple[str, ...]]] = {}
         self._roles: dict[str, tuple[str, str]] | None = None
         self._chosen: dict[str | tuple[str, ...], _Chosen] = {}
         self._none: list[tuple[str, str, str]] = []
         self._reasons: dict[str, dict[str, str]] = {}
-        for line in "".join(texts).splitlines():
+        # Not splitlines(): a pattern may hold a separator that only Unicode takes for a line's end.
+        for line in filter(None, "".join(texts).split("\n")):
             stage, *columns = line.split("\t")
-            if stage == "set":
-                name, words = columns
-                self.sets[name] = (*self.set(name), *items(words))
-            elif stage == "word":
-                own = dict(zip(*map(items, columns[1:]), strict=True))
-                self._meanings[columns[0]] = own | self._meanings.get(columns[0], {})
+            if stage in ("set", "word"):
+                self._written.setdefault(columns[0], []).append(columns[1:])
             elif stage == "group":
                 self.groups[columns[0]] = items(columns[1])
             elif stage == "none":
@@ -87,14 +88,19 @@ class Rules:
 
     def set(self, name: str) -> tuple[str, ...]:
         """The words of a set, in the order of the data; none of an unknown one."""
-        return self.sets.get(name, ())
+        words = self._sets.get(name)
+        if words is None:
+            written = self._written.get(name, ())
+            words = self._sets[name] = tuple(w for columns in written for w in items(columns[0]))
+        return words
 
     def words(self, name: str) -> "dict[str, str]":
         """The words of a table and what each means; those of a set mean themselves."""
         meanings = self._meanings.get(name)
         if meanings is None:
-            own = self.set(name)
-            meanings = self._meanings[name] = dict(zip(own, own, strict=True))
+            meanings = self._meanings[name] = {}
+            for columns in reversed(self._written.get(name, ())):  # of one word, the first counts
+                meanings |= zip(items(columns[0]), items(columns[-1]), strict=True)
         return meanings
 
     def roles(self) -> "dict[str, tuple[str, str]]":
@@ -131,7 +137,10 @@ class Rules:
     def first(self, text: str, stage: str) -> str:
         """What the first row of a stage that fits makes of a text; empty where none does."""
         chosen = self._chosen.get(stage) or self._choose(stage, "", "")
-        return next(filter(None, (rule.applied(text) for rule in chosen.gated(text))), "")
+        for rule in chosen.gated(text):
+            if made := rule.applied(text):
+                return made
+        return ""
 
     def none(self, name: str, but: str = "") -> str:
         """Why a name in lower case is no chip's, by a word in it; empty where none is.
@@ -150,15 +159,19 @@ class Rules:
         rows = (
             row
             for row in self._rows.get(stage, ())
-            if (not kind or kind in row[1].split(",")) and (not but or row[0] != but)
+            if (not (kind and row[1]) or kind in row[1].split(",")) and (not but or row[0] != but)
         )
-        chosen = _Chosen(list(rows), self.texts())
+        chosen = _Chosen(list(rows), self)
         self._chosen[(stage, kind, but) if kind else stage] = chosen
         return chosen
 
-    def texts(self) -> "dict[str, tuple[str, ...] | Mapping[str, str]]":
-        """What a field of a pattern may be, by the name of the set or table of words."""
-        return {**self._meanings, **self.sets}
+    def get(self, name: str, default: "Mapping[str, str]") -> "Mapping[str, str]":
+        """What a field of a pattern may be, and means; `default` for an unknown name."""
+        return self.words(name) if name in self._written else default
+
+    def texts(self) -> "dict[str, Mapping[str, str]]":
+        """All that a field of a pattern may be, by the name of the set or table of words."""
+        return {name: self.words(name) for name in self._written}
 
 
 _FEW = 16  # rows: to sort them out beforehand costs what it saves
@@ -175,7 +188,7 @@ class _Chosen:
 
     __slots__ = ("_every", "_plain", "_rows", "_sets")
 
-    def __init__(self, rows: "list[tuple[str, ...]]", sets: "Sets") -> None:
+    def __init__(self, rows: "list[tuple[str, ...]]", sets: "Words") -> None:
         self._rows = rows
         self._sets = sets
         self._every: _Gated | None = None
@@ -201,7 +214,7 @@ class _Gated:
 
     __slots__ = ("_heads", "_marked", "_tails", "rules")
 
-    def __init__(self, rows: "list[tuple[str, ...]]", sets: "Sets") -> None:
+    def __init__(self, rows: "list[tuple[str, ...]]", sets: "Words") -> None:
         self.rules = [Rule(row[0], row[5], row[6], row[7], sets) for row in rows]
         gates = [(row[3], items(row[4]) or [""]) for row in rows]
         flat = [(where, text, at) for at, (where, texts) in enumerate(gates) for text in texts]
@@ -229,8 +242,8 @@ class _Gated:
 
 
 _NO_GATES: "_Gates" = ((), [])
-_MARKS = "\"[(|=@,:/'"
-"""Marks by which gates are grouped, those first that few texts hold."""
+_MARKS = "\"[(|=@,:/'_-.qzjwkyvxbhfcpu"
+"""Letters by which gates are grouped, those first that few names hold."""
 
 
 def _mark(gate: str) -> str:

@@ -221,7 +221,7 @@ class SortedText:
         return None
 
     def __iter__(self) -> "Iterator[tuple[str, str]]":
-        for line in self.data.decode().splitlines():
+        for line in filter(None, self.data.decode().split("\n")):
             key, _, columns = line.partition("\t")
             yield key, columns
 

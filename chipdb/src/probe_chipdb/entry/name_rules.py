@@ -4,7 +4,6 @@ from typing import TypedDict, cast
 
 from probe_chipdb.patterns import BadPattern, Pattern
 from probe_chipdb.rules import Rules, is_plain
-from probe_chipdb.spelling import KINDS
 from probe_chipdb.table import escape, rules_text
 
 TYPE_CHECKING = False
@@ -111,13 +110,12 @@ class RuleFiles:
         """Leave out the row at a place."""
         del self.rows[at], self.files[at]
 
-    def texts(self) -> "dict[str, tuple[str, ...] | Mapping[str, str]]":
+    def texts(self) -> "dict[str, Mapping[str, str]]":
         """What a field of a pattern may be: see `Rules.texts`."""
         texts = self.base.texts() if self.base else {}
-        for name, words in self.sets.items():
-            texts[name] = (*texts.get(name, ()), *words)
-        for name, meanings in self.words.items():
-            texts[name] = meanings | dict(self.base.words(name) if self.base else {})
+        sets = {name: dict(zip(words, words, strict=True)) for name, words in self.sets.items()}
+        for name, meanings in (*sets.items(), *self.words.items()):
+            texts[name] = {**texts.get(name, {}), **meanings, **texts.get(name, {})}
         return texts
 
 
@@ -169,7 +167,7 @@ def _columns(row: RuleRow, rules: RuleFiles) -> "Iterator[str]":
         Pattern(unless, sets)
     gate = pattern.gate()
     yield of
-    yield ",".join(rules.groups[of] if of else KINDS)
+    yield ",".join(rules.groups[of]) if of else ""  # without a group, for every kind
     yield "1" if all(any(map(is_plain, texts)) for texts in pattern.texts()) else ""
     yield gate.where
     yield _listed(gate.texts)

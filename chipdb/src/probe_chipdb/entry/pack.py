@@ -7,7 +7,7 @@ from probe_chipdb.entry.evidence import confidence, evidence, of_counts
 from probe_chipdb.entry.validate import Data
 from probe_chipdb.name_form import Form
 from probe_chipdb.peaks import CONFIDENCES
-from probe_chipdb.rules import built
+from probe_chipdb.rules import Rules, built
 from probe_chipdb.spelling import normalise, with_die
 from probe_chipdb.table import (
     ARCH,
@@ -328,7 +328,8 @@ def _index(data: Data) -> dict[str, dict[str, None]]:
             if key not in exact:
                 index.add(key, id_)
         index.add_masks("gm", chip.get("gpu_id", ()))
-    _add_forms(index, chips)
+    own = [data.rules.read()] if data.rules.base and data.rules else []
+    _add_forms(index, chips, [built(), *own])
     _add_owners(index, data)
     for id_, arch in sorted(data.archs.items()):
         match = arch.get("match", {})
@@ -384,14 +385,20 @@ def _add_owners(index: _Index, data: Data) -> None:
             index.add(f"pub:{distribution}", vendor)
 
 
-def _add_forms(index: _Index, chips: "list[tuple[str, ChipEntry]]") -> None:
-    """What people shorten and glue the names to, and the platform that Mesa prints."""
+def _add_forms(index: _Index, chips: "list[tuple[str, ChipEntry]]", readers: "list[Rules]") -> None:
+    """What people shorten and glue the names to, and the platform that Mesa prints.
+
+    readers: the rules by which names are read: the project's, and a package's own behind them.
+    """
     listed: list[tuple[str, str]] = []
     for id_, chip in chips:
         for name in (chip["name"], *chip.get("aliases", ())):
-            keys = [(key, id_) for key in form_keys(name)]
+            names = [name]
             if id_.endswith("-mobile"):  # the driver prints the desktop card's name for it
-                keys += [(key, id_) for key in form_keys(id_.partition("/")[2])]
+                names.append(id_.partition("/")[2])
+            keys = [
+                (key, id_) for text in names for rules in readers for key in form_keys(text, rules)
+            ]
             if with_die(name):
                 listed += keys
             else:
@@ -406,14 +413,14 @@ def _add_forms(index: _Index, chips: "list[tuple[str, ChipEntry]]") -> None:
             index.add(key, id_)
 
 
-def form_keys(name: str) -> "Iterator[str]":
-    """The keys of a name's form, with and without its brand and its series: see `forms`."""
-    form = Form(normalise(name))
+def form_keys(name: str, rules: Rules) -> "Iterator[str]":
+    """The keys of a name's form, with and without its brand and its series: see `name_form`."""
+    form = Form(normalise(name, rules=rules), rules)
     if not form.base or "/" in form.base:
         return
     editions = form.key[len(form.base) :]
-    whole = built().first(form.text, "whole")
-    for base in (form.base, *built().every(form.base, "short")):
+    whole = rules.first(form.text, "whole")
+    for base in (form.base, *rules.every(form.base, "short")):
         if whole:
             yield f"b:{base}{editions}|{form.facts}"
             continue
