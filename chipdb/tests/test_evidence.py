@@ -90,6 +90,9 @@ def test_a_document_of_several_vendors_is_refused(data: Path) -> None:
         (4600, "4.6 PFLOPS", 1, True),
         (0.5, "500 GFLOPS", 1, True),
         (660.6, "661", 1, True),
+        (918, "FLOPs/s/chip 4.59e14 9.18e14", 1, True),
+        (165, "int8_tc_flops: 165000000000000", 1, True),
+        (918, "9.18e13", 1, False),
         (660.6, "165.2", 1, False),
         (4, "no figure", 1, False),
     ],
@@ -103,8 +106,8 @@ def test_a_quotation_holds_the_figure(
 def test_the_share_of_figures_that_were_read_only_rises() -> None:
     """Raise the first number with each document that is read; the last falls with it."""
     stated = check(DATA).stated
-    assert stated["vendor"] >= 119
-    assert stated["recalled"] <= 814
+    assert stated["vendor"] >= 158
+    assert stated["recalled"] <= 798
 
 
 def test_no_figure_of_the_table_is_a_vendors_without_words() -> None:

@@ -174,12 +174,19 @@ def test_what_stands_beside_the_peaks_has_its_source(real: Database, folder: Pat
     entries = {chip["id"]: chip for chip in data["chips"]}
     h100 = entries["nvidia/h100-sxm5-80gb"]
     assert h100["power_limits_w"] == [200, 700]
+    assert entries["nvidia/geforce-rtx-4090"]["power_limits_at"] == {
+        "board": "1458:40bf",
+        "default": 450,
+        "driver": "535.86.05",
+    }
+    assert "power_limits_at" not in entries["nvidia/l4"]
     assert h100["interconnect"] == {"kind": "NVLink 4", "gbs": 900}
     bf16, fp8, *others = h100["sustained"]
     made = {"software": "torch 2.7.0+cu126", "source": "ml-engineering"}
     assert bf16 == {"rate": "bf16.matrix.fp32", "tflops": 794.5, **made}
     assert fp8 == {"rate": "fp8.matrix.fp32", "tflops": 1402.6, **made}
     assert {row["runs"] for row in others} == {1, 2}
+    assert [row["tflops"] for row in others if row["source"] == "gpu-benchmark"] == [821.2]
     assert entries["nvidia/gh200-144g-hbm3e"]["sustained"][0]["watts"] == 900
     assert (entries["nvidia/l40s"]["ecc_share"], entries["aws/trainium3"]["sram_mib"]) == (
         0.0625,

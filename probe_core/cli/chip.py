@@ -109,6 +109,7 @@ def _core(match: CpuMatch, arch: Arch) -> dict[str, Any]:
         "clock": {},
         "memory": {"bytes": None, "type": None},
         **dict.fromkeys(("power_limits", "interconnect", "sram", "ecc")),
+        "power_limits_at": {},
         "sustained": [],
         "reads": [],
         "formats": [],
@@ -170,6 +171,7 @@ def _chip(chip: Chip, units: int | None, database: Database) -> dict[str, Any]:
         "sources": list(chip.sources),
         "confidence": chip.confidence,
         "power_limits": list(chip.power_limits) if chip.power_limits else None,
+        "power_limits_at": chip.power_limits_at,
         "interconnect": list(chip.interconnect) if chip.interconnect else None,
         "sram": chip.sram,
         "ecc": chip.ecc,
@@ -352,7 +354,9 @@ def _beside(match: Mapping[str, Any]) -> Iterator[str]:
     """Yield what is known of a chip beside its peaks and its memory."""
     if match["power_limits"]:
         least, most = match["power_limits"]
-        yield f"power limit {least:g} to {most:g} W"
+        seen = match["power_limits_at"]
+        board = f" on board {seen['board']}" if "board" in seen else ""
+        yield f"power limit {least:g} to {most:g} W{board}"
     if match["interconnect"]:
         kind, gbs = match["interconnect"]
         yield f"{kind} {gbs:g} GB/s both ways"

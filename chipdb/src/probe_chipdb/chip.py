@@ -1,6 +1,17 @@
 """One architecture, and one chip: read from its line in the table only as far as it is needed."""
 
-from probe_chipdb.table import ARCH, CHIP, CLOCK, MEMORY, items, number, parts, unescape, whole
+from probe_chipdb.table import (
+    ARCH,
+    CHIP,
+    CLOCK,
+    LIMITS,
+    MEMORY,
+    items,
+    number,
+    parts,
+    unescape,
+    whole,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -423,6 +434,18 @@ class Chip:
         """The least and the most power limit that the driver accepts, in watts."""
         values = parts(self._fields[_CHIP_AT["power_limits"]])
         return (float(values[0][0]), float(values[0][1])) if values else None
+
+    @property
+    def power_limits_at(self) -> "dict[str, str | float]":
+        """Where the limits were read: `default` in watts, `board` (PCI subsystem), `driver`.
+
+        Makers of boards set other limits: those of another board may differ. Has what is known.
+        """
+        row = next(iter(parts(self._fields[_CHIP_AT["power_limits"]])), [])
+        known = zip(LIMITS[2:-1], row[2:-1], strict=False)  # A table of an earlier format has none.
+        return {
+            name: float(value) if name == "default" else value for name, value in known if value
+        }
 
     @property
     def interconnect(self) -> tuple[str, float] | None:

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     Fault = tuple[str, str, str]  # field, what is wrong, how to correct it
 
-_NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
-_SCALES = (1.0, 1e3, 1e-3)
-"""TFLOPS as they are printed: also in PFLOPS and GFLOPS."""
+_NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?(?:e\+?\d+)?")
+_SCALES = (1.0, 1e3, 1e-3, 1e-12)
+"""TFLOPS as they are printed: also in PFLOPS, GFLOPS and FLOPS."""
 _ROUNDED = 2e-3
 """Relative. A figure is entered as it is printed, or divided by the devices of a board."""
 

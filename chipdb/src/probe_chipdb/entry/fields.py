@@ -86,12 +86,18 @@ class SustainedEntry(TypedDict, total=False):
     source: Required[str]
 
 
-class LimitsEntry(TypedDict):
-    """The power limits that the driver accepts, in watts."""
+class LimitsEntry(TypedDict, total=False):
+    """The power limits that the driver accepts, in watts, and where they were read.
 
-    least: float
-    most: float
-    source: str
+    Makers of boards set them: board is the PCI subsystem, default its limit, driver the version.
+    """
+
+    least: Required[float]
+    most: Required[float]
+    default: float
+    board: str
+    driver: str
+    source: Required[str]
 
 
 class InterconnectEntry(TypedDict):
@@ -368,8 +374,15 @@ CHIP: dict[str, Spec] = {
     "power_low": Number("the lowest board power of a range", 0.3, 5000, "W"),
     "power_limits": Table(
         {
-            "least": Number("the least", 0.3, 5000, "W"),
+            "least": Number("the least", 0, 5000, "W"),
             "most": Number("the most", 0.3, 5000, "W"),
+            "default": Number("the default of that board", 0.3, 5000, "W"),
+            "board": Text(
+                "the PCI subsystem of the board where they were read",
+                r"[0-9a-f]{4}:[0-9a-f]{4}",
+                "write ssss:ssss in lower-case hex",
+            ),
+            "driver": Text("the version of the driver", most=32),
             "source": source_key,
         },
         need=("least", "most", "source"),

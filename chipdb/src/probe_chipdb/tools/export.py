@@ -237,6 +237,7 @@ def entry(chip: Chip) -> Json:
         "sources": chip.sources,
         "confidence": chip.confidence,
         "power_limits_w": chip.power_limits,
+        "power_limits_at": chip.power_limits_at,
         "interconnect": _links(chip),
         "sram_mib": chip.sram,
         "ecc_share": chip.ecc,

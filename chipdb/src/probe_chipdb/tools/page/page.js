@@ -147,7 +147,7 @@ function facts(chip) {
     Bandwidth: memory.gbs && `${memory.gbs_low ? `${memory.gbs_low} to ` : ""}${memory.gbs} GB/s`, Power: chip.power_w && `${chip.power_low_w ? `${chip.power_low_w} to ` : ""}${chip.power_w} W`,
     "Devices per board": chip.devices_per_board > 1 ? chip.devices_per_board : null,
     "PCI ids": (chip.pci || []).join(", "), "Device tree": (chip.dt || []).join(", "),
-    "Power limits": chip.power_limits_w && `${chip.power_limits_w.join(" to ")} W`,
+    "Power limits": chip.power_limits_w && `${chip.power_limits_w.join(" to ")} W${chip.power_limits_at?.board ? ` (board ${chip.power_limits_at.board})` : ""}`,
     "Links to others": chip.interconnect && `${chip.interconnect.kind}, ${chip.interconnect.gbs} GB/s both ways`,
     "Memory on the chip": plain(chip.sram_mib, " MiB"),
     "ECC takes": chip.ecc_share && `${figure(chip.ecc_share * 100)} % of the memory`,
