@@ -255,7 +255,8 @@ def tried(out: Path, versions: list[str], arguments: list[str]) -> list[str]:
         if version in here:
             continue
         # In a root of Debian's unstable suite, which has the newest ones.
-        install = f"apt-get install -y -qq --no-install-recommends python{version}-venv >/dev/null"
+        install = "DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends"
+        install += f" python{version}-venv >/dev/null"
         command = f"{install}; python{version} .ci/release/try_install.py {words}"
         newest = [ROOT / ".ci/newest_python", out / "newest", command]
         if subprocess.run(newest, check=False).returncode:
