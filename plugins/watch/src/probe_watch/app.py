@@ -201,7 +201,7 @@ class WatchApp(App[int]):
         """Show a text; what is there already is not sent to the terminal again."""
         widget = self.query_one(f"#{name}", Static)
         if widget.content != text:
-            widget.update(text)
+            widget.update(text, layout=name == "thresholds")  # others have a height of their own
 
     @property
     def tab(self) -> str:

@@ -14,7 +14,7 @@ from probe_watch.figures import memory_fraction, peak_fraction, spark
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from probe_watch.node import Row
 
@@ -143,28 +143,34 @@ COLUMNS = (
 )  # fmt: skip
 """What is shown of a device. The widths of ID and DEVICE are those of their texts."""
 
-_LEAVING = ("LINK", "PEAK", "CLOCK", "POWER", "HISTORY", "USED", "HISTORY", "USED", "PROC",
-            "MEMORY", "POWER", "HISTORY", "DEVICE")  # fmt: skip
+_LEAVING = ("DEVICE", "LINK", "PEAK", "CLOCK", "POWER", "HISTORY", "USED", "HISTORY", "USED",
+            "PROC", "MEMORY", "POWER", "HISTORY", "DEVICE")  # fmt: skip
 """What a narrower screen goes without, in this order: each time the next width of a column."""
 
-_LEAST_NAME = 12
-"""Enough of a name to tell two apart, as in the table of `probe`."""
+_LEAST_NAME, _MOST_NAME = 12, 30
+"""Enough of a name to tell two apart, as in the table of `probe`; and columns of one at most."""
+
+
+def _widest(names: Iterable[str]) -> int:
+    width = max(map(cell_len, names), default=0)
+    return min(_MOST_NAME, max(len("DEVICE"), width)) if width else 0
 
 
 def fit(room: int, rows: Sequence[Row]) -> dict[str, int]:
     """Return the width of each column that is shown, in their order.
 
-    An id is never cut. A name is as wide as the widest accelerator's, until nothing else can leave.
+    An id is never cut. What is first cut are names of processors, to the width of accelerators'.
     """
     levels = {column.head: list(column.widths) for column in COLUMNS}
     levels["ID"] = [max((cell_len(row.short) for row in rows), default=2)]
     models = [row.name for row in rows if row.group == 0]
     # One model says nothing in each line: the title has it.
     is_one = len(models) > 1 and len(set(models)) == 1
-    names = models or [row.name for row in rows]
-    widest = max(map(cell_len, names), default=0)
-    widest = 0 if is_one or not widest else max(len("DEVICE"), min(30, widest))
-    levels["DEVICE"] = [widest, min(widest, _LEAST_NAME), 0] if widest else [0]
+    levels["DEVICE"] = [0]
+    if not is_one:
+        whole, widest = _widest(row.name for row in rows), _widest(models)
+        widest = widest or whole
+        levels["DEVICE"] = [whole, widest, min(widest, _LEAST_NAME), 0]
     for head in (*_LEAVING, "DEVICE"):
         widths = [width[0] for width in levels.values() if width[0]]
         if sum(widths) + GAP * (len(widths) - 1) <= room:
