@@ -36,9 +36,6 @@ __all__ = ["Metrics", "Renewed", "answering", "serve_node", "serve_text"]
 MAX_AGE_S = 15.0
 """Seconds after which a report is made anew; Prometheus scrapes every 15 s to 1 min."""
 
-_ASKED_S = 120.0
-"""Seconds for which a format is written in advance after it was asked for: two long intervals."""
-
 _MAX_FORMATS = 8
 
 _INTERVAL_S = 5.0
@@ -104,10 +101,8 @@ class Metrics:
         self.with_uuids = with_uuids
         self._more = more
         self._round: tuple[float, Sequence[SampleDoc]] | None = None
-        self._asked: dict[str, tuple[Encoder, float]] = {}
-        """Content type of each format that was asked for lately, what writes it, and when."""
         self._written: dict[str, tuple[tuple[object, ...], bytes, bytes]] = {}
-        """What each was written from, its facts and its figures."""
+        """Content type to what its text was written from, its facts and its figures."""
 
     def _listed(self) -> list[Assignment]:
         try:
@@ -123,11 +118,6 @@ class Metrics:
         if self._round is None:
             self._report.begin()  # so that the first scrape may have it
         self._round = time, list(samples)
-        for kind, (encode, asked) in list(self._asked.items()):
-            if monotonic() - asked > _ASKED_S:
-                self._asked.pop(kind, None)
-            else:  # here, so that a scrape has only to send it
-                self._write(encode, kind)
 
     def text(self, accept: str) -> tuple[bytes, str]:
         """Return the series in the format of an Accept header, and its content type.
@@ -139,9 +129,8 @@ class Metrics:
         if self._round is None:
             raise NotYet
         encode, kind = choose_encoder(accept)
-        if kind not in self._asked and len(self._asked) >= _MAX_FORMATS:
+        if kind not in self._written and len(self._written) >= _MAX_FORMATS:
             encode, kind = choose_encoder("")  # a client chose its version by the dozen
-        self._asked[kind] = encode, monotonic()
         for renewed in (self._report, self._pods):
             if renewed is not None:
                 renewed.begin()
