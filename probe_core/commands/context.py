@@ -190,7 +190,8 @@ class Context:
         from probe_core.config import ConfigError
         from probe_core.sampling import samples
 
-        args: Any = self.args
+        assert self.args is not None
+        args = self.args
         only = args.only
         if args.allow is not None:  # of the distributions; samplers are chosen by prober
             outcomes = (report or self.report())["outcomes"]
@@ -200,7 +201,10 @@ class Context:
         try:
             return samples(interval, count, devices, report, only=only, **settings)
         except ConfigError as error:
-            raise CommandError(str(error)) from None
+            from probe_core.commands.options import settings_of
+            from probe_core.commands.typed import unusable_option
+
+            raise CommandError(unusable_option(error, settings_of(self.args))) from None
 
     def samples_async(self, *arguments: Any) -> AsyncRounds:
         """Begin the rounds of `samples` for an event loop."""

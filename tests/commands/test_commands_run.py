@@ -67,6 +67,27 @@ def test_it_may_probe(site: Site, tmp_path: Path, capsys: Any) -> None:
     assert capsys.readouterr().err == sentence
 
 
+def test_it_may_sample_by_the_options_of_a_probe(site: Site, capsys: Any) -> None:
+    body = """
+        from probe_core.commands import Context, add_probe_options
+        HELP = "Sample."
+        def add_arguments(parser):
+            add_probe_options(parser)
+        def run(args, context: Context):
+            with context.samples(0.1, 1) as rounds:
+                context.json([s["device"].partition(":")[0] for s in next(rounds).documents])
+            return 0
+    """
+    site.install("look", body)
+    assert main(["look", "--only", "cpu"]) == 0
+    assert set(json.loads(capsys.readouterr().out)) == {"cpu", "node"}
+    # Of a distribution that may not run nothing samples.
+    assert main(["look", "--allow", "nobody-has-this"]) == 0
+    assert "gpu" not in capsys.readouterr().out
+    assert main(["look", "--timeout", "soon"]) == 2
+    assert "--timeout soon" in capsys.readouterr().err
+
+
 def test_its_command_error_is_told_as_it_is(site: Site, capsys: Any) -> None:
     body = (
         HEAD
