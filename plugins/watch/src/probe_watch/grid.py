@@ -14,7 +14,9 @@ from textual.widgets import DataTable
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any, ClassVar
+    from typing import Any, ClassVar, Self
+
+    from textual.geometry import Region
 
     Line = tuple[str, Text]
     """What a line is about, which is unique in its table, and its text."""
@@ -40,6 +42,8 @@ class Grid(DataTable[Text]):
         Binding("home", "scroll_top", "first", show=False),
         Binding("end", "scroll_bottom", "last", show=False),
     ]
+
+    _by_line = False
 
     def __init__(self, identity: str) -> None:
         super().__init__(id=identity, cursor_type="row", cell_padding=0)
@@ -76,7 +80,14 @@ class Grid(DataTable[Text]):
             self.move_cursor(row=min(at, len(keys) - 1))
             return
         self._lines = lines
-        for (key, old), (_, new) in zip(before, lines, strict=True):
+        for number, ((key, old), (_, new)) in enumerate(zip(before, lines, strict=True)):
             if old != new:
                 is_wider = cell_len(new.plain) > cell_len(old.plain)
+                self._by_line = True
                 self.update_cell(key, _COLUMN, new, update_width=is_wider)
+                self._by_line = False
+                self.refresh_row(number)
+
+    def refresh(self, *regions: Region, **named: Any) -> Self:
+        """Draw again; not all lines for one that changes, which a slow terminal would wait for."""
+        return self if self._by_line else super().refresh(*regions, **named)
