@@ -276,7 +276,105 @@ IMAGES: dict[str, tuple[dict[str, object], make.Files]] = {
     ),
 }
 R, L, N, U = "runs", "less", "no", "unknown"
+ROCM = {"opt/rocm/.info/version": "6.4.1-83\n"}
+
+
+def kernels(*processors: str) -> make.Files:
+    """ROCm with a rocBLAS for these processors, as AMD's images have it."""
+    bundles = build.pages([build.bundle(processors)] * 9)
+    names = (f"opt/rocm/lib/rocblas/library/Kernels.so-000-{name}.hsaco" for name in processors)
+    return {
+        **ROCM,
+        "opt/rocm/lib/librocblas.so.4": make.binary(sections=[(".hip_fatbin", bundles)]),
+        **dict.fromkeys(names, b"k"),
+    }
+
+
+OPENVINO = make.wheel("onnxruntime-openvino", "1.22.0", {"onnxruntime/capi/state.so": library()})
+COMPAT_590 = {
+    "usr/local/cuda/compat/libcuda.so.590.44.01": make.binary(note='{"driver": [570, 580]}'),
+    "usr/local/cuda/compat/libcuda.so.1": make.link("libcuda.so.590.44.01"),
+}
+WATCHING = (*ALL, "CUDA_VERSION=13.1.0", "NVIDIA_DISABLE_REQUIRE=true")
+IMAGES |= {
+    "llama-rocblas": (
+        started(),
+        {**llama(backend="libggml-hip.so", code=HIP), **kernels("gfx942", "gfx1030")},
+    ),
+    "llama-vulkan": (
+        make.config(Entrypoint=["/app/llama-server"]),
+        {
+            **llama(backend="libggml-vulkan.so", code=library("libvulkan.so.1")),
+            "usr/lib/libvulkan.so.1": library(),
+        },
+    ),
+    # A toolkit of pictures that can draw by Vulkan needs no GPU.
+    "drawing": (
+        make.config(),
+        {
+            **make.base(),
+            "usr/lib/libgtk-4.so.1": library("libvulkan.so.1"),
+            "usr/lib/libvulkan.so.1": library(),
+        },
+    ),
+    "rocm": (make.config(), {**make.base(), **kernels("gfx942")}),
+    "rocm-gfx90a": (make.config(), {**make.base(), **kernels("gfx90a")}),
+    "ngc-real": (
+        make.config(
+            (
+                *ALL,
+                "CUDA_VERSION=12.8.0",
+                "NVIDIA_REQUIRE_CUDA=cuda>=9.0",
+                "LD_LIBRARY_PATH=/usr/local/cuda/compat/lib",
+            )
+        ),
+        {
+            **NGC,
+            "usr/local/cuda/compat/lib.real/libcuda.so.570.86.10": make.binary(),
+            "usr/local/cuda/compat/lib.real/libcuda.so.1": make.link("libcuda.so.570.86.10"),
+        },
+    ),
+    "openvino": (make.config(ALL), {**make.base(), **OPENVINO}),
+    "asking": (make.config(ALL), make.base()),
+    "watching": (make.config(WATCHING), {**make.base(), **COMPAT_590}),
+}
+IMAGES["ngc-linked"] = (
+    IMAGES["ngc-real"][0],
+    {**IMAGES["ngc-real"][1], "usr/local/cuda/compat/lib": make.link("lib.real")},
+)
 CASES = [
+    # The rocBLAS beside a backend is no program of its own.
+    ("llama-rocblas", "cpu", L, "devices"),
+    ("llama-rocblas", "h100-570-legacy", L, "devices"),
+    ("llama-rocblas", "mi300x-6.4", N, "code"),
+    # Shaders for Vulkan need a driver for it, which nobody knows; without a GPU the CPU is used.
+    ("llama-vulkan", "h100-570-legacy", U, "runtime"),
+    ("llama-vulkan", "rx7900-intree", U, "runtime"),
+    ("llama-vulkan", "cpu", L, "devices"),
+    ("drawing", "cpu", R, ""),
+    ("drawing", "h100-570-legacy", R, ""),
+    # ROCm alone is for AMD's GPUs, as CUDA alone is for NVIDIA's.
+    ("rocm", "mi300x-6.4", R, ""),
+    ("rocm", "rx7900-intree", U, "driver"),
+    ("rocm", "h100-570-legacy", N, "devices"),
+    ("rocm", "cpu", N, "devices"),
+    ("rocm-gfx90a", "mi300x-6.4", U, "code"),
+    # compat/lib is no link before NGC's start script makes it one.
+    ("ngc-real", "h100-570-legacy", R, ""),
+    ("ngc-real", "h100-535-cdi", U, "libcuda"),
+    ("ngc-linked", "h100-570-legacy", U, "libcuda"),
+    # OpenVINO's first device is the CPU.
+    ("openvino", "cpu", R, ""),
+    ("openvino", "h100-570-legacy", R, ""),
+    ("openvino", "laptop", L, "runtime"),
+    # A variable alone tells nothing of what a program does without a GPU.
+    ("asking", "cpu", U, "devices"),
+    ("asking", "h100-570-legacy", R, ""),
+    # Nor does the CUDA of an image that switches the checks off and has no code.
+    ("watching", "h100-535-cdi", U, "driver"),
+    ("watching", "5090-595-cdi", R, ""),
+    ("watching", "laptop", U, "libcuda"),
+    ("watching", "cpu", N, "devices"),
     # A toolkit older than the chip has PTX for it at best: nobody knows what will be compiled.
     ("cuda-12.4", "h100-570-legacy", R, ""),
     ("cuda-12.4", "5090-595-cdi", U, "code"),

@@ -162,6 +162,7 @@ class FrameworkDoc(TypedDict, total=False):
     cpu: list[str]
     plain: str
     compiles: list[str]
+    cpu_first: bool
     follows: str
     published: bool
     least: int

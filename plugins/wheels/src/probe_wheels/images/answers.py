@@ -51,12 +51,13 @@ def answer_of(contents: Contents, node: Node) -> Answer:
         return Answer(UNKNOWN, [Step("image", UNKNOWN, text) for text in contents.problems])
     steps = list(system_steps(contents, node))
     word = worst(steps)
-    if word == NO or not contents.vendors:
+    gpus = [gpu for gpu in node.gpus if gpu.vendor in contents.vendors]
+    on_cpu = not gpus and (contents.cpu_first or not contents.vendors)
+    if word == NO or on_cpu:
         answer = Answer(word, steps)
-        if not contents.vendors:
+        if on_cpu:
             answer.notes.append("it has no code for a GPU: it uses the CPU")
         return answer
-    gpus = [gpu for gpu in node.gpus if gpu.vendor in contents.vendors]
     if not gpus:
         return _without_gpu(contents, node, steps)
     modes = (node.mode,) if node.mode else (LEGACY, CDI)
@@ -107,6 +108,9 @@ def _without_gpu(contents: Contents, node: Node, steps: list[Step]) -> Answer:
     if node.hidden:
         reason = f"it needs a GPU of {names}: {node.hidden}"
         step = Step("devices", UNKNOWN, reason)
+    elif contents.asks:
+        reason = f"it asks for GPUs of {names} and has no code for them, and the node has {has}"
+        step = Step("devices", UNKNOWN, f"{reason}: whether it does without is unknown")
     elif contents.falls_back:
         step = Step("devices", LESS, f"{reason}: it uses the CPU")
     else:
@@ -183,6 +187,8 @@ def _of_gpu(contents: Contents, node: Node, gpu: Gpu, mode: str) -> Iterator[Ste
         return
     if contents.is_environment:
         yield from _driver_known(contents, gpu)
+    elif contents.shaders:
+        pass  # the image or the host brings a driver for Vulkan, which needs none of these
     elif gpu.vendor == "nvidia":
         gpu = copy(gpu)
         yield from nvidia_steps(contents, gpu, mode)

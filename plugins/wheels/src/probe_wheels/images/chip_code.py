@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from probe_wheels.distributions import normal
 from probe_wheels.frameworks import framework_of, toolkit_of
+from probe_wheels.images.nvidia import WAIVED, is_waived
 from probe_wheels.images.steps import LESS, NO, UNKNOWN, Step, text_of
 from probe_wheels.images.system import glibc_of_node, missing_library, version_step
 from probe_wheels.judging import Scene, file_toolkit, judge, title
@@ -87,6 +88,10 @@ def _of_toolkit(contents: Contents, gpu: Gpu) -> Iterator[Step]:
 
     Where it has some, that is judged: an image of CUDA 13 may well hold a build with CUDA 12.
     """
+    processor = (gpu.processor or "").partition(":")[0]
+    if gpu.vendor == "amd" and contents.kernels and processor not in contents.kernels:
+        reason = f"its rocBLAS has no kernels for {gpu.target}: what else runs there is unknown"
+        yield Step("code", UNKNOWN, reason)
     if gpu.vendor != "nvidia" or not contents.toolkit:
         return
     version, floor = text_of(contents.toolkit), driver_of_toolkit(contents.toolkit, gpu.os)
@@ -95,7 +100,10 @@ def _of_toolkit(contents: Contents, gpu: Gpu) -> Iterator[Step]:
     elif gpu.driver and gpu.driver < floor:
         reason = f"CUDA {version} needs driver {dotted(floor)} or newer, and the node has"
         fix = f"update the driver to {dotted(floor)}, or take an image of an older CUDA"
-        yield Step("driver", NO, f"{reason} {dotted(gpu.driver)}", "", fix)
+        step = Step("driver", NO, f"{reason} {dotted(gpu.driver)}", "", fix)
+        if is_waived(contents.environ):
+            step.word, step.reason = UNKNOWN, f"{step.reason}; {WAIVED}"
+        yield step
     if not gpu.capabilities:
         yield Step("code", UNKNOWN, f"the compute capability of {gpu.name} is unknown")
         return

@@ -7,9 +7,15 @@ import os
 from probe_wheels.distributions import read_distributions, read_packages
 from probe_wheels.environment import find_environment
 from probe_wheels.files import Budget, Exhausted, Opened
-from probe_wheels.frameworks import VENDORS, framework_of, has_code, vendors_of
+from probe_wheels.frameworks import (
+    VENDORS,
+    framework_of,
+    has_code,
+    own_libraries,
+    vendors_of,
+)
 from probe_wheels.images.layers import binary_of
-from probe_wheels.images.nvidia import Compat, mounted_by
+from probe_wheels.images.nvidia import Compat, mounted_by, states_cuda
 from probe_wheels.images.outside import GGML, outside_of
 from probe_wheels.images.program import Program, path_of, program_of
 from probe_wheels.images.toolkits import compats_of, rocblas_processors, rocm_of, toolkit_of
@@ -35,6 +41,7 @@ _LIBRARIES = (
 )  # fmt: skip
 
 _CPU_BACKEND = "libggml-cpu"
+_BY_SHADERS = ("nvidia", "amd", "intel")
 
 # Ollama tries each device first; llama.cpp takes it and fails (llama.cpp#4215: "no kernel image").
 _PASSING_OVER = "/ollama"
@@ -52,7 +59,9 @@ class Contents:
     of its code is of programs that use the CPU where no GPU is found, and `passes_over` whether
     they pass over one that they have no code for, too. `configured` are the folders of the
     loader's configuration. `chooser` is a start script that chooses the
-    libcuda, "" without one. `rocm` is the version of ROCm's user space.
+    libcuda, "" without one. `rocm` is the version of ROCm's user space, and `kernels` are the
+    processors of its rocBLAS. `shaders` is whether all of its code is for Vulkan, `asks` whether a
+    variable alone wants a GPU, and `cpu_first` whether what uses GPUs takes the CPU first.
     """
 
     def __init__(self, image: Image, files: ImageFiles) -> None:
@@ -64,11 +73,15 @@ class Contents:
         self.host_library = ""
         self.falls_back = False
         self.passes_over = False
+        self.shaders = False
+        self.asks = False
+        self.cpu_first = False
         self.chooser = ""
         self.program: Program | None = None
         self.compat: list[Compat] = []
         self.toolkit: tuple[int, ...] = ()
         self.rocm: tuple[int, ...] = ()
+        self.kernels: set[str] = set()
         self.problems: list[str] = []
         self.names: set[str] = set()
         self._own_arch: str | None = None
@@ -230,7 +243,7 @@ def _fill(contents: Contents) -> None:
     }
     loose, unread = outside_of(files, contents.environ, claimed, sites)
     contents.problems += [f"{contents.place(path)}: {text}" for path, text in unread.items()]
-    kernels = rocblas_processors(tree)
+    contents.kernels = kernels = rocblas_processors(tree)
     documents = [*filter(_decides, documents), *loose]
     for document in documents:
         if not document["gfx"] and kernels and "amd" in vendors_of(document):
@@ -256,32 +269,47 @@ def _conclude(contents: Contents) -> None:
     """Fill in the vendors that it has code for, or asks for, and whether it can do without."""
     found = {vendor for document in contents.documents for vendor in vendors_of(document)}
     compiling: set[str] = set()
+    needing: list[bool] = []
     for document in contents.documents:
         entry = framework_of(document["name"])
         if entry and entry[0] != "components" and not vendors_of(document):
             compiling.update(entry[1].get("compiles", ()))
+            needing += [not entry[1].get("cpu_first")] if entry[1].get("compiles") else []
             if document["text"].get("cuda"):
                 found.add("nvidia")
-    # What compiles at run time (triton) works for the framework beside it, which decides.
-    found = found or compiling
     environ = contents.environ
-    if any(name.startswith("NVIDIA_REQUIRE_") for name in environ) or "CUDA_VERSION" in environ:
+    contents.host_library = _host_library(contents)
+    if contents.host_library or states_cuda(environ):
         found.add("nvidia")
+    backends = [
+        path.rpartition("/")[2]
+        for document in contents.documents
+        for path, library in document["files"].items()
+        if library.get("vulkan") and path.rpartition("/")[2].startswith(GGML)
+    ]
+    if not found and backends:
+        found.update(_BY_SHADERS)
+        contents.shaders = True
+    elif not found and contents.rocm:
+        found.add("amd")
+    # What compiles at run time (triton) works for the framework beside it, which decides.
+    contents.cpu_first = not found and bool(needing) and not any(needing)
+    found = found or compiling
     if not found and environ.get("NVIDIA_VISIBLE_DEVICES") not in (None, "", "void", "none"):
         found.add("nvidia")
-    contents.host_library = _host_library(contents)
-    if contents.host_library:
-        found.add("nvidia")
+        contents.asks = True
     contents.vendors = [vendor for vendor in VENDORS if vendor in found]
     names = [
         path.rpartition("/")[2]
         for document in contents.documents
-        for path, library in document["files"].items()
+        for path, library in own_libraries(document).items()
         if any(has_code(library, vendor) for vendor in VENDORS)
     ]
+    names += backends
     falling_back = bool(names) and all(name.startswith(GGML) for name in names)
     has_cpu = any(name.startswith(_CPU_BACKEND) for name in contents.names)
-    contents.falls_back = falling_back and has_cpu and not contents.host_library
+    falling_back = contents.cpu_first or (falling_back and has_cpu)
+    contents.falls_back = falling_back and not contents.host_library
     contents.passes_over = all(d["site"].endswith(_PASSING_OVER) for d in contents.documents)
 
 

@@ -22,16 +22,19 @@ __all__ = [
     "CDI",
     "CSV",
     "LEGACY",
+    "WAIVED",
     "Compat",
     "brands_of",
     "capabilities_of",
     "gives_no_gpu",
     "is_geforce",
+    "is_waived",
     "known_drivers",
     "least_driver",
     "mounted_by",
     "requirements_of",
     "start_check",
+    "states_cuda",
 ]
 
 LEGACY, CDI, CSV, APPTAINER = "legacy", "cdi", "csv", "apptainer"
@@ -74,9 +77,22 @@ def gives_no_gpu(environ: Mapping[str, str]) -> bool:
     return wanted in ("", "void", "none")
 
 
+WAIVED = "NVIDIA_DISABLE_REQUIRE says that it may do without"
+
+
+def states_cuda(environ: Mapping[str, str]) -> bool:
+    """Return whether the variables of an image say that it is made with CUDA."""
+    return "CUDA_VERSION" in environ or any(n.startswith("NVIDIA_REQUIRE_") for n in environ)
+
+
+def is_waived(environ: Mapping[str, str]) -> bool:
+    """Return whether an image says itself that it does without the CUDA that it states."""
+    return environ.get("NVIDIA_DISABLE_REQUIRE") in _TRUE
+
+
 def requirements_of(environ: Mapping[str, str]) -> dict[str, str]:
     """Return what an image requires, by the variable that says it; all of them have to hold."""
-    if environ.get("NVIDIA_DISABLE_REQUIRE") in _TRUE:
+    if is_waived(environ):
         return {}
     found = {
         name: value[:MAX_REQUIREMENT]

@@ -5,10 +5,12 @@ from __future__ import annotations
 from probe_wheels.images.nvidia import (
     CSV,
     LEGACY,
+    WAIVED,
     brands_of,
     capabilities_of,
     driver_text,
     is_geforce,
+    is_waived,
     least_driver,
     mounted_by,
     requirements_of,
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
     from probe_wheels.devices import Gpu
     from probe_wheels.images.contents import Contents
+    from probe_wheels.images.nvidia import Compat
 
 __all__ = ["nvidia_steps"]
 
@@ -116,11 +119,16 @@ def _own_libcuda(contents: Contents) -> Step | None:
     """Return that nobody knows which libcuda is loaded: the image has one that is no compat's."""
     tree = contents.files.tree
     compats = {compat.path.rpartition("/")[2] for compat in contents.compat}
-    names = sorted(name for name in contents.names if name.startswith("libcuda.so."))
-    own = [name for name in names if name not in compats and name.count(".") > 2]
     compat = tree.resolve(COMPAT)
-    paths = (path for path in (*tree.files, *tree.links) if _is_libcuda(path, compat))
-    own += [f"/{path}" for path in paths if tree.file(path)]
+    every = [path for path in (*tree.files, *tree.links) if "/libcuda.so." in path]
+    # NGC's start script links compat/lib to lib.real where it chooses that one, and not before.
+    chosen = f"{compat}/lib.real/" if contents.chooser else ""
+    looked = {tree.resolve(folder) for folder in contents.library_path}
+    if chosen and chosen.rstrip("/") not in looked:
+        every = [path for path in every if not path.startswith(chosen)]
+    names = {path.rpartition("/")[2] for path in every}
+    own = sorted(name for name in names if name not in compats and name.count(".") > 2)
+    own += [f"/{path}" for path in every if _is_libcuda(path, compat) and tree.file(path)]
     if not own:
         return None
     reason = f"it has a libcuda of its own ({own[0]}), and which one is loaded is unknown"
@@ -178,9 +186,7 @@ def _libcuda(contents: Contents, gpu: Gpu, mode: str) -> Iterator[Step]:
         return
     refused = is_geforce(gpu)
     if refused:
-        reason = f"its compat libcuda {dotted(compat.version)} is used, and no GeForce runs with it"
-        fix = f"update the driver to {compat.version[0]}, or remove /usr/local/cuda/compat"
-        yield Step("libcuda", NO, f"{reason} (CUDA error 804)", place, fix)
+        yield _on_geforce(contents, compat, place)
     elif refused is None:
         reason = f"whether {gpu.name} runs with a compat libcuda is unknown: selected boards do"
         yield Step("libcuda", UNKNOWN, reason, place)
@@ -189,3 +195,14 @@ def _libcuda(contents: Contents, gpu: Gpu, mode: str) -> Iterator[Step]:
         yield Step("libcuda", UNKNOWN, reason, place)
     else:
         gpu.driver = compat.version
+
+
+def _on_geforce(contents: Contents, compat: Compat, place: str) -> Step:
+    """Return that no GeForce runs with the compat library that is taken."""
+    reason = f"its compat libcuda {dotted(compat.version)} is used, and no GeForce runs with it"
+    fix = f"update the driver to {compat.version[0]}, or remove /usr/local/cuda/compat"
+    step = Step("libcuda", NO, f"{reason} (CUDA error 804)", place, fix)
+    # A program without code that uses NVML alone never loads it.
+    if is_waived(contents.environ) and not contents.documents:
+        step.word, step.reason = UNKNOWN, f"{step.reason}; {WAIVED}"
+    return step
