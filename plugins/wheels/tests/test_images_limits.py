@@ -20,6 +20,7 @@ from probe_core.model.document import StepDoc
 from probe_wheels.images.answers import Answer, answer_of
 from probe_wheels.images.contents import Contents, contents_of
 from probe_wheels.images.image import Opening
+from probe_wheels.images.least import processors_of_image, vendors_of_image
 from probe_wheels.images.nodes import Node, node_of, read_node
 from probe_wheels.images.sources import open_images
 
@@ -291,6 +292,7 @@ def kernels(*processors: str) -> make.Files:
 
 
 OPENVINO = make.wheel("onnxruntime-openvino", "1.22.0", {"onnxruntime/capi/state.so": library()})
+CPU_TORCH = make.wheel("torch", "2.9.1+cpu", {"torch/version.py": "cuda = None\nhip = None\n"})
 COMPAT_590 = {
     "usr/local/cuda/compat/libcuda.so.590.44.01": make.binary(note='{"driver": [570, 580]}'),
     "usr/local/cuda/compat/libcuda.so.1": make.link("libcuda.so.590.44.01"),
@@ -317,6 +319,15 @@ IMAGES |= {
             "usr/lib/libvulkan.so.1": library(),
         },
     ),
+    "cuda-of-ubuntu": (
+        make.config(ALL),
+        {
+            **make.base(),
+            "usr/local/cuda-12.8/lib64/libcudart.so.12.8.90": library(),
+            "usr/local/cuda-12.8/lib64/libcudart.so.12": make.link("libcudart.so.12.8.90"),
+        },
+    ),
+    "alpine-asking": (make.config(ALL), MUSL),
     "rocm": (make.config(), {**make.base(), **kernels("gfx942")}),
     "rocm-gfx90a": (make.config(), {**make.base(), **kernels("gfx90a")}),
     "ngc-real": (
@@ -336,8 +347,14 @@ IMAGES |= {
     ),
     "openvino": (make.config(ALL), {**make.base(), **OPENVINO}),
     "asking": (make.config(ALL), make.base()),
+    "asking-cpu-torch": (make.config(ALL), {**make.base(), **CPU_TORCH}),
+    "cuda-cpu-torch": (
+        make.config((*ALL, "CUDA_VERSION=12.8.1")),
+        {**make.base(), **CPU_TORCH},
+    ),
     "watching": (make.config(WATCHING), {**make.base(), **COMPAT_590}),
 }
+IMAGES["drawing-asking"] = (make.config(ALL), IMAGES["drawing"][1])
 IMAGES["ngc-linked"] = (
     IMAGES["ngc-real"][0],
     {**IMAGES["ngc-real"][1], "usr/local/cuda/compat/lib": make.link("lib.real")},
@@ -353,6 +370,11 @@ CASES = [
     ("llama-vulkan", "cpu", L, "devices"),
     ("drawing", "cpu", R, ""),
     ("drawing", "h100-570-legacy", R, ""),
+    ("drawing-asking", "h100-570-legacy", R, ""),
+    ("drawing-asking", "cpu", U, "devices"),
+    # The version of a toolkit is that of its file, not of the link to it.
+    ("cuda-of-ubuntu", "5090-595-cdi", R, ""),
+    ("cuda-of-ubuntu", "t4-450-cdi", N, "driver"),
     # ROCm alone is for AMD's GPUs, as CUDA alone is for NVIDIA's.
     ("rocm", "mi300x-6.4", R, ""),
     ("rocm", "rx7900-intree", U, "driver"),
@@ -370,6 +392,11 @@ CASES = [
     # A variable alone tells nothing of what a program does without a GPU.
     ("asking", "cpu", U, "devices"),
     ("asking", "h100-570-legacy", R, ""),
+    ("alpine-asking", "h100-570-legacy", U, "glibc"),
+    ("alpine-asking", "cpu", U, "glibc"),
+    ("asking-cpu-torch", "h100-570-legacy", L, "code"),
+    ("asking-cpu-torch", "cpu", U, "devices"),
+    ("cuda-cpu-torch", "h100-570-legacy", N, "code"),
     # Nor does the CUDA of an image that switches the checks off and has no code.
     ("watching", "h100-535-cdi", U, "driver"),
     ("watching", "5090-595-cdi", R, ""),
@@ -469,6 +496,17 @@ def test_an_image_at_its_limits(image: str, place: str, word: str, step: str) ->
     answer: Answer = answer_of(contents(image), node(place))
     told = (answer.word, answer.step.name if answer.step else "")
     assert told == (word, step), answer.step and answer.step.reason
+
+
+@pytest.mark.parametrize(
+    ("image", "processors", "vendors"),
+    [("rocm", ["gfx942"], ["amd"]), ("llama-vulkan", [], []), ("openvino", [], [])],
+)
+def test_a_cluster_hears_of_nothing_that_is_unknown(
+    image: str, processors: list[str], vendors: list[str]
+) -> None:
+    assert processors_of_image(contents(image)) == processors
+    assert vendors_of_image(contents(image)) == vendors
 
 
 def test_a_recording_that_is_read_too_slowly_is_unknown(tmp_path: Path) -> None:

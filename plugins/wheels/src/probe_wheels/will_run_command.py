@@ -306,7 +306,7 @@ def _least_drivers(
     needs: dict[str, Need | None] = {}
     for path in args.images:
         contents = _contents(path, _images(path, args, openings)[0])
-        is_nvidia = "nvidia" in contents.vendors
+        is_nvidia = "nvidia" in contents.vendors and not contents.shaders
         is_read = is_nvidia or contents.problems
         needs[path] = Need(contents, nodes) if is_read else None
     if args.json:

@@ -60,7 +60,9 @@ def code_steps(contents: Contents, gpu: Gpu, glibc: tuple[int, ...] = ()) -> Ite
         elif verdict["verdict"] == "unknown":
             yield _told_of(contents, verdict, LESS if works else UNKNOWN, paths)
         elif works or not is_firm:
-            yield _told_of(contents, verdict, word, paths)
+            # Its variable alone asks for a GPU: a build for the CPU starts, and leaves it out.
+            spare = contents.asks and verdict["verdict"] == "cpu-build"
+            yield _told_of(contents, verdict, LESS if spare else word, paths)
     for verdict in running:
         if verdict["verdict"] == "jit-only":
             yield _told_of(contents, verdict, LESS, paths)

@@ -252,7 +252,9 @@ def _fill(contents: Contents) -> None:
     contents.configured = _configured(files)
     contents.program = program_of(files, contents.image.config)
     contents.compat = compats_of(files, contents.environ)
-    contents.toolkit = toolkit_of(contents.names, contents.environ)
+    # A link's name (libcudart.so.12) has less of the version than its file's.
+    runtimes = (p.rpartition("/")[2] for p in tree.files if "/libcudart.so." in p)
+    contents.toolkit = toolkit_of(runtimes, contents.environ)
     contents.chooser = _CHOOSER if files.is_file(_CHOOSER) else ""
     contents.rocm = rocm_of(files, documents)
     _conclude(contents)

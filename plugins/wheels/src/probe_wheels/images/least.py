@@ -10,7 +10,7 @@ from probe_wheels.images.answers import answer_of
 from probe_wheels.images.chip_code import code_steps
 from probe_wheels.images.nodes import Node
 from probe_wheels.images.nvidia import CDI, LEGACY, known_drivers
-from probe_wheels.images.steps import LESS, NO, RUNS
+from probe_wheels.images.steps import LESS, NO, RUNS, UNKNOWN
 from probe_wheels.rules import DRIVERS, TORCH
 
 TYPE_CHECKING = False
@@ -76,7 +76,7 @@ def processors_of_image(contents: Contents) -> list[str]:
         ):
             gpu = Gpu(name, "amd", name)
             gpu.processor, gpu.usable, gpu.arch = name, True, contents.arch or gpu.arch
-            if not any(step.word == NO for step in code_steps(contents, gpu)):
+            if not any(step.word in (NO, UNKNOWN) for step in code_steps(contents, gpu)):
                 found.append(name)
     return found
 

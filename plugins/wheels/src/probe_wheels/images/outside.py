@@ -38,8 +38,10 @@ def outside_of(
         files.spend()
         read = files.read(file)
         document = read.document if read else {}
-        if any(has_code(document, vendor) for vendor in VENDORS) or document.get("vulkan"):
-            folder, name = _backend(path)
+        folder, name = _backend(path)
+        # What only draws by Vulkan (GTK, libplacebo of a player) tells nothing of computing.
+        has_shaders = document.get("vulkan") and path.rpartition("/")[2].startswith(GGML)
+        if has_shaders or any(has_code(document, vendor) for vendor in VENDORS):
             folders.setdefault(folder, {})[name] = document
         elif "problem" in document and file.size > WHOLE:
             problems[f"/{path}"] = document["problem"]

@@ -127,13 +127,15 @@ def missing_library(contents: Contents, binary: Binary, path: str) -> tuple[str,
 
 def _glibc(contents: Contents) -> Iterator[Step]:
     """Yield the steps about the C library; host files of NVIDIA need glibc, which musl is not."""
-    if contents.is_musl() and "nvidia" in contents.vendors:
+    on_nvidia = "nvidia" in contents.vendors and not contents.shaders
+    if contents.is_musl() and on_nvidia:
         reason = "its C library is musl, and the files of NVIDIA's driver need glibc"
-        yield Step("glibc", NO, reason, "", "take an image with glibc")
+        word = UNKNOWN if contents.asks else NO  # a variable alone asks: it may do without
+        yield Step("glibc", word, reason, "", "take an image with glibc")
         return
     program = contents.program
     loader = program.binary.interpreter if program and program.binary else ""
-    if "ld-musl-" in loader and "nvidia" in contents.vendors:
+    if "ld-musl-" in loader and on_nvidia:
         reason = "its program is one for musl, and the files of NVIDIA's driver need glibc: whether"
         yield Step("glibc", UNKNOWN, f"{reason} it starts one for the glibc that is there, too")
         return
