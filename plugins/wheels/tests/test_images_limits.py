@@ -327,6 +327,15 @@ IMAGES |= {
             "usr/local/cuda-12.8/lib64/libcudart.so.12": make.link("libcudart.so.12.8.90"),
         },
     ),
+    "llama-linked-compat": (started(), {**llama("libggml.so"), **COMPAT_590}),
+    "llama-compat-first": (
+        started("LD_LIBRARY_PATH=/usr/local/cuda/compat"),
+        {**llama("libggml.so"), **COMPAT_590},
+    ),
+    "watching-compat": (
+        make.config(("NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=utility")),
+        {**make.base(), **linked_with("libcuda.so.1"), **COMPAT_590},
+    ),
     "alpine-asking": (make.config(ALL), MUSL),
     "rocm": (make.config(), {**make.base(), **kernels("gfx942")}),
     "rocm-gfx90a": (make.config(), {**make.base(), **kernels("gfx90a")}),
@@ -392,6 +401,10 @@ CASES = [
     # A variable alone tells nothing of what a program does without a GPU.
     ("asking", "cpu", U, "devices"),
     ("asking", "h100-570-legacy", R, ""),
+    # The loader finds no library of a compat folder, unless a variable leads to it.
+    ("llama-linked-compat", "cpu", N, "devices"),
+    ("llama-compat-first", "cpu", L, "devices"),
+    ("watching-compat", "h100-570-legacy", N, "libcuda"),
     ("alpine-asking", "h100-570-legacy", U, "glibc"),
     ("alpine-asking", "cpu", U, "glibc"),
     ("asking-cpu-torch", "h100-570-legacy", L, "code"),

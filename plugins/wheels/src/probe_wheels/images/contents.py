@@ -324,9 +324,12 @@ def _host_library(contents: Contents) -> str:
     program = contents.program
     if program is None or program.binary is None:
         return ""
-    linked = contents.linked(program.binary, program.path)
-    needed = (name for _, binary in linked for name in binary.needed)
-    return next((name for name in needed if mounted_by(name) and name not in contents.names), "")
+    for path, binary in contents.linked(program.binary, program.path):
+        for name in binary.needed:
+            # That of a compat folder is none that the loader finds.
+            if mounted_by(name) and not contents.found(name, binary, path):
+                return name
+    return ""
 
 
 def _decides(document: DistributionDoc) -> bool:

@@ -87,10 +87,12 @@ def _mounts(contents: Contents) -> Iterator[Step]:
         yield Step("libcuda", NO, f"{name} is without compute: no libcuda is mounted", name, fix)
         return
     program = contents.program
-    needed = program.binary.needed if program and program.binary else ()
-    for library in needed:
+    if program is None or program.binary is None:
+        return
+    for library in program.binary.needed:
         wanted = mounted_by(library)
-        if wanted and not words & set(wanted) and library not in contents.names:
+        own = contents.found(library, program.binary, program.path)
+        if wanted and not words & set(wanted) and not own:
             reason = f"its program needs {library}, which comes with {' or '.join(wanted)}"
             yield Step("libcuda", NO, reason, name, f"add {wanted[0]} to {name}")
 
