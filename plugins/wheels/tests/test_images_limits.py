@@ -336,6 +336,11 @@ IMAGES |= {
         make.config(("NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=utility")),
         {**make.base(), **linked_with("libcuda.so.1"), **COMPAT_590},
     ),
+    "neuron": (make.config(), {**make.base(), "opt/aws/neuron/lib/libnrt.so.1": library()}),
+    "neuron-arm": (
+        make.config(arch="arm64"),
+        {**make.base(machine=183), "opt/aws/neuron/lib/libnrt.so.1": library()},
+    ),
     "alpine-asking": (make.config(ALL), MUSL),
     "rocm": (make.config(), {**make.base(), **kernels("gfx942")}),
     "rocm-gfx90a": (make.config(), {**make.base(), **kernels("gfx90a")}),
@@ -401,6 +406,10 @@ CASES = [
     # A variable alone tells nothing of what a program does without a GPU.
     ("asking", "cpu", U, "devices"),
     ("asking", "h100-570-legacy", R, ""),
+    # Code for other accelerators is not read.
+    ("neuron", "cpu", U, "devices"),
+    ("neuron", "h100-570-legacy", U, "devices"),
+    ("neuron-arm", "cpu", N, "platform"),
     # The loader finds no library of a compat folder, unless a variable leads to it.
     ("llama-linked-compat", "cpu", N, "devices"),
     ("llama-compat-first", "cpu", L, "devices"),

@@ -147,6 +147,7 @@ class ImagesDoc(TypedDict):
     intel: dict[str, Any]
     toolkits: dict[str, str]
     levels: dict[str, list[str]]
+    others: dict[str, str]
 
 
 class FrameworkDoc(TypedDict, total=False):

@@ -53,6 +53,10 @@ def answer_of(contents: Contents, node: Node) -> Answer:
     word = worst(steps)
     gpus = [gpu for gpu in node.gpus if gpu.vendor in contents.vendors]
     on_cpu = not gpus and (contents.cpu_first or not contents.vendors)
+    if on_cpu and contents.others:
+        reason = f"it has libraries for {contents.others}, whose code is not read: whether it does"
+        steps.append(Step("devices", UNKNOWN, f"{reason} without is unknown"))
+        return Answer(worst(steps), steps)
     if word == NO or on_cpu:
         answer = Answer(word, steps)
         if on_cpu:

@@ -21,6 +21,7 @@ from probe_wheels.images.program import Program, path_of, program_of
 from probe_wheels.images.toolkits import compats_of, rocblas_processors, rocm_of, toolkit_of
 from probe_wheels.images.tree import Tree
 from probe_wheels.images.view import ImageFiles
+from probe_wheels.rules import IMAGES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +62,8 @@ class Contents:
     loader's configuration. `chooser` is a start script that chooses the
     libcuda, "" without one. `rocm` is the version of ROCm's user space, and `kernels` are the
     processors of its rocBLAS. `shaders` is whether all of its code is for Vulkan, `asks` whether a
-    variable alone wants a GPU, and `cpu_first` whether what uses GPUs takes the CPU first.
+    variable alone wants a GPU, and `cpu_first` whether what uses GPUs takes the CPU first. `others`
+    names accelerators whose code is not read, "" for none.
     """
 
     def __init__(self, image: Image, files: ImageFiles) -> None:
@@ -76,6 +78,7 @@ class Contents:
         self.shaders = False
         self.asks = False
         self.cpu_first = False
+        self.others = ""
         self.chooser = ""
         self.program: Program | None = None
         self.compat: list[Compat] = []
@@ -257,6 +260,9 @@ def _fill(contents: Contents) -> None:
     contents.toolkit = toolkit_of(runtimes, contents.environ)
     contents.chooser = _CHOOSER if files.is_file(_CHOOSER) else ""
     contents.rocm = rocm_of(files, documents)
+    stems = {name.partition(".so")[0] for name in contents.names if name.startswith("lib")}
+    named = [text for stem, text in IMAGES["others"].items() if stem in stems]
+    contents.others = " and ".join(named)
     _conclude(contents)
 
 
