@@ -212,7 +212,7 @@ def test_an_odd_number_of_hardware_is_no_way_around_the_mask(
 
 def test_nothing_says_whose_machine_it_is(tree: Tree) -> None:
     text = write(gather(identified(tree), "recorded").recording)
-    for word in ("bob", "token", "abcdef", "9942", "11068034305583089049", "pids"):
+    for word in ("bob", "token", "abcdef", "GPU-9942", "9942190a", "11068034305583089049", "pids"):
         assert word not in text
     files = json.loads(text)["files"]
     assert files["/proc/cpuinfo"] == ["processor\t: 0", "", "Hardware\t: BCM2712"]

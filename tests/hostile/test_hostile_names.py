@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -115,9 +116,10 @@ LINES = [
 HELD = [name for own in ALL for name in (own, f"x:{own}")]
 
 
-def held(folder: object) -> list[dict[str, Any]]:
+def held(folder: object) -> list[SimpleNamespace]:
     """Stand for a folder of leases in which somebody chose the names."""
-    return [{"device": name, "pid": 5, "command": name} for name in (*HELD, GOOD_ID)]
+    docs = [{"device": name, "pid": 5, "command": name} for name in (*HELD, GOOD_ID)]
+    return [SimpleNamespace(doc=doc) for doc in docs]
 
 
 @pytest.mark.parametrize(("line", "expected"), LINES)
@@ -125,7 +127,7 @@ def test_completion_offers_only_names(
     line: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(names_installed(tmp_path)))
-    monkeypatch.setattr("probe_core.leasing.listing.leases", held)
+    monkeypatch.setattr("probe_core.leasing.listing.holdings", held)
     lease_folder({"PROBE_LEASES": str(tmp_path / "leases")}).close()
     environ = {"HOME": str(tmp_path), "PROBE_LEASES": str(tmp_path / "leases")}
     words = line.replace("STATIC", str(static(tmp_path))).split(" ")
