@@ -52,8 +52,8 @@ _SIZE = 8
 
 _SI_KERNEL = 0x80  # asm-generic/siginfo.h
 _OF_TERMINAL = {
-    getattr(signal, f"SIG{name}") for name in "INT QUIT TSTP TTIN TTOU HUP WINCH".split()
-}
+    getattr(signal, f"SIG{name}", None) for name in "INT QUIT TSTP TTIN TTOU HUP WINCH".split()
+}  # None: on Windows, which has few of them
 """Signals that the kernel sends to the terminal's foreground group: the command is in it too."""
 
 _SPREAD_S = 0.002
