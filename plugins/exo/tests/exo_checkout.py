@@ -162,7 +162,7 @@ def _requirement(one: dict[str, str]) -> str:
 OWN = ("chipdb", ".", "plugins/cluster", "plugins/exo", "plugins/apple")
 """Folders of the distributions that probe-exo brings on the systems that exo supports."""
 
-DEPENDENCY = 'probe = ["probe-exo>=0.9"]'
+DEPENDENCY = 'probe = ["probe-exo>=0.9.0b1"]'
 """What exo's optional dependencies get in pyproject.toml once there is a release."""
 
 
@@ -176,7 +176,7 @@ def build_wheels(folder: Path) -> list[Path]:
 
 
 def add_dependency(folder: Path, wheels: Sequence[Path]) -> None:
-    """Write what `uv add --optional probe 'probe-exo>=0.9'` writes into both files on that day.
+    """Write what `uv add --optional probe 'probe-exo>=0.9.0b1'` writes into both files on that day.
 
     uv cannot do it here: it reads mlx from its release on GitHub first. The index is exo's own, as
     the lock file names it for what probe-core needs.
@@ -189,7 +189,7 @@ def add_dependency(folder: Path, wheels: Sequence[Path]) -> None:
     needs = "\n[package.optional-dependencies]\n"
     [marker] = re.findall(r'\nbuild = \[\n    \{ name = "nanobind", marker = (".*") \},\n', text)
     text = _after(text, needs, f'probe = [\n    {{ name = "probe-exo", marker = {marker} }},\n]\n')
-    requires = '{ name = "probe-exo", marker = "extra == \'probe\'", specifier = ">=0.9" }'
+    requires = '{ name = "probe-exo", marker = "extra == \'probe\'", specifier = ">=0.9.0b1" }'
     text = _after(text, '    { name = "psutil", specifier = ">=7.0.0" },\n', f"    {requires},\n")
     text = _after(text, "provides-extras = [", '"probe", ')
     lock.write_text(text + "".join(_locked(wheel, index) for wheel in wheels))

@@ -201,7 +201,7 @@ def test_probe_exo_installs_beside_what_exo_pins_and_changes_none_of_it(tmp_path
     wheels = exo.build_wheels(tmp_path / "wheels")[0].parent
     pins = tmp_path / "pins.txt"
     pins.write_text("\n".join(exo.requirements()))
-    options = ["--dry-run", "--find-links", str(wheels), "-c", str(pins), "probe-exo>=0.9"]
+    options = ["--dry-run", "--find-links", str(wheels), "-c", str(pins), "probe-exo>=0.9.0b1"]
     done = uv(tmp_path, "pip", "install", *options)
     assert done.returncode == 0, done.stderr
     changes = re.findall(r"^ ([+~-] [\w-]+)", done.stderr, re.MULTILINE)
