@@ -2,6 +2,7 @@
 
 import csv
 import json
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -106,6 +107,15 @@ def test_the_schema_describes_the_json(folder: Path) -> None:
         jsonschema.validate(data, schema)
 
 
+def _per_watt_of_csv(folder: Path, ids: Collection[str]) -> dict[str, float]:
+    with open(folder / "chips.csv", newline="") as file:
+        return {
+            line["id"]: float(line["bf16_matrix"]) / float(line["power_per_device_w"])
+            for line in csv.DictReader(file)
+            if line["id"] in ids
+        }
+
+
 def test_performance_per_watt_comes_out_right_from_each_export(folder: Path) -> None:
     """A board's watts beside a device's peak gave an MI250X half, and an A16 a quarter."""
     expected = {"amd/instinct-mi250x": 191.5 / 250, "nvidia/a16": 18.43 / 62.5}
@@ -115,12 +125,7 @@ def test_performance_per_watt_comes_out_right_from_each_export(folder: Path) -> 
         for chip in chips
         if chip["id"] in expected
     }
-    with open(folder / "chips.csv", newline="") as file:
-        of_csv = {
-            line["id"]: float(line["bf16_matrix"]) / float(line["power_per_device_w"])
-            for line in csv.DictReader(file)
-            if line["id"] in expected
-        }
+    of_csv = _per_watt_of_csv(folder, expected)
     text = (folder / "hardware.ts").read_text()
     skus = json.loads(text[text.index("> = {", text.index("SKUS")) + 4 :].rstrip().rstrip(";"))
     of_ts = {
@@ -152,12 +157,7 @@ def test_performance_per_watt_of_every_chip_is_the_readers(real: Database, folde
         for chip in entries
         if chip["id"] in expected
     }
-    with open(folder / "chips.csv", newline="") as file:
-        of_csv = {
-            line["id"]: float(line["bf16_matrix"]) / float(line["power_per_device_w"])
-            for line in csv.DictReader(file)
-            if line["id"] in expected
-        }
+    of_csv = _per_watt_of_csv(folder, expected)
     assert len(expected) > 150
     for figures in (of_json, of_csv):
         assert figures == pytest.approx(expected, rel=0.002)

@@ -130,15 +130,13 @@ def _unrecorded(
     which: str, listed: Sequence[Holding], chosen: Sequence[Holding], context: Context
 ) -> int:
     """Name what `all` leaves since no record says whose it is; return how many those are."""
-    left = (
-        [holding for holding in listed if holding not in chosen]
-        if "all" in which.split(",")
-        else []
-    )
-    for holding in left:
+    if "all" not in which.split(","):
+        return 0
+    unrecorded = [holding for holding in listed if holding not in chosen]
+    for holding in unrecorded:
         holder = f"lock of {holding.doc['device']} by process {holding.doc['pid'] or '?'}"
         context.err(f"probe leases: {holder} is not ended: no record says whose it is")
-    return len(left)
+    return len(unrecorded)
 
 
 def _confirmed(proofs: Iterable[Proof], context: Context, confirmed: bool) -> set[int]:

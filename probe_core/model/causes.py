@@ -908,6 +908,13 @@ _EMPTY_OUT = (
     "; then start the container with {option}",
 )
 
+_OF_LIBRARY: Fixes = {
+    "stub": Made("stub_out"),
+    "stub alone": (Made("stub_out"), ", and ", Command("libraries nvidia")),
+    "empty library": Command("libraries nvidia again"),
+    "empty library of an image": _EMPTY_OUT,
+}
+
 LIBRARY = (
     blocks(
         "library-missing",
@@ -966,10 +973,7 @@ LIBRARY = (
         "install it again, in the driver's version",
         vendor="nvidia",
         fixes={
-            "stub": Made("stub_out"),
-            "stub alone": (Made("stub_out"), ", and ", Command("libraries nvidia")),
-            "empty library": Command("libraries nvidia again"),
-            "empty library of an image": _EMPTY_OUT,
+            **_OF_LIBRARY,
             "container": "take libnvidia-ml.so.1 out of the image: the host's is mounted",
         },
     ),
@@ -979,12 +983,7 @@ LIBRARY = (
         "`ls -lL {library}`; `file -L {library}`",
         "install it again, in the driver's version",
         vendor="nvidia",
-        fixes={
-            "stub": Made("stub_out"),
-            "stub alone": (Made("stub_out"), ", and ", Command("libraries nvidia")),
-            "empty library": Command("libraries nvidia again"),
-            "empty library of an image": _EMPTY_OUT,
-        },
+        fixes=_OF_LIBRARY,
     ),
     blocks(
         "version-mismatch",

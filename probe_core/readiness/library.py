@@ -9,7 +9,7 @@ import sys
 
 from probe_core.readiness.chain import broken, not_applicable, ok, unknown
 from probe_core.readiness.lazy import lazy
-from probe_core.readiness.nvidia import version_of
+from probe_core.readiness.nvidia import library_version, version_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,12 +75,10 @@ def _fitting_cuda(scene: Scene) -> str | None:
 
     None as well where its name has no version.
     """
-    from probe_core.readiness.runtime import driver_of  # which looks at libraries through this one
-
     path = next(iter(scene.libraries.find(CUDA)), None)
     if path is None or scene.libraries.stub(path) or unloadable(path, scene):
         return None
-    own = driver_of(scene.machine.realpath(path))
+    own = library_version(scene.machine.realpath(path))
     return path if own is not None and own == version_of(scene.nvidia_version) else None
 
 

@@ -53,11 +53,18 @@ _GRACE_HOPPER = "nvidia/gh200"
 
 def version_of(text: str) -> str | None:
     """Return "580.95.05" of /proc/driver/nvidia/version; None when it has no version."""
-    for field in text.partition("\n")[0].split():
-        parts = field.split(".")
-        if len(parts) in (2, 3) and all(decimal(part) is not None for part in parts):
-            return field
-    return None
+    return next(filter(_is_version, text.partition("\n")[0].split()), None)
+
+
+def library_version(real: str) -> str | None:
+    """Return "580.65.06" of a resolved path whose name ends so; None of a name without version."""
+    name = real.rpartition(".so.")[2]
+    return name if _is_version(name) else None
+
+
+def _is_version(text: str) -> bool:
+    parts = text.split(".")
+    return len(parts) in (2, 3) and all(decimal(part) is not None for part in parts)
 
 
 def major_of(version: str | None) -> int | None:

@@ -6,7 +6,14 @@ from probe_core.machine import decimal
 from probe_core.model.fix import Blank, by_hand, run
 from probe_core.readiness.distributions import LEGACY
 from probe_core.readiness.library import CUDA, NVML, STUBS
-from probe_core.readiness.nvidia import branch_for, fabric, major_of, opposed, version_of
+from probe_core.readiness.nvidia import (
+    branch_for,
+    fabric,
+    library_version,
+    major_of,
+    opposed,
+    version_of,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,10 +69,8 @@ def _cuda_library(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
 
 
 def _cuda_branch(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
-    from probe_core.readiness.runtime import driver_of
-
     real = scene.machine.realpath(_cuda_library(device, step, scene))
-    return str(major_of(driver_of(real)) or "of its version")
+    return str(major_of(library_version(real)) or "of its version")
 
 
 def _cuda_folder(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:

@@ -7,7 +7,7 @@ from probe_core.model.ids import driver_version, pci_address
 from probe_core.model.verdict import native_runtime
 from probe_core.readiness.chain import broken, not_applicable, ok, unknown
 from probe_core.readiness.library import unloadable
-from probe_core.readiness.nvidia import major_of, version_of
+from probe_core.readiness.nvidia import library_version, major_of, version_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -323,7 +323,7 @@ def other_version(device: DeviceDoc, scene: Scene, path: str) -> StepDoc | None:
     """
     kernel = version_of(scene.nvidia_version)
     real = scene.machine.realpath(path)
-    own = driver_of(real)
+    own = library_version(real)
     if kernel is None or own is None or own == kernel:
         return None
     evidence = f"/proc/driver/nvidia/version: {kernel}; {path} leads to {own}"
@@ -332,14 +332,6 @@ def other_version(device: DeviceDoc, scene: Scene, path: str) -> StepDoc | None:
     if _is_geforce(device):
         return broken(_STEP, "cuda-compat-unsupported", f"{evidence}, and this is a GeForce")
     return None
-
-
-def driver_of(real: str) -> str | None:
-    """Return "580.65.06" of a resolved path whose name ends so; None of a name without version."""
-    version = real.rpartition(".so.")[2]
-    parts = version.split(".")
-    is_version = len(parts) in (2, 3) and all(decimal(part) is not None for part in parts)
-    return version if is_version else None
 
 
 def _numbers(version: str) -> list[int]:

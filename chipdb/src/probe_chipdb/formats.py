@@ -54,7 +54,7 @@ def cells(arch: str, text: str | None = None) -> tuple[Cell, ...]:
     it is not known. text: a built `formats.txt`. Raises OSError where the package has none.
     """
     rows = [line.split("\t") for line in (text or formats_text()).splitlines()]
-    found = [_of_arch(one, rows) for one in arch.split("+")]
+    found = [_of_arch(part, rows) for part in arch.split("+")]
     return tuple(_shared([each[key] for each in found]) for key in found[0])
 
 
