@@ -729,7 +729,7 @@ def nvml_of_the_image(root: Path) -> Node:
     node = nvidia(root)
     node.container()
     node.remove(f"{LIBRARIES}/libnvidia-ml.so.1")
-    node.file(f"{LIBRARIES}/libnvidia-ml.so.570.86.10")
+    node.file(f"{LIBRARIES}/libnvidia-ml.so.570.86.10", b"\x7fELF\x02\x01")
     node.tree.link(f"{LIBRARIES}/libnvidia-ml.so.1", f"{LIBRARIES}/libnvidia-ml.so.570.86.10")
     return node
 

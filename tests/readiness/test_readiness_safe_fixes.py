@@ -299,6 +299,17 @@ def test_an_empty_library_is_installed_again(name: str, tmp_path: Path) -> None:
     )
 
 
+def test_an_nvml_of_the_image_is_taken_out_of_it(tmp_path: Path) -> None:
+    node = causes.nvml_of_the_image(tmp_path)
+    finding = next(f for f in node.report()["findings"] if f["step"])
+    assert finding["code"] == "nvml-broken"
+    assert finding["evidence"] == (
+        f"/proc/driver/nvidia/version: {nodes.VERSION}; {LIBRARIES}/libnvidia-ml.so.1 leads to"
+        f" 570.86.10; {LIBRARIES}/libcuda.so.1 fits the driver"
+    )
+    assert fix(node) == "take libnvidia-ml.so.1 out of the image: the host's is mounted"
+
+
 def test_a_library_that_is_broken_otherwise_is_not_said_to_be_empty(tmp_path: Path) -> None:
     node = causes.libraries_of_32_bits(tmp_path)
     node.file("/etc/os-release", "ID=ubuntu\n")
