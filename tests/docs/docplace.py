@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import venv
@@ -38,12 +39,16 @@ class Place:
 
     What the tests' own interpreter can import can be imported there too, so nothing is fetched.
     `frameworks` is a folder of packages that go first: by default of stand-ins for what is large.
+    A block has `seconds`; then it is killed with all that it started.
     """
+
+    seconds = 180.0
 
     def __init__(self, folder: Path, frameworks: Path = FRAMEWORKS) -> None:
         self._frameworks = frameworks
         self.work = folder / "work"
         self.work.mkdir()
+        self._output = folder / "output"
         self._pytest = folder / "pytest"
         self._venv = folder / "venv"
         venv.create(self._venv, with_pip=False, symlinks=True)
@@ -91,17 +96,27 @@ class Place:
         shell = ["bash", "-euo", "pipefail", "-c", text]
         code = [_NOTEBOOK, text] if notebook else [text]
         command = [str(self._python), "-c", *code] if language == "python" else shell
-        return subprocess.run(
-            command,
-            cwd=self.work,
-            env=self.environ(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=180,  # a page may run a whole suite, or mypy without its cache
-            check=False,
-        )
+        # Into a file: a daemon that a block leaves behind, as Ray's do, holds a pipe open, and
+        # reading it to its end would outlast any limit of time.
+        with open(self._output, "w+", encoding="utf-8") as output:
+            process = subprocess.Popen(
+                command,
+                cwd=self.work,
+                env=self.environ(),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            try:
+                # A page may run a whole suite, or mypy without its cache.
+                status = process.wait(self.seconds)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                status = process.wait()
+                output.write(f"killed after {self.seconds:g} s\n")
+            output.seek(0)
+            return subprocess.CompletedProcess(command, status, stdout=output.read())
 
     def write(self, path: str, text: str) -> None:
         """Write a file below the folder to work in."""

@@ -7,6 +7,8 @@ import configparser
 import importlib
 import importlib.util
 import json
+import signal
+import time
 import tomllib
 from collections.abc import Callable
 from functools import cache
@@ -152,3 +154,13 @@ def test_a_pattern_matches_only_what_it_says() -> None:
     assert docpages.matches("first\n…", "first\n")
     assert not docpages.matches("a … c\n", "a b c\nd\n")
     assert not docpages.matches("first\n…", "other\nfirst\n")
+
+
+def test_a_block_that_hangs_is_killed_with_all_that_it_started(tmp_path: Path) -> None:
+    """Also where a daemon in a session of its own keeps the block's output open, as Ray's do."""
+    place = Place(tmp_path)
+    place.seconds = 1.0
+    start = time.monotonic()
+    ran = place.run("sh", "setsid sleep 20 & sleep 21 & echo started; sleep 22")
+    assert (ran.returncode, ran.stdout) == (-signal.SIGKILL, "started\nkilled after 1 s\n")
+    assert time.monotonic() - start < 15
