@@ -189,10 +189,10 @@ SCHEMA = 1
 
 def all_checks() -> list[Check]:
     """Return the core's checks, in the order of the chain."""
-    from probe_core.doctor.bytecode import CHECK
+    from probe_core.doctor import installation
     from probe_core.doctor.checks import further_checks
 
-    return builtin_checks([*further_checks(), CHECK])
+    return builtin_checks([*further_checks(), *installation.CHECKS])
 
 
 def examine(

@@ -442,6 +442,7 @@ CODES: dict[str, str] = {
     "prober-unavailable": "a prober's hardware is here but could not be queried",
     "prober-unkillable": "a prober is stuck in the kernel and was abandoned",
     "processors-limited": "this process may use fewer cores, or less CPU time, than there are",
+    "python-untried": "probe has not been tried on this build of Python",
     "readiness-conflict": "a prober calls a device broken that a better source knows to be well",
     "restriction-unusable": "an allowlist or configuration file cannot be used: no plugin ran",
     "shutdown-fails": "a prober raised or died after it had read all devices",

@@ -1,4 +1,4 @@
-"""An installation without bytecode is named with the line that compiles it, and no other one is."""
+"""An installation without bytecode has the line that compiles it; an untried Python is named."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import pytest
 
 import probe_chipdb
 import probe_core
-from probe_core.doctor.bytecode import CHECK
 from probe_core.doctor.check import Request
+from probe_core.doctor.installation import CHECKS
 from probe_core.machine import Machine
 
 PACKAGES = [Path(str(package.__file__)).parent for package in (probe_core, probe_chipdb)]
@@ -86,7 +86,39 @@ def test_a_changed_module_or_another_place_of_bytecode_is_no_fault(
     assert doctor(site, PYTHONPYCACHEPREFIX=str(elsewhere), PYTHONDONTWRITEBYTECODE="1") == []
 
 
+FREE_THREADED = """
+import sys
+sys.abiflags = sys.argv.pop(1)
+from probe_core.cli import main
+sys.exit(main(["doctor", "--json", "--only", "python-untried"]))
+"""
+
+
+@pytest.mark.parametrize(("flags", "count"), [("", 0), ("d", 0), ("t", 1), ("td", 1)])
+def test_a_free_threaded_build_is_said_to_be_untried(flags: str, count: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FREE_THREADED, flags],
+        env={**os.environ, "PROBE_ONLY": "cpu"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    findings = json.loads(done.stdout)["findings"]
+    version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    assert [
+        (found["code"], found["severity"], found["fix"], found["evidence"]) for found in findings
+    ] == [
+        (
+            "python-untried",
+            "info",
+            f"install probe with the ordinary build of Python {version}",
+            f"sys.abiflags: {flags}",
+        )
+    ] * count
+
+
 def test_a_recording_says_nothing_of_the_installation(tmp_path: Path) -> None:
     report: Any = {"devices": []}
-    result = CHECK.run(Request(Machine(str(tmp_path)), report))
-    assert result["status"] == "not_applicable"
+    request = Request(Machine(str(tmp_path)), report)
+    assert [check.run(request)["status"] for check in CHECKS] == ["not_applicable"] * 2

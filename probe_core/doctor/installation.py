@@ -1,7 +1,8 @@
-"""Whether this installation has its bytecode: without it everything takes about four times as long.
+"""Whether probe runs as it was tested: with its bytecode, on a build of Python that has been tried.
 
-uv compiles nothing unless told, images are built with `--no-compile`, and what Python would write
-later it may not: the folder is read-only or somebody else's. It concerns no device.
+Without bytecode everything takes about four times as long. uv compiles nothing unless told, images
+are built with `--no-compile`, and what Python would write later it may not: the folder is read-only
+or somebody else's. Neither check concerns a device.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.doctor.check import CheckFindingDoc, Request, ResultDoc
 
-__all__ = ["CHECK"]
+__all__ = ["CHECKS"]
 
 _OURS = ("probe_core", "probe_chipdb")
 
@@ -82,4 +83,26 @@ def _is_variable() -> bool:
     return sys.dont_write_bytecode and "PYTHONDONTWRITEBYTECODE" in os.environ
 
 
-CHECK = bytecode
+@check("python-untried")
+def untried_python(request: Request) -> ResultDoc:
+    """Whether this Python is a free-threaded build, on which nothing of probe was ever run."""
+    if not request.machine.live:
+        return not_applicable("a recording says nothing of the Python that reads it")
+    # "t" is its letter (PEP 703); Windows has no flags before 3.14.
+    flags = getattr(sys, "abiflags", "")
+    if "t" not in flags:
+        return passed()
+    version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    return failed(
+        finding(
+            "python-untried",
+            what="probe has not been tried on a free-threaded Python: what it shows may be wrong",
+            why=f"{clean_text(sys.executable)} is built without the global interpreter lock",
+            fix=f"install probe with the ordinary build of Python {version}",
+            severity="info",
+            evidence=f"sys.abiflags: {flags}",
+        )
+    )
+
+
+CHECKS = (bytecode, untried_python)
