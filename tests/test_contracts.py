@@ -86,7 +86,7 @@ def test_what_is_there_keeps_every_contract(graph: grimp.ImportGraph) -> None:
         ("probe_core.model", "probe_chipdb", "who imports chipdb"),
         ("probe_report", "probe_cluster", "who imports cluster"),
         ("probe_exo", "probe_export", "who imports export"),
-        ("probe_exo", "probe_wheels", "who imports wheels"),
+        ("probe_exo", "probe_wheels", DIRECTION),
     ],
 )
 def test_an_import_that_is_not_allowed_is_refused(

@@ -74,13 +74,11 @@ def test_a_tag_builds_its_distribution_twice_the_same(tmp_path: Path) -> None:
     found = []
     for number, mask in (1, 0o022), (2, 0o077):
         out = tmp_path / str(number)
-        ran = build(
-            str(out), "--rehearse", "--tag", f"probe-variant-provider-v{VERSION}", mask=mask
-        )
+        ran = build(str(out), "--rehearse", "--tag", f"probe-synthetic-v{VERSION}", mask=mask)
         assert (ran.returncode, ran.stderr) == (0, "")
         found.append({path.name: path.read_bytes() for path in out.iterdir()})
     assert found[0] == found[1]
-    stem = f"probe_variant_provider-{VERSION}"
+    stem = f"probe_synthetic-{VERSION}"
     assert sorted(found[0]) == [f"{stem}-py3-none-any.whl", f"{stem}.tar.gz"]
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,7 @@ import pytest
 
 from probe_core.commands import probe_document
 from probe_core.recording.opening import open_machine
-from probe_variant_provider import PROTOCOL, amd, nvidia, probe
-from probe_variant_provider.provider import Feature, supported
+from probe_wheels.variant_provider import PROTOCOL, Feature, amd, nvidia, probe, supported
 
 MACHINES = Path(__file__).parents[3] / "tests" / "machines"
 
@@ -65,8 +66,16 @@ def test_the_shape_of_the_protocol(provider: Any) -> None:
     assert supported_names <= {feature.name for feature in provider.get_all_configs()}
 
 
+def test_the_entry_point_names_the_provider_of_all_vendors() -> None:
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))
+    points = project["project"]["entry-points"]["variant_plugins"]
+    (point,) = [EntryPoint(name, value, "variant_plugins") for name, value in points.items()]
+    assert point.name == "probe"
+    assert point.load() is probe
+
+
 def test_nothing_is_printed() -> None:
-    code = "from probe_variant_provider import probe; probe.get_supported_configs()"
+    code = "from probe_wheels.variant_provider import probe; probe.get_supported_configs()"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (ran.returncode, ran.stdout) == (0, "")
     assert PROTOCOL == "variantlib 0.2.2"

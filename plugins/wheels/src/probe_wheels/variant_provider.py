@@ -1,6 +1,14 @@
-"""One provider: the features of some vendors, with the values that fit every usable device."""
+"""A provider of wheel variants: which builds fit this node's GPUs, in the protocol of a draft.
+
+A provider is an object with `get_all_configs()` and `get_supported_configs()`. Nothing is written
+to standard output, because the caller reads its own answer there.
+"""
 
 from __future__ import annotations
+
+from probe_core.commands import probe_document
+from probe_wheels.devices import gpus_of
+from probe_wheels.variants import every_feature, features_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -8,7 +16,10 @@ if TYPE_CHECKING:
 
     from probe_core.model.document import ReportDoc
 
-__all__ = ["Feature", "Provider", "supported"]
+__all__ = ["PROTOCOL", "Feature", "Provider", "amd", "nvidia", "probe", "supported"]
+
+PROTOCOL = "variantlib 0.2.2"
+"""The protocol that is implemented: PEP 817 and 825 are drafts, and it changes with them."""
 
 
 class Feature:
@@ -36,8 +47,6 @@ class Provider:
 
     def get_all_configs(self) -> list[Feature]:
         """Return every feature with all values that are known."""
-        from probe_wheels.variants import every_feature
-
         return [
             _feature(name, values)
             for vendor in self._vendors
@@ -49,16 +58,17 @@ class Provider:
 
         Takes as long as a probe. A feature without a fitting value is left out.
         """
-        from probe_core.commands import probe_document
-
         return supported(probe_document(), self._vendors)
+
+
+nvidia = Provider(("nvidia",))
+amd = Provider(("amd",))
+probe = Provider(("nvidia", "amd"))
+"""One provider: the features of some vendors, with the values that fit every usable device."""
 
 
 def supported(report: ReportDoc, vendors: Sequence[str]) -> list[Feature]:
     """Return the features that fit all devices of a report which this process may use."""
-    from probe_wheels import gpus_of
-    from probe_wheels.variants import features_of
-
     gpus = [gpu for gpu in gpus_of(report, {}) if gpu.usable is not False]
     return [
         _feature(name, values)
