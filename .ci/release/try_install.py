@@ -22,6 +22,8 @@ from pathlib import Path
 LIMITS = {"first answer with pip": 60.0, "first answer with uv": 15.0}
 # Of the system alone: pip asks a rustc on the path for its version, which may write into the home.
 _PATH = "/usr/bin:/bin"
+# Of the environment of tools: pip, and what comes from the index.
+_TOOLS = ("uv", "pipx")
 # pip removes the manual pages, and leaves their folder.
 _EMPTY = "venv/share/man"
 
@@ -29,8 +31,8 @@ _EMPTY = "venv/share/man"
 class Trial:
     """An empty folder with a home of its own, in which commands are run."""
 
-    def __init__(self, index: str, folder: Path) -> None:
-        self.folder, self.index = folder, index
+    def __init__(self, index: str, folder: Path, tools: Path) -> None:
+        self.folder, self._pip = folder, tools / "pip"
         home = folder / "home"
         home.mkdir()
         self.environ = {
@@ -51,14 +53,18 @@ class Trial:
         assert ran.returncode == 0, f"{words}\n{ran.stdout[-1500:]}{ran.stderr[-1500:]}"
         return ran.stdout
 
-    def environment(self, name: str = "venv") -> Path:
-        """Make an environment with pip; return its folder of commands."""
-        venv.create(self.folder / name, with_pip=True, symlinks=True)
+    def environment(self, name: str = "venv", with_pip: bool = False) -> Path:
+        """Make an environment; return its folder of commands."""
+        venv.create(self.folder / name, with_pip=with_pip, symlinks=True)
         return self.folder / name / "bin"
+
+    def pip(self, commands: Path, *arguments: str) -> str:
+        """Run the tools' pip for an environment: pip in each takes two thirds of a trial."""
+        return self.run(self._pip, "--python", commands / "python", *arguments)
 
     def versions(self, commands: Path) -> dict[str, str]:
         """Return what is installed in an environment."""
-        listed = json.loads(self.run(commands / "pip", "list", "--format=json"))
+        listed = json.loads(self.pip(commands, "list", "--format=json"))
         return {package["name"]: package["version"] for package in listed}
 
     def answers(self, probe: Path, *plugins: str) -> None:
@@ -80,57 +86,59 @@ def files_below(folder: Path) -> set[str]:
 
 def first_answer_with_pip(trial: Trial) -> None:
     """From nothing to a report."""
-    commands = trial.environment()
+    commands = trial.environment(with_pip=True)
     trial.run(commands / "pip", "install", "-q", "probe-core[nvidia]")
     assert trial.run(commands / "probe")
-
-
-def tools(trial: Trial, name: str) -> Path:
-    """Install uv or pipx from the index; return the command."""
-    commands = trial.environment("tools")
-    trial.run(commands / "pip", "install", "-q", name)
-    return commands / name
 
 
 def one_extra(trial: Trial, extra: str) -> None:
     """An extra alone, whose requirements fit each other."""
     commands = trial.environment()
-    trial.run(commands / "pip", "install", "-q", f"probe-core[{extra}]")
-    trial.run(commands / "pip", "check")
+    trial.pip(commands, "install", "-q", f"probe-core[{extra}]")
+    trial.pip(commands, "check")
     trial.answers(commands / "probe")
 
 
 def every_extra(trial: Trial, extras: list[str]) -> None:
-    """All extras together."""
+    """All extras together, which leave nothing when they have run and are removed."""
     commands = trial.environment()
-    trial.run(commands / "pip", "install", "-q", f"probe-core[{','.join(extras)}]")
-    trial.run(commands / "pip", "check")
+    before, files = trial.versions(commands), files_below(trial.folder)
+    trial.pip(commands, "install", "-q", f"probe-core[{','.join(extras)}]")
+    trial.pip(commands, "check")
     trial.answers(commands / "probe", "bus", "cpu", "nvidia", "amd", "intel", "mali")
+    trial.run(commands / "probe", "plugins")
+    added = sorted(set(trial.versions(commands)) - set(before))
+    trial.pip(commands, "uninstall", "-q", "-y", *added)
+    left = {
+        path for path in files_below(trial.folder) - files
+        if not path.startswith("home/.cache/pip") and path != _EMPTY
+    }  # fmt: skip
+    assert not left, f"remains: {sorted(left)[:8]}"
 
 
 def a_plugin_alone(trial: Trial) -> None:
     """`pip install probe-nvidia` brings the core along."""
     commands = trial.environment()
-    trial.run(commands / "pip", "install", "-q", "probe-nvidia")
+    trial.pip(commands, "install", "-q", "probe-nvidia")
     trial.answers(commands / "probe", "nvidia")
 
 
 def an_upgrade(trial: Trial, before: str, version: str) -> None:
     """From the version before, of which no file stays."""
     commands = trial.environment()
-    trial.run(commands / "pip", "install", "-q", f"probe-core[all]=={before}")
+    trial.pip(commands, "install", "-q", f"probe-core[all]=={before}")
     old = trial.versions(commands)
     assert old["probe-core"] == before, old
     trial.answers(commands / "probe")
-    trial.run(commands / "pip", "install", "-q", "-U", "--upgrade-strategy", "eager",
+    trial.pip(commands, "install", "-q", "-U", "--upgrade-strategy", "eager",
               "probe-core[all]")  # fmt: skip
     new = {name: v for name, v in trial.versions(commands).items() if name.startswith("probe-")}
     late = {name: v for name, v in new.items() if v != version and name != "probe-chipdb"}
     assert not late, f"not upgraded: {late}"
-    trial.run(commands / "pip", "check")
+    trial.pip(commands, "check")
     trial.answers(commands / "probe")
     fresh = trial.environment("fresh")
-    trial.run(fresh / "pip", "install", "-q", "probe-core[all]")
+    trial.pip(fresh, "install", "-q", "probe-core[all]")
     trial.answers(fresh / "probe")
     left = of_ours(commands.parent) - of_ours(fresh.parent)
     assert not left, f"the version before left {sorted(left)[:5]}"
@@ -142,24 +150,6 @@ def of_ours(environment: Path) -> set[str]:
         path for path in files_below(environment)
         if "probe" in path and ".dist-info" not in path and "__pycache__" not in path
     }  # fmt: skip
-
-
-def a_removal(trial: Trial, extras: list[str]) -> None:
-    """What is installed, has run and is removed leaves nothing."""
-    commands = trial.environment()
-    before = trial.versions(commands)
-    # pip compiles itself while it runs; that is not ours.
-    files = files_below(trial.folder)
-    trial.run(commands / "pip", "install", "-q", f"probe-core[{','.join(extras)}]")
-    trial.answers(commands / "probe")
-    trial.run(commands / "probe", "plugins")
-    added = sorted(set(trial.versions(commands)) - set(before))
-    trial.run(commands / "pip", "uninstall", "-q", "-y", *added)
-    left = {
-        path for path in files_below(trial.folder) - files
-        if "/pip/" not in path and not path.startswith("home/.cache/pip") and path != _EMPTY
-    }  # fmt: skip
-    assert not left, f"remains: {sorted(left)[:8]}"
 
 
 def first_answer_with_uv(trial: Trial, uv: Path) -> None:
@@ -190,36 +180,32 @@ def from_sources(trial: Trial) -> None:
     """From the source distributions, where somebody takes no wheel of ours."""
     commands = trial.environment()
     ours = "probe-core,probe-chipdb,probe-cluster"
-    trial.run(commands / "pip", "install", "-q", "--no-binary", ours, "probe-core[cluster]")
+    trial.pip(commands, "install", "-q", "--no-binary", ours, "probe-core[cluster]")
     trial.answers(commands / "probe")
 
 
 def trials(
-    version: str, before: str, extras: list[str]
+    version: str, before: str, extras: list[str], tools: Path
 ) -> Iterator[tuple[str, Callable[[Trial], None]]]:
     """Yield each trial: its name, and what it does."""
     yield "first answer with pip", first_answer_with_pip
-    yield "first answer with uv", partial(first_answer_with_uv, uv=TOOLS["uv"])
+    yield "first answer with uv", partial(first_answer_with_uv, uv=tools / "uv")
     yield "a plugin alone", a_plugin_alone
     for extra in extras:
         yield f"extra {extra}", partial(one_extra, extra=extra)
-    yield "every extra", partial(every_extra, extras=extras)
+    yield "every extra, and its removal", partial(every_extra, extras=extras)
     yield "upgrade", partial(an_upgrade, before=before, version=version)
-    yield "removal", partial(a_removal, extras=extras)
     yield "from sources", from_sources
-    yield "uvx", partial(with_uvx, uv=TOOLS["uv"])
-    yield "pipx", partial(with_pipx, pipx=TOOLS["pipx"])
+    yield "uvx", partial(with_uvx, uv=tools / "uv")
+    yield "pipx", partial(with_pipx, pipx=tools / "pipx")
 
 
-TOOLS: dict[str, Path] = {}
-
-
-def tried(index: str, name: str, trial: Callable[[Trial], None]) -> bool:
+def tried(index: str, tools: Path, name: str, trial: Callable[[Trial], None]) -> bool:
     """Run a trial in an empty folder, and print how it went."""
     with tempfile.TemporaryDirectory() as folder:
         started = time.monotonic()
         try:
-            trial(Trial(index, Path(folder)))
+            trial(Trial(index, Path(folder), tools))
         except Exception as error:  # each trial has its line, whatever happens in one
             print(f"FAILED  {name}: {error}", flush=True)
             return False
@@ -235,11 +221,11 @@ def main(arguments: list[str]) -> int:
     print(f"CPython {sys.version.split()[0]}", flush=True)
     ok = True
     with tempfile.TemporaryDirectory() as folder:
-        for name in ("uv", "pipx"):
-            (Path(folder) / name).mkdir()
-            TOOLS[name] = tools(Trial(index, Path(folder) / name), name)
-        for name, trial in trials(version, before, extras):
-            ok = tried(index, name, trial) and ok
+        tools = Path(folder) / "tools" / "bin"
+        place = Trial(index, Path(folder), tools)
+        place.run(place.environment("tools", with_pip=True) / "pip", "install", "-q", *_TOOLS)
+        for name, trial in trials(version, before, extras, tools):
+            ok = tried(index, tools, name, trial) and ok
     return 0 if ok else 1
 
 
