@@ -94,6 +94,17 @@ def test_every_runnable_block_is_run_or_says_why_not(page: Path) -> None:
     assert silent == []
 
 
+@pytest.mark.parametrize(
+    "page", sorted(docpages.ROOT.glob("plugins/*/README.md")), ids=docpages.name
+)
+def test_the_readme_of_a_plugin_begins_with_its_use_in_ten_lines(page: Path) -> None:
+    first = next(block for block in docpages.blocks(page) if block.language in RUNNABLE)
+    assert first.directive == "run"  # so that test_every_step_does_what_the_page_says has it
+    assert first.line <= 14
+    assert len(first.text.splitlines()) <= 10
+    assert "probe" in first.text
+
+
 @pytest.mark.parametrize("page", PAGES, ids=docpages.name)
 def test_every_import_that_a_page_shows_is_there(page: Path) -> None:
     for block in docpages.blocks(page):
