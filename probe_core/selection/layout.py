@@ -68,14 +68,6 @@ def _neighbours(device: DeviceDoc, other: DeviceDoc) -> int:
     return max(0, _NEIGHBOURS - abs(first[1] - second[1]))
 
 
-def nearness(devices: Sequence[DeviceDoc]) -> int:
-    """Return the closeness of all pairs of a group together."""
-    total = 0
-    for place, device in enumerate(devices):
-        total += sum(closeness(device, other) for other in devices[place + 1 :])
-    return total
-
-
 # Divides devices into groups that work well together: always the same groups for one node.
 
 _EXACT = 3_000

@@ -55,6 +55,16 @@ def test_a_readme_shows_the_use_and_says_why_the_distribution_is_separate(folder
     )
 
 
+def test_the_page_of_architecture_has_the_reason_of_each_distribution() -> None:
+    page = (ROOT / "docs/explanation/architecture.md").read_text("utf-8")
+    table = page.partition("## Why each distribution is separate")[2].partition("\nTwo things")[0]
+    rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    # The first of a row's cells names what has the reason; "beside" names what it is compared with.
+    named = [n for cell in rows for n in re.findall(r"`(probe-[a-z-]+)`", cell.split("beside")[0])]
+    folders = [*PLUGINS, ROOT / "chipdb"]
+    assert sorted(named) == sorted(str(project(folder)["name"]) for folder in folders)
+
+
 def test_before_the_release_the_front_says_so() -> None:
     for page in ("README.md", "docs/how-to/install.md", "docs/index.md"):
         text = " ".join((ROOT / page).read_text("utf-8").split())
