@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ import pytest
 import test_export_kit
 from export_machines import MACHINES, fake, library, report
 from test_export_consumers import slurmd
+from test_export_series import checked_by_promtool
 
 from probe_core.testing import ExporterContract
 from probe_export import export, formats
@@ -132,11 +131,7 @@ def test_slurmd_takes_the_lines(name: str, made: Any, tmp_path: Path) -> None:
 
 def test_prometheus_has_each_device_once(name: str, made: Any) -> None:
     text = export("prometheus", made)
-    if promtool := shutil.which("promtool"):
-        done = subprocess.run(
-            [promtool, "check", "metrics"], input=text, capture_output=True, text=True, check=False
-        )
-        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    checked_by_promtool(text)
     about = re.findall('^probecore_(?:device|partition)_info{.*name="([^"]*)"', text, re.M)
     whole = ["NVIDIA A100-SXM4-40GB"] if name == "A100 with MIG" else []
     assert sorted(about) == sorted([*NAMES[name], *whole])
