@@ -11,8 +11,8 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections import deque
+from queue import Empty, Full, Queue
+from time import monotonic, sleep
 
 from probe_watch.lines import timestamp
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from probe_watch.alerts import Edge
-
-__all__ = ["LIMIT_S", "MOST_AT_ONCE", "AlertCommands", "variables"]
 
 MOST_AT_ONCE = 4
 """A node with eight GPUs that grow hot together starts eight mails, not eight at a time."""
@@ -76,149 +74,104 @@ def variables(edge: Edge) -> dict[str, str]:
     }
 
 
-class _Running:
-    """A command that runs, in a process group of its own."""
-
-    __slots__ = ("end", "process", "terminated")
-
-    def __init__(self, process: subprocess.Popen[bytes], end: float) -> None:
-        self.process = process
-        self.end = end
-        self.terminated = False
-
-    def wait(self, seconds: float | None = None) -> int:
-        """Return the status when it has ended; close the pipe that tells it of this program."""
-        status = self.process.wait(seconds)
-        if self.process.stdin is not None:
-            self.process.stdin.close()
-        return status
-
-    def signal(self, number: int) -> None:
-        """Send a signal to the command and to what it has started."""
-        try:
-            os.killpg(self.process.pid, number)
-        except (ProcessLookupError, PermissionError):
-            pass
-
-
 class AlertCommands:
-    """The commands of `--on-alert`. A thread starts and ends them while there are any.
+    """The commands of `--on-alert`. While edges wait, threads run the command, one each at a time.
 
     So a command ends in time however long the interval of the samples is.
     """
 
     def __init__(self, command: Sequence[str], environ: Mapping[str, str]) -> None:
-        self._command = list(command)
-        self._environ = dict(environ)
-        self._lock = threading.Lock()
-        self._waiting: deque[Edge] = deque()
-        self._running: list[_Running] = []
+        self._command = command
+        self._environ = environ
+        self._waiting: Queue[Edge] = Queue(MOST_WAITING)
+        self._threads: list[threading.Thread] = []
         self._notes: list[str] = []
         self._closing = threading.Event()
-        self._thread: threading.Thread | None = None
 
     def add(self, edges: Iterable[Edge]) -> None:
         """Queue edges. Where there is no room a note says which is left out."""
-        with self._lock:
-            for edge in edges:
-                if len(self._waiting) < MOST_WAITING:
-                    self._waiting.append(edge)
-                else:
-                    problem = f"{MOST_WAITING} alerts wait; {edge.rule.name} is left out"
-                    self._notes.append(f"--on-alert: {problem}")
-            if self._waiting and self._thread is None:
-                self._start_thread()
+        for edge in edges:
+            try:
+                self._waiting.put_nowait(edge)
+            except Full:
+                self._notes.append(
+                    f"--on-alert: {MOST_WAITING} alerts wait; {edge.rule.name} is left out"
+                )
+        self._threads = [thread for thread in self._threads if thread.is_alive()]
+        for _ in range(min(self._waiting.qsize(), MOST_AT_ONCE - len(self._threads))):
+            thread = threading.Thread(target=self._work, name="probe-watch-alert", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:  # tried again with the next round
+                self._notes.append(f"--on-alert: no thread can be started: {error}")
+                return
+            self._threads.append(thread)
 
     def notes(self) -> list[str]:
         """Return sentences about what failed since the last call."""
-        with self._lock:
-            notes, self._notes = self._notes, []
+        notes = self._notes[:]
+        del self._notes[: len(notes)]  # a thread may have added one meanwhile
         return notes
 
     def close(self) -> None:
         """End all commands, in two seconds at most; those that wait never start."""
         self._closing.set()
-        thread = self._thread
-        if thread is not None:
-            thread.join(2 * GRACE_S)
+        end = monotonic() + 2 * GRACE_S
+        for thread in self._threads:
+            thread.join(max(0.0, end - monotonic()))
 
-    def _start_thread(self) -> None:
-        thread = threading.Thread(target=self._look_after, name="probe-watch-alerts", daemon=True)
-        try:
-            thread.start()
-        except RuntimeError as error:
-            self._waiting.clear()
-            self._notes.append(f"--on-alert: no thread can be started: {error}")
-        else:
-            self._thread = thread
-
-    def _look_after(self) -> None:
+    def _work(self) -> None:
         while not self._closing.is_set():
-            with self._lock:
-                self._poll(time.monotonic())
-                if not self._running and not self._waiting:
-                    self._thread = None
-                    return
-            self._closing.wait(STEP_S)
-        self._end_all()
+            try:
+                edge = self._waiting.get_nowait()
+            except Empty:  # what comes from now on has a thread of its own
+                return
+            problem = self._run(edge)
+            if problem and not self._closing.is_set():
+                self._notes.append(f"--on-alert: {self._command[0]} {problem}")
 
-    def _poll(self, now: float) -> None:
-        """Start what may start, and end what takes too long."""
-        for running in list(self._running):
-            if _has_ended(running.process):
-                # What it left in the background would outlive this program. Before the wait, as
-                # long as its number cannot be another process's.
-                running.signal(signal.SIGKILL)
-                status = running.wait()
-                self._running.remove(running)
-                if status and not running.terminated:
-                    self._note(f"ended with {_status(status)}")
-            elif now >= running.end:
-                self._hurry(running, now)
-        while self._waiting and len(self._running) < MOST_AT_ONCE:
-            self._start(self._waiting.popleft(), now)
-
-    def _hurry(self, running: _Running, now: float) -> None:
-        if running.terminated:
-            running.signal(signal.SIGKILL)
-            return
-        running.terminated = True
-        running.end = now + GRACE_S
-        running.signal(signal.SIGTERM)
-        self._note(f"took longer than {LIMIT_S:g} s and is ended")
-
-    def _note(self, problem: str) -> None:
-        self._notes.append(f"--on-alert: {self._command[0]} {problem}")
-
-    def _start(self, edge: Edge, now: float) -> None:
+    def _run(self, edge: Edge) -> str | None:
+        """Run the command to its end; returns what went wrong."""
         try:
             process = subprocess.Popen(
                 [*_guard(), *self._command],
-                env=self._environ | variables(edge),
+                env={**self._environ, **variables(edge)},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 process_group=0,
             )
         except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            self._note(f"cannot be started: {reason}")
-            return
-        self._running.append(_Running(process, now + LIMIT_S))
+            return f"cannot be started: {getattr(error, 'strerror', None) or error}"
+        end = monotonic() + LIMIT_S
+        while not (is_over := _has_ended(process)) and monotonic() < end:
+            if self._closing.wait(STEP_S):
+                break
+        if not is_over:
+            _signal_group(process, signal.SIGTERM)
+            end = monotonic() + GRACE_S
+            while not _has_ended(process) and monotonic() < end:
+                sleep(STEP_S)
+        # What it left in the background would outlive this program. Before the wait, as long as
+        # its number cannot be another process's.
+        _signal_group(process, signal.SIGKILL)
+        try:
+            status = process.wait(GRACE_S / 2)
+        except subprocess.TimeoutExpired:  # stuck in the kernel
+            return f"took longer than {LIMIT_S:g} s and does not end"
+        finally:
+            assert process.stdin is not None
+            process.stdin.close()
+        if not is_over:
+            return f"took longer than {LIMIT_S:g} s and was ended"
+        return f"ended with {_status(status)}" if status else None
 
-    def _end_all(self) -> None:
-        for running in self._running:
-            running.signal(signal.SIGTERM)
-        end = time.monotonic() + GRACE_S
-        while time.monotonic() < end and not all(_has_ended(r.process) for r in self._running):
-            time.sleep(STEP_S)
-        for running in self._running:
-            running.signal(signal.SIGKILL)
-        for running in self._running:
-            try:
-                running.wait(GRACE_S / 2)
-            except subprocess.TimeoutExpired:  # stuck in the kernel
-                pass
+
+def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
+    try:
+        os.killpg(process.pid, number)
+    except (ProcessLookupError, PermissionError):
+        pass
 
 
 def _guard() -> list[str]:
