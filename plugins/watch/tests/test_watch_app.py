@@ -24,7 +24,7 @@ from probe_watch.app import KEYS, Dialog, WatchApp
 from probe_watch.columns import COLUMNS, fit, head, line
 from probe_watch.grid import Grid
 from probe_watch.node import Node, short_names, summary
-from probe_watch.processes import Commands, Handle, Refused, Table, Task, container_of, environment
+from probe_watch.processes import Handle, Refused, Table, Task, container_of, environment
 from probe_watch.query import QueryError, matches
 from probe_watch.rounds import Happening
 from probe_watch.watch_command import OWN_OPTIONS
@@ -442,10 +442,8 @@ def test_the_tree_has_ancestors_that_started_them_containers_and_clean_commands(
     assert [(task.depth, task.pid) for task in tree] == [
         (0, 99), (0, 10), (1, 30), (1, 20), (2, 22), (2, 21),
     ]  # fmt: skip
-    end = time.monotonic() + 30
-    while table.tasks(rows)[0].command is None:
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    asyncio.run(table.read_commands())
+    assert table.tasks(rows)[0].command == "train --job 22\ufffd[2J"
     assert "\x1b" not in (table.tasks(rows)[0].command or "")
     head_line, lines = panels.task_table(tree, rows)
     assert "CONTAINER" in head_line.plain
@@ -515,11 +513,12 @@ def test_a_command_line_that_cannot_be_read_holds_up_no_other(tmp_path: Path) ->
     place(tmp_path, 22, 1, "train")
     (tmp_path / "proc/21/cmdline").unlink()
     os.mkfifo(tmp_path / "proc/21/cmdline")
-    commands = Commands(str(tmp_path))
-    end = time.monotonic() + 30
-    while commands.of((21, 2100)) is None and commands.of((22, 2200)) is None:
-        assert time.monotonic() < end
-        time.sleep(0.01)
-    assert (commands.of((22, 2200)) or "").startswith("train --job 22")
-    assert commands.of((21, 2100)) is None
+    processes = [{"pid": pid, "user": "ann", "memory": GIB} for pid in (21, 22)]
+    rows = node_of([busy(address(1), processes=processes)], H100).rows()
+    table = Table(str(tmp_path))
+    assert [task.title for task in table.tasks(rows)] == ["hung", "train"]
+    asyncio.run(table.read_commands())
+    hung, train = table.tasks(rows)
+    assert (hung.title, train.title) == ("hung", "train --job 22\ufffd[2J")
+    assert table.unread == []
     os.close(os.open(tmp_path / "proc/21/cmdline", os.O_WRONLY | os.O_NONBLOCK))  # lets it go

@@ -23,7 +23,7 @@ from probe_watch.columns import fit, head, line
 from probe_watch.grid import Grid
 from probe_watch.lines import timestamp
 from probe_watch.node import ORDERS, Node, Row, summary
-from probe_watch.processes import Handle, Refused, Table, Task
+from probe_watch.processes import READ_S, Handle, Refused, Table, Task
 from probe_watch.query import QueryError, matches
 
 TYPE_CHECKING = False
@@ -51,9 +51,6 @@ _LEASES_S = 10.0
 
 _TOGETHER_S = 0.5
 """Seconds in which the rounds of several hosts are drawn once: 200 send 33 a second."""
-
-_READ_S = 2.0
-"""Seconds that reading a process's environment may take: one that hangs in a driver keeps it."""
 
 ASCII = str.maketrans("▁▂▃▄▅▆▇█▏▎▍▌▋▊▉─━╸╺╭╮╰╯│°", "_.,-=+*########----++++|o")
 """What is drawn to what stands for it on a terminal in ASCII."""
@@ -252,6 +249,8 @@ class WatchApp(App[int]):
             note = text if monotonic() - since < NOTE_S else ""
             reason = f"{self.node.name}: {self.node.lost}" if self.node.lost else ""
             self._write("note", Text(reason or note, style="yellow"))
+        if self._table.unread:
+            self.run_worker(self._table.read_commands())
 
     def _title(self) -> Text:
         text = Text()
@@ -509,7 +508,7 @@ class WatchApp(App[int]):
         try:
             if not self._is_here(self.node):
                 raise Refused("it is that of another computer, or of another time")
-            text.append("\n".join(await within(lambda: processes.environment(task), _READ_S)))
+            text.append("\n".join(await within(lambda: processes.environment(task), READ_S)))
         except Refused as error:
             text.append(f"not shown: {error}")
         except TimeoutError:

@@ -10,13 +10,12 @@ from __future__ import annotations
 import os
 import re
 import signal
-import threading
-from queue import Empty, SimpleQueue
-from time import monotonic
+from functools import partial
 
 from attrs import define, field
 
 from probe_core import proc
+from probe_core.commands import within
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
@@ -33,12 +32,13 @@ _NAME_LIMIT, _COMMAND_LIMIT = 64, 400
 _GENERATIONS = 40
 """Ancestors that are looked at: beyond every chain of shells and launchers (a judgement)."""
 
-_COMMAND_S = 2.0
-"""Seconds that one command line may take to read, before the next is read without waiting."""
+READ_S = 2.0
+"""Seconds that a file of a process may take to read; that of one that hangs in a driver takes for
+ever."""
 
-_MOST_READERS = 4
-"""Threads that a hung process may each hold for ever: two of them and more are rare (a judgement).
-"""
+_MOST_HELD, _MOST_COMMANDS = 4, 4096
+"""Processes that may each hold a thread for ever, and command lines that are kept: two hung ones
+and more are rare (a judgement)."""
 
 _CONTAINER = re.compile(
     r"(docker|libpod|cri-containerd|crio|lxc\.payload|machine)[-./]"
@@ -96,12 +96,17 @@ ORDERS: dict[str, Callable[[Task], object]] = {
 
 
 class Table:
-    """Looks processes up; what cannot change of one is read once. `root` is for tests."""
+    """Looks processes up; what cannot change of one is read once. `root` is for tests.
+
+    `unread` are the processes whose command line is wanted.
+    """
 
     def __init__(self, root: str = "") -> None:
         self._root = root
-        self._commands = Commands(root)
         self._known: dict[tuple[int, int], Task] = {}
+        self._commands: dict[tuple[int, int], str | None] = {}
+        self.unread: list[tuple[int, int]] = []
+        self._held: set[tuple[int, int]] = set()
 
     def tasks(self, rows: Sequence[Row], leases: Sequence[LeaseDoc] = ()) -> list[Task]:
         """Return the processes of some devices of this computer, each once."""
@@ -129,9 +134,33 @@ class Table:
             known.container = container_of(proc.groups(task.pid, self._root) or "")
         task.name, task.container = known.name, known.container
         # A process that hangs in a driver holds the lock that reading its arguments waits for.
-        task.command = None if process.stuck else self._commands.of(key)
+        if not process.stuck and key not in self._commands:
+            if len(self._commands) >= _MOST_COMMANDS:
+                self._commands.clear()
+            self._commands[key] = None
+            self.unread.append(key)
+        task.command = self._commands.get(key)
         if now is not None:
             task.age = max(0.0, now - process.started / os.sysconf("SC_CLK_TCK"))
+
+    async def read_commands(self) -> None:
+        """Read the command lines that `tasks` found wanting, for its next call."""
+        while self.unread and len(self._held) < _MOST_HELD:
+            key = self.unread.pop(0)
+            self._held.add(key)
+            try:
+                await within(partial(self._read_command, key), READ_S)
+            except TimeoutError:  # the thread notes it when the process lets it be read
+                pass
+
+    def _read_command(self, key: tuple[int, int]) -> None:
+        parts = proc.arguments(key[0], self._root)
+        # Read before, so that the text is that of the process which began then.
+        status = proc.status(key[0], self._root)
+        if status is not None and status.started == key[1] and parts:
+            text = " ".join(part.decode("utf-8", "replace") for part in parts)
+            self._commands[key] = clean_text(text, _COMMAND_LIMIT)
+        self._held.discard(key)
 
     def tree(self, tasks: Sequence[Task]) -> list[Task]:
         """Return tasks below what started them, in their own order otherwise.
@@ -219,51 +248,6 @@ def container_of(cgroup: str) -> str | None:
         return f"lxc {clean_text(name.removesuffix('.scope'), 24)}"
     pod = "pod " if "kubepods" in cgroup else ""
     return f"{pod}{_ENGINES.get(engine, engine)} {identity}"
-
-
-class Commands:
-    """Reads command lines in threads, each of which that of a hung process may hold for ever."""
-
-    def __init__(self, root: str = "") -> None:
-        self._root = root
-        self._texts: dict[tuple[int, int], str | None] = {}
-        self._wanted: SimpleQueue[tuple[int, int]] = SimpleQueue()
-        self._readers: list[threading.Thread] = []
-        self._progress = 0.0
-
-    def of(self, key: tuple[int, int]) -> str | None:
-        """Return the command line of a process; None until it is read, or where it cannot be."""
-        if key not in self._texts:
-            if len(self._texts) > 4096:
-                self._texts.clear()
-            self._texts[key] = None
-            self._wanted.put(key)
-        is_held = monotonic() - self._progress > _COMMAND_S
-        self._readers = [reader for reader in self._readers if reader.is_alive()]
-        has_room = not self._readers or (is_held and len(self._readers) < _MOST_READERS)
-        if has_room and not self._wanted.empty():
-            self._progress = monotonic()
-            reader = threading.Thread(target=self._read, daemon=True)
-            try:
-                reader.start()
-                self._readers.append(reader)
-            except RuntimeError:  # no room for a thread: names must do
-                pass
-        return self._texts[key]
-
-    def _read(self) -> None:
-        while True:
-            try:
-                key = self._wanted.get_nowait()
-            except Empty:  # what came meanwhile begins another reader in the next round
-                return
-            self._progress = monotonic()
-            parts = proc.arguments(key[0], self._root)
-            # Read before, so that the text is that of the process which began then.
-            status = proc.status(key[0], self._root)
-            if status is not None and status.started == key[1] and parts:
-                text = " ".join(part.decode("utf-8", "replace") for part in parts)
-                self._texts[key] = clean_text(text, _COMMAND_LIMIT)
 
 
 class Refused(Exception):
