@@ -222,7 +222,7 @@ def test_a_line_fits_at_any_width(columns: int, live: Live) -> None:
     try:
         terminal.start(*SOON, env=live.env)
         # The emulator refuses what is written behind the last column.
-        terminal.until(lambda screen: any("!" in line for line in screen.lines()[4:12]))
+        terminal.until(lambda screen: all("!" in line for line in screen.lines()[4:12]))
         text = terminal.screen.text()
         assert "08:00.0" in text
         assert "80 %" in text
@@ -400,7 +400,7 @@ from probe_watch.alerts import Alerts
 from probe_watch.app import WatchApp
 from probe_watch.node import Node
 from probe_watch.rounds import Intake
-from probe_watch.screen import ScreenLoop
+from probe_watch.screen import run_screen
 from probe_watch.terminal import Terminal
 alerts = Alerts({})
 async def source(app):
@@ -413,7 +413,7 @@ async def source(app):
         app.call_later(lambda: {}["a mistake"])
     await asyncio.sleep(60)
 app = WatchApp([Node("", alerts)], 1.0, driver=Terminal)
-sys.exit(ScreenLoop(app, source, Intake(alerts)).run())
+sys.exit(run_screen(app, source, Intake(alerts)))
 """
 
 

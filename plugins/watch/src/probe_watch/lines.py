@@ -11,7 +11,7 @@ from time import gmtime
 
 from probe_core.commands import size, write_json
 from probe_watch.figures import NODE, peak_fraction
-from probe_watch.rounds import ENDINGS, Ended, Signals, status_of
+from probe_watch.rounds import ENDINGS, Ended, reacting, status_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -266,7 +266,7 @@ def run_lines(samples: Callable[[], Rounds], intake: Intake, lines: Lines) -> in
             raise Ended(number)
 
     try:
-        with Signals(dict.fromkeys(ENDINGS, end)), intake, samples() as rounds:
+        with reacting(ENDINGS, end), intake, samples() as rounds:
             intake.announce(rounds)
             for current in rounds:
                 lines.take(intake.take(current))

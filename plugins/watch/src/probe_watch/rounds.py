@@ -7,20 +7,18 @@ from __future__ import annotations
 
 import signal
 import threading
+from contextlib import contextmanager
 from time import monotonic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from types import FrameType
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
     from probe_core.model.document import EventDoc, SampleDoc
     from probe_core.sampling import Round, Rounds
     from probe_watch.alert_commands import AlertCommands
     from probe_watch.alerts import Alerts, Edge
-
-    Reaction = Callable[[int], object]
 
 
 class Happening:
@@ -111,33 +109,20 @@ def status_of(number: int) -> int:
     return 128 + number
 
 
-class Signals:
-    """A context in which signals have reactions, by name; those that do not exist are left out.
+@contextmanager
+def reacting(names: Iterable[str], reaction: Callable[[int], object]) -> Iterator[None]:
+    """Call `reaction` at these signals, while the block runs; those that do not exist are left out.
 
     A signal that the caller ignores (nohup, a shell's background job) stays ignored.
     """
-
-    def __init__(self, reactions: Mapping[str, Reaction]) -> None:
-        self._reactions = reactions
-        self._before: dict[int, Any] = {}
-
-    def __enter__(self) -> Signals:
-        # Python lets no other thread install a handler.
-        if threading.current_thread() is threading.main_thread():
-            for name, reaction in self._reactions.items():
-                self._install(getattr(signal, name, None), reaction)
-        return self
-
-    def _install(self, number: int | None, reaction: Reaction) -> None:
-        if number is None or signal.getsignal(number) is signal.SIG_IGN:
-            return
-
-        def handle(caught: int, frame: FrameType | None) -> None:
-            reaction(caught)
-
-        self._before[number] = signal.getsignal(number)
-        signal.signal(number, handle)
-
-    def __exit__(self, *exception: object) -> None:
-        for number, handler in self._before.items():
+    before: dict[int, Any] = {}
+    # Python lets no other thread install a handler.
+    if threading.current_thread() is threading.main_thread():
+        for number in (getattr(signal, name, None) for name in names):
+            if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+                before[number] = signal.signal(number, lambda caught, frame: reaction(caught))
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
             signal.signal(number, handler)

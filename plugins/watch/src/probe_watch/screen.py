@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from probe_watch.app import HANGUP, WatchApp
 from probe_watch.hosts import STARTS_A_SECOND, Host
-from probe_watch.rounds import ENDINGS, Signals, status_of
+from probe_watch.rounds import ENDINGS, reacting, status_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,63 +26,46 @@ if TYPE_CHECKING:
     Source = Callable[[WatchApp], Coroutine[Any, Any, None]]
 
 
-class ScreenLoop:
-    """One run: `source` fills the nodes of the app until it ends."""
+def run_screen(app: WatchApp, source: Source, intake: Intake) -> int:
+    """Run until `source`, which fills the nodes of the app, or a key or a signal ends it.
 
-    def __init__(self, app: WatchApp, source: Source, intake: Intake) -> None:
-        self._app = app
-        self._source = source
-        self._intake = intake
-        self._signal = 0
-        self._error: BaseException | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+    Returns the exit status. Raises `KeyboardInterrupt` for Ctrl-C, when all that was started has
+    ended and the terminal is as it was.
+    """
+    loop = asyncio.new_event_loop()
+    signals: list[int] = []
+    failures: list[BaseException] = []
+    work: list[asyncio.Task[None]] = []
 
-    def run(self) -> int:
-        """Run until the last round, a key or a signal; returns the exit status.
-
-        Raises `KeyboardInterrupt` for Ctrl-C, when all that was started has ended and the terminal
-        is as it was.
-        """
-        with Signals(dict.fromkeys((*ENDINGS, "SIGQUIT"), self._on_end)), self._intake:
-            status = asyncio.run(self._main())
-        if self._error is not None:
-            raise self._error
-        return status_of(self._signal) if self._signal else status or 0
-
-    async def _main(self) -> int | None:
-        self._loop = asyncio.get_running_loop()
-        self._loop.set_exception_handler(self._on_error)
-        if self._signal:  # it came before there was an app to end
-            return None
-        work: list[asyncio.Future[None]] = []
-
-        def started() -> None:
-            work.append(asyncio.ensure_future(self._source(self._app)))
-            work[0].add_done_callback(self._on_done)
-
-        self._app.started = started
+    async def follow() -> None:
         try:
-            await self._app.run_async(mouse=False)
-        finally:
-            for task in work:
-                task.cancel()
-                await asyncio.wait({task})
-        return self._app.return_value or self._app.return_code
+            await source(app)
+        except Exception as error:
+            failures.append(error)
+        app.exit(0)
 
-    def _on_done(self, work: asyncio.Future[None]) -> None:
-        if not work.cancelled():
-            self._error = self._error or work.exception()
-            self._app.exit(0)
+    def end(number: int) -> None:
+        signals.append(number)
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(app.exit, HANGUP)
 
-    def _on_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """End the run with a mistake in a callback, which asyncio would print on the screen."""
-        self._error = context.get("exception") or RuntimeError(str(context.get("message")))
-        self._app.exit(1)
+    def fail(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        # A mistake in a callback, which asyncio would print on the screen.
+        failures.append(context.get("exception") or RuntimeError(str(context.get("message"))))
+        app.exit(1)
 
-    def _on_end(self, number: int) -> None:
-        self._signal = self._signal or number
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._app.exit, HANGUP)
+    app.started = lambda: work.append(loop.create_task(follow()))
+    with (
+        reacting((*ENDINGS, "SIGQUIT"), end),
+        intake,
+        asyncio.Runner(loop_factory=lambda: loop) as runner,
+    ):
+        runner.get_loop().set_exception_handler(fail)
+        if not signals:  # one may come before there is an app to end
+            runner.run(app.run_async(mouse=False))
+    if failures:
+        raise failures[0]
+    return status_of(signals[0]) if signals else app.return_value or app.return_code or 0
 
 
 # Where rounds come from.

@@ -122,13 +122,13 @@ def _watch(
     known = report["devices"] if report is not None else ()
     if picture:
         from probe_watch.node import Node
-        from probe_watch.screen import ScreenLoop, local
+        from probe_watch.screen import local, run_screen
 
         node = Node("", intake.alerts)
         node.describe(known)
         app = _app([node], args, rhythm[0], context)
         rounds = partial(context.samples_async, *order)
-        return ScreenLoop(app, local(rounds, node, intake), intake).run()
+        return run_screen(app, local(rounds, node, intake), intake)
     from probe_watch.lines import Lines, run_lines
 
     devices = [d for d in known if chosen is None or d["id"] in chosen]
@@ -167,7 +167,7 @@ def _elsewhere(args: argparse.Namespace, context: Context) -> int:
     if not _picture(args, context):
         raise CommandError(f"--{name} draws a screen, and this is no terminal for one")
     from probe_watch.node import Node
-    from probe_watch.screen import Replay, ScreenLoop, remote
+    from probe_watch.screen import Replay, remote, run_screen
 
     def made(host: str) -> Node:
         return Node(host, _alerts(context, None))
@@ -177,7 +177,7 @@ def _elsewhere(args: argparse.Namespace, context: Context) -> int:
 
         recording, node = Recording(args.replay), made("")
         app = _app([node], args, _interval(args, 1.0), context)
-        return ScreenLoop(app, Replay(recording, node).follow, Intake(node.alerts)).run()
+        return run_screen(app, Replay(recording, node).follow, Intake(node.alerts))
     from shlex import split
 
     from probe_watch.hosts import interval_for, names_of
@@ -186,7 +186,7 @@ def _elsewhere(args: argparse.Namespace, context: Context) -> int:
     interval = _interval(args, interval_for(len(nodes)))
     source = remote(nodes, interval, split(args.probe or "probe"))
     app = _app(nodes, args, interval, context)
-    return ScreenLoop(app, source, Intake(nodes[0].alerts)).run()
+    return run_screen(app, source, Intake(nodes[0].alerts))
 
 
 def _interval(args: argparse.Namespace, default: float) -> float:
