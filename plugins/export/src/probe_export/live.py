@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import contextmanager
 from time import monotonic
 from typing import Generic, TypeVar
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     Encoder = Callable[[Any], bytes]
 
-__all__ = ["Metrics", "Renewed", "answering", "serve_node", "serve_text"]
+__all__ = ["Metrics", "Renewed", "answering", "serve_node", "serve_text", "serving"]
 
 MAX_AGE_S = 15.0
 """Seconds after which a report is made anew; Prometheus scrapes every 15 s to 1 min."""
@@ -184,6 +185,15 @@ class _Families:
             yield metric
 
 
+@contextmanager
+def serving(place: str, metrics: Metrics) -> Iterator[Endpoint]:
+    """Serve the series while the block runs; raises `ExportError` where the place cannot be."""
+    endpoint = Endpoint(address(place), metrics.text)
+    metrics.with_uuids = endpoint.on_loopback
+    with endpoint:
+        yield endpoint
+
+
 def serve_text(place: str, make: Callable[[], str], kind: str, context: Context) -> None:
     """Serve the text of another format, of content type `kind`, until a signal ends it."""
     with Endpoint(address(place), answering(make, kind)) as endpoint, until_signal():
@@ -218,8 +228,7 @@ def serve_node(args: argparse.Namespace, context: Context) -> None:
             raise
 
     metrics = Metrics(report, note=lambda text: context.err(f"probe export: {text}"))
-    with Endpoint(address(args.listen), metrics.text) as endpoint, until_signal():
-        metrics.with_uuids = endpoint.on_loopback
+    with serving(args.listen, metrics) as endpoint, until_signal():
         _announce(endpoint, context)
         if args.machine is not None or args.static is not None:
             metrics.publish(0.0, ())  # what stands for another machine does nothing now

@@ -12,7 +12,7 @@ then; it clears one when it stays unknown for as long as the alert took to start
 
 from __future__ import annotations
 
-from probe_watch.figures import FIGURES, NO_PEER, NODE, Figure
+from probe_watch.figures import NO_PEER, NODE, Figure, figure_of_rule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -235,9 +235,8 @@ class Alerts:
         return edges
 
     def _figure(self, name: str, sample: SampleDoc) -> Figure:
-        if name in FIGURES:
-            return FIGURES[name](sample)
-        return self.latency if sample["device"] == NODE else Figure(None)
+        latency = self.latency if sample["device"] == NODE else Figure(None)
+        return figure_of_rule(name, sample) or latency
 
 
 def _step(state: _State, figure: Figure, now: float, time: float) -> Edge | None:

@@ -22,10 +22,6 @@ NODE = "node:self"
 NO_PEER = "not measured: latency needs a peer (--peer HOST:PORT)"
 _NO_REASON = "not known"
 
-PEAK_FIELDS = ("activity.tensor", "activity")
-MEMORY_FIELDS = ("memory", "memory.used", "memory.total")
-"""Fields of a sample under which the reason of an unknown fraction stands."""
-
 
 class Figure:
     """A value in its rule's unit; None where unknown, and then `reason` says why.
@@ -39,13 +35,6 @@ class Figure:
         self.value = value
         self.reason = None if value is not None else reason or _NO_REASON
         self.critical = critical
-
-
-def reason_of(sample: SampleDoc, *fields: str) -> str:
-    """Return why the first of `fields` that has a reason is not known."""
-    unknown = sample["unknown"]
-    reasons = (unknown[field] for field in fields if field in unknown)
-    return sample["reason"] or next(reasons, _NO_REASON)
 
 
 def memory_fraction(sample: SampleDoc) -> float | None:
@@ -62,27 +51,48 @@ def peak_fraction(sample: SampleDoc) -> float | None:
     return activity["tensor"] if activity else None
 
 
-def _utilisation(sample: SampleDoc) -> Figure:
-    return Figure(peak_fraction(sample), reason_of(sample, *PEAK_FIELDS))
+class Quantity:
+    """A figure of a sample. `factor` is how much of `unit` 1 is: 100 of a ratio from 0 to 1.
+
+    Where it is not known the reason stands under one of `fields`.
+    """
+
+    def __init__(
+        self, unit: str, factor: int, value: Callable[[SampleDoc], float | None], *fields: str
+    ) -> None:
+        self.unit = unit
+        self.factor = factor
+        self.value = value
+        self._fields = fields
+
+    def of(self, sample: SampleDoc, critical: str | None = None) -> Figure:
+        """Return its value in a sample, or why it is not known."""
+        unknown = sample["unknown"]
+        reasons = (unknown[field] for field in self._fields if field in unknown)
+        return Figure(self.value(sample), sample["reason"] or next(reasons, None), critical)
 
 
-def _memory(sample: SampleDoc) -> Figure:
-    return Figure(memory_fraction(sample), reason_of(sample, *MEMORY_FIELDS))
+QUANTITIES = {
+    "busy": Quantity("%", 100, lambda sample: sample["busy"], "busy"),
+    "peak": Quantity("%", 100, peak_fraction, "activity.tensor", "activity"),
+    "memory": Quantity("%", 100, memory_fraction, "memory", "memory.used", "memory.total"),
+    "temperature": Quantity("°C", 1, lambda sample: sample["temperature_c"], "temperature_c"),
+    "power": Quantity("W", 1, lambda sample: sample["power_w"], "power_w"),
+}
+"""Name to what is kept of each sample, and drawn."""
+
+_OF_RULES = {"utilisation": "peak", "memory": "memory", "temperature": "temperature"}
 
 
-def _temperature(sample: SampleDoc) -> Figure:
+def figure_of_rule(rule: str, sample: SampleDoc) -> Figure | None:
+    """Return what a rule is about in a sample; None for that of latency, which is in none."""
+    if rule not in _OF_RULES:
+        return None
     # The slowdown temperature is a GPU's own (GeForce holds 83 °C under load): what counts is that
     # the driver reports to have lowered the clock for it.
     heat = (word for word in sample["throttled"] or () if "thermal" in word)
-    return Figure(sample["temperature_c"], reason_of(sample, "temperature_c"), next(heat, None))
-
-
-FIGURES: dict[str, Callable[[SampleDoc], Figure]] = {
-    "utilisation": _utilisation,
-    "memory": _memory,
-    "temperature": _temperature,
-}
-"""Name of a rule to its figure of a sample; that of latency is no figure of a sample."""
+    critical = next(heat, None) if rule == "temperature" else None
+    return QUANTITIES[_OF_RULES[rule]].of(sample, critical)
 
 
 KEPT_SAMPLES = 60
@@ -90,19 +100,9 @@ KEPT_SAMPLES = 60
 
 LEVELS = "▁▂▃▄▅▆▇█"
 
-KEPT: dict[str, Callable[[SampleDoc], float | None]] = {
-    "busy": lambda sample: sample["busy"],
-    "peak": peak_fraction,
-    "memory": memory_fraction,
-    "temperature": lambda sample: sample["temperature_c"],
-    "power": lambda sample: sample["power_w"],
-}
-"""Name to the figure that is kept of each sample, None where unknown. The first three are ratios,
-then °C and W."""
-
 
 def _empty() -> dict[str, deque[float | None]]:
-    return {name: deque(maxlen=KEPT_SAMPLES) for name in KEPT}
+    return {name: deque(maxlen=KEPT_SAMPLES) for name in QUANTITIES}
 
 
 class History:
@@ -117,12 +117,12 @@ class History:
         for device in self._kept.keys() - present.keys():
             del self._kept[device]
         for device, sample in present.items():
-            for name, figure in KEPT.items():
-                self._kept[device][name].append(figure(sample))
+            for name, quantity in QUANTITIES.items():
+                self._kept[device][name].append(quantity.value(sample))
 
     def of(self, device: str) -> Mapping[str, Sequence[float | None]]:
         """Return the values of every figure of a device by name, the oldest first."""
-        return {name: list(self._kept[device][name]) for name in KEPT}
+        return {name: list(self._kept[device][name]) for name in QUANTITIES}
 
 
 def spark(values: Sequence[float | None], width: int, levels: str = LEVELS) -> str:

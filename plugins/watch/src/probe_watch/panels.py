@@ -8,7 +8,7 @@ from rich.text import Text
 from probe_core.commands import size
 from probe_watch.alerts import DEFAULTS, Edge
 from probe_watch.columns import COLUMNS, MARK, STYLES, UNKNOWN, fitted
-from probe_watch.figures import FIGURES, MEMORY_FIELDS, PEAK_FIELDS, reason_of, spark
+from probe_watch.figures import QUANTITIES, figure_of_rule, spark
 from probe_watch.lines import alert_sentence, timestamp
 from probe_watch.processes import age, gathered
 
@@ -56,30 +56,16 @@ def table(
 
 # Devices: their history, and all that is known of one.
 
-_GRAPHS = {
-    "busy": ("%", 100),
-    "peak": ("%", 100),
-    "memory": ("%", 100),
-    "temperature": ("°C", 1),
-    "power": ("W", 1),
-}
-"""Figures whose history is drawn, each with its unit and the factor to that."""
-
-_REASONS = {"peak": PEAK_FIELDS, "memory": MEMORY_FIELDS, "temperature": ("temperature_c",),
-            "power": ("power_w",)}  # fmt: skip
-"""Figure to the fields of a sample that its reason stands under, where that is not its own."""
-
 
 def graphs(row: Row, width: int) -> Text:
     """Return each figure of a device: now, its range, its last samples; or why it is unknown."""
     shown = Text(f"{row.short}  {row.model}")
-    for name, (unit, factor) in _GRAPHS.items():
-        values = row.history[name]
+    for name, quantity in QUANTITIES.items():
+        unit, factor, values = quantity.unit, quantity.factor, row.history[name]
         numbers = [value * factor for value in values if value is not None]
         shown.append(f"\n{name:12}")
         if not numbers:
-            reason = reason_of(row.sample, *_REASONS.get(name, (name,)))
-            shown.append(f"{UNKNOWN:>7}   {reason}", style="dim")
+            shown.append(f"{UNKNOWN:>7}   {quantity.of(row.sample).reason}", style="dim")
             continue
         now = UNKNOWN if values[-1] is None else f"{values[-1] * factor:.0f} {unit}"
         span = f"{min(numbers):.0f} to {max(numbers):.0f} {unit}"
@@ -228,13 +214,13 @@ def thresholds(node: Node) -> Text:
             entries.append((name, (name, "", "", "", "off in the file of settings"), "dim"))
             continue
         active = {row.short: row.alerts[name] for row in rows if name in row.alerts}
-        figures = [FIGURES[name](row.sample) for row in rows] if name in FIGURES else []
-        reasons = [figure.reason for figure in figures or [node.alerts.latency] if figure.reason]
+        figures = [figure_of_rule(name, row.sample) or node.alerts.latency for row in rows]
+        reasons = [figure.reason for figure in figures if figure.reason]
         now, style = "no alert", ""
         if active:
             now = f"{MARK} {', '.join(active)}"
             style = STYLES["error" if "error" in active.values() else "warning"]
-        elif len(reasons) == len(figures or [None]):
+        elif reasons and len(reasons) == len(figures):
             now, style = f"{UNKNOWN} {reasons[0]}", "dim"
         bounds = rule.text(rule.above), f"{rule.seconds:g} s", rule.text(rule.clear)
         entries.append((name, (name, *bounds, now), style))
