@@ -146,7 +146,6 @@ class WatchApp(App[int]):
     # What the screen is made of.
 
     def compose(self) -> ComposeResult:
-        """Yield the widgets."""
         yield Static(id="title", classes="line")
         if 1 < len(self.nodes) <= MOST_TABS:
             yield Tabs(*(Text(name) for name in self.nodes), id="chosen")
@@ -178,7 +177,6 @@ class WatchApp(App[int]):
         self.started()
 
     def on_unmount(self) -> None:
-        """Draw no more."""
         self._is_ready = False
 
     def exit(self, *arguments: Any, **named: Any) -> None:
@@ -202,7 +200,6 @@ class WatchApp(App[int]):
 
     @property
     def tab(self) -> str:
-        """Return the name of the open tab."""
         return self.query_one("#views", TabbedContent).active
 
     # What comes from outside.
@@ -223,7 +220,6 @@ class WatchApp(App[int]):
             self.set_timer(_TOGETHER_S, self.show)
 
     def note(self, text: str) -> None:
-        """Show a sentence for a while."""
         self._note = (monotonic(), text)
 
     def hung_up(self) -> None:
@@ -238,7 +234,6 @@ class WatchApp(App[int]):
     # What is shown.
 
     def show(self) -> None:
-        """Draw the open tab."""
         self._is_stale = False
         if not self._is_ready:
             return
@@ -364,17 +359,14 @@ class WatchApp(App[int]):
             self.show()
 
     def on_tabs_tab_activated(self, event: Tabs.TabActivated) -> None:
-        """Show the node whose tab was chosen."""
         if event.tabs.id == "chosen" and event.tab is not None:
             self.select(event.tab.label.plain)
 
     def on_data_table_row_highlighted(self, event: Grid.RowHighlighted) -> None:
-        """Show the history of the device under the cursor."""
         if self._is_ready and event.data_table.id == "devices-table" and self.tab == "devices":
             self.show()
 
     def on_data_table_row_selected(self, event: Grid.RowSelected) -> None:
-        """Show more of what was chosen."""
         if event.data_table.id == "hosts-table":
             self.select(event.row_key.value or "")
             self.action_tab(1)
@@ -382,21 +374,17 @@ class WatchApp(App[int]):
             self.action_details()
 
     def on_resize(self) -> None:
-        """Fit the columns to the new size."""
         self.call_after_refresh(self.show)
 
     def select(self, name: str) -> None:
-        """Show another node in the tabs."""
         if name in self.nodes:
             self.node = self.nodes[name]
             self.show()
 
     def action_leave(self, status: int) -> None:
-        """End the run."""
         self.exit(status)
 
     def action_tab(self, number: int) -> None:
-        """Open a tab by its place."""
         views = self.query_one("#views", TabbedContent)
         panes = [pane.id for pane in views.query(TabPane)]
         if number <= len(panes):
@@ -404,7 +392,6 @@ class WatchApp(App[int]):
             self.call_after_refresh(setattr, views, "active", panes[number - 1] or "")
 
     def action_pause(self) -> None:
-        """Keep the screen as it is, or go on."""
         self.paused = not self.paused
         if self.replay is not None:
             self.replay.hurry(1.0)  # it waits for the end of the pause
@@ -418,7 +405,6 @@ class WatchApp(App[int]):
         return "processes" if self._grid("used").has_focus else self.tab
 
     def action_sort(self, step: int) -> None:
-        """Sort by the next figure."""
         known = {"devices": list(ORDERS), "processes": list(processes.ORDERS),
                  "hosts": list(panels.HOST_ORDERS)}.get(self._sorted())  # fmt: skip
         if known:
@@ -427,28 +413,23 @@ class WatchApp(App[int]):
             self.show()
 
     def action_reverse(self) -> None:
-        """Sort the other way round."""
         if self._sorted() in self._falling:
             self._falling[self._sorted()] = not self._falling[self._sorted()]
             self.show()
 
     def action_tree(self) -> None:
-        """Show processes as a tree, or as a list."""
         self._tree = not self._tree
         self.show()
 
     def action_dark(self) -> None:
-        """Change between a dark and a light ground."""
         self.theme = "textual-light" if self.current_theme.dark else "textual-dark"
 
     def action_filter(self) -> None:
-        """Ask for what is to be shown."""
         box = self.query_one("#filter", Input)
         box.display = True
         self.screen.set_focus(box)  # at once: the next key may be here already
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Filter while it is typed."""
         try:
             matches(event.value, {})
         except QueryError as error:
@@ -470,18 +451,15 @@ class WatchApp(App[int]):
             self.on_input_submitted()
 
     def action_step(self, count: int) -> None:
-        """Go to another round of a recording."""
         if self.replay is not None:
             self.replay.step(count)
 
     def action_speed(self, factor: float) -> None:
-        """Replay faster or slower."""
         if self.replay is not None:
             self.replay.hurry(factor)
             self.show()
 
     def action_help(self) -> None:
-        """Explain columns, marks and keys."""
         self.push_screen(Dialog("help", panels.help_text(KEYS)))
 
     def _chosen(self) -> Task | None:
@@ -516,7 +494,6 @@ class WatchApp(App[int]):
         self.push_screen(Dialog(f"process {task.pid}", text))
 
     def action_ask(self, word: str) -> None:
-        """Ask whether the process under the cursor is to get a signal."""
         task = self._chosen()
         try:
             if self.readonly:
@@ -565,7 +542,6 @@ class Dialog(ModalScreen[bool]):
         self.text = text
 
     def compose(self) -> ComposeResult:
-        """Yield the text."""
         box = VerticalScroll(Static(self.text))
         box.border_title = Text(self._title)
         yield box

@@ -181,7 +181,6 @@ def fit(room: int, rows: Sequence[Row]) -> dict[str, int]:
 
 
 def head(widths: dict[str, int]) -> str:
-    """Return the line above the devices."""
     return (" " * GAP).join(
         fitted(name.rjust(width) if name in _RIGHT else name, width)
         for name, width in widths.items()

@@ -53,7 +53,6 @@ class Grid(DataTable[Text]):
 
     @property
     def keys(self) -> list[str]:
-        """Return what the lines are about, in their order."""
         return [key for key, _ in self._lines]
 
     @property
@@ -63,7 +62,6 @@ class Grid(DataTable[Text]):
 
     @property
     def text(self) -> str:
-        """Return head and lines as plain text."""
         return "\n".join([self._head.plain, *(text.plain for _, text in self._lines)])
 
     def show(self, head: Text, lines: Sequence[Line] = ()) -> None:

@@ -74,7 +74,6 @@ def sample_document(
 
 
 def event_document(event: EventDoc, time: float) -> dict[str, object]:
-    """Return a device that came, went or changed."""
     return {"time": timestamp(time), **event}
 
 
@@ -93,7 +92,6 @@ def device_document(device: DeviceDoc, time: float) -> dict[str, object]:
 
 
 def alert_document(edge: Edge) -> dict[str, object]:
-    """Return the start or the end of an alert."""
     return {
         "time": timestamp(edge.time),
         "event": "alert",

@@ -25,7 +25,6 @@ class Published(Metrics):
         self._on: dict[str, dict[str, str]] = {}
 
     def publish(self, time: float, samples: Sequence[SampleDoc]) -> None:
-        """Take a round that began at `time`, in seconds since 1970."""
         self._on = {s["device"]: self._alerts.active(s["device"]) for s in samples}
         super().publish(time, samples)
 

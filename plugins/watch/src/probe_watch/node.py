@@ -103,7 +103,6 @@ class Node:
         self._latest: tuple[float, Sequence[SampleDoc]] = (0.0, ())
 
     def describe(self, devices: Sequence[DeviceDoc]) -> None:
-        """Take what a report says of the devices."""
         self.devices = {device["id"]: device for device in devices}
         self.numbers = {identity: number for number, identity in enumerate(self.devices)}
         self.names = short_names(devices)
@@ -121,7 +120,6 @@ class Node:
             self.catch_up()
 
     def catch_up(self) -> None:
-        """Show the newest round."""
         self.time, samples = self._latest
         self._rows = [Row(self, sample) for sample in samples]
 

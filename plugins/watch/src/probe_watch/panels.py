@@ -98,7 +98,6 @@ def device_details(row: Row) -> Text:
 
 
 def device_facts(row: Row) -> dict[str, str | float | None]:
-    """Return what the filter knows of a device."""
     sample = row.sample
     memory = sample["memory"]
     return {
@@ -144,7 +143,6 @@ def _ranges(numbers: Sequence[int | None]) -> str:
 
 
 def task_facts(task: Task) -> dict[str, str | float | None]:
-    """Return what the filter knows of a process."""
     return {
         "pid": str(task.pid or ""), "user": task.user or "", "command": task.title,
         "container": task.container or "", "lease": task.lease or "", "id": " ".join(task.devices),
@@ -265,7 +263,6 @@ def host(node: Node) -> tuple[Sequence[float | str], Entry]:
 
 
 def help_text(keys: Mapping[str, str]) -> Text:
-    """Return what columns, marks and keys mean."""
     text = Text("Columns\n", style="bold")
     abouts = {column.head: column.about for column in COLUMNS}
     abouts["! –"] = "above its threshold; not known: Enter says why"

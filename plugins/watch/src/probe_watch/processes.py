@@ -281,7 +281,6 @@ class Handle:
             raise Refused(error.strerror or str(error)) from None
 
     def close(self) -> None:
-        """Let go of the process."""
         os.close(self._handle)
 
 

@@ -71,7 +71,6 @@ class Reader:
             self.skipped += 1
 
     def _describe(self, document: Mapping[str, object]) -> None:
-        """Take what a device is."""
         kind, name, vendor, memory = (document.get(k) for k in ("kind", "name", "vendor", "memory"))
         try:
             identity = normalise_id(str(document.get("device")))

@@ -72,7 +72,6 @@ def run_screen(app: WatchApp, source: Source, intake: Intake) -> int:
 
 
 def local(samples: Callable[[], AsyncRounds], node: Node, intake: Intake) -> Source:
-    """Return the source of this computer's own rounds."""
 
     async def follow(app: WatchApp) -> None:
         rounds = samples()
@@ -86,7 +85,6 @@ def local(samples: Callable[[], AsyncRounds], node: Node, intake: Intake) -> Sou
 
 
 def remote(nodes: Sequence[Node], interval: float, command: Sequence[str]) -> Source:
-    """Return the source of other computers' rounds."""
 
     async def follow(app: WatchApp) -> None:
         def host(node: Node) -> Host:
@@ -135,12 +133,10 @@ class Replay:
         return f"{time:%Y-%m-%d}  frame {at + 1} of {len(self._recording)}  {self._speed:g}×"
 
     def hurry(self, factor: float) -> None:
-        """Play faster or slower."""
         self._speed = min(self.FASTEST, max(self.SLOWEST, self._speed * factor))
         self._moved.set()
 
     def step(self, count: int) -> None:
-        """Go to another round, and stay there."""
         assert self._app is not None
         self._app.paused = True
         self._go(max(0, min(len(self._recording) - 1, self._at + count)))

@@ -214,7 +214,6 @@ class Terminal(Driver):
             self.process_message(event)
 
     def disable_input(self) -> None:
-        """Read no keys any more."""
         if self._keys >= 0 and not self._events.is_closed():
             self._events.remove_reader(self._keys)
 
@@ -248,7 +247,6 @@ class Terminal(Driver):
             pass
 
     def close(self) -> None:
-        """Leave, and close the descriptors."""
         self.stop_application_mode()
         for handle in {self._output, self._keys} - {-1}:
             os.close(handle)

@@ -71,7 +71,6 @@ OPTIONS = (*OWN_OPTIONS, *probe_options())
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `probe watch`."""
     add_options(parser, OWN_OPTIONS)
     parser.add_argument(
         "--device", metavar="ID", action="append", help="this device alone; may be repeated"
