@@ -173,7 +173,7 @@ def test_tabs_keys_filter_and_themes() -> None:
         await pilot.press("3")
         assert text(app, "users-table").splitlines()[1].split()[:3] == ["u1001", "1", "7"]
         await pilot.press("4")
-        assert "not measured: latency needs a peer" in text(app, "thresholds")
+        assert "not measured: give --peer HOST:PORT" in text(app, "thresholds")
         dark = app.theme
         await pilot.press("d")
         assert app.theme != dark
@@ -254,6 +254,41 @@ def test_a_title_that_is_too_long_loses_names_and_not_what_keys_have_changed() -
     run([node_of(EIGHT, *models)], scenario, (80, 24))
 
 
+def test_no_figure_is_cut_and_what_does_not_fit_is_read_with_enter() -> None:
+    figures: dict[str, Any] = {"throttled": ["hw-thermal"], "temperature_c": 95.0}
+    hot = [busy(address(number), **figures) for number in range(1, 9)]
+    nodes = [node_of(hot, *[H100] * 8, host=f"node{n:02}.rack.example.org",
+                     temperature={"seconds": 0}) for n in range(13)]  # fmt: skip
+    nodes.append(Node("new", Alerts(rules_of({}))))
+
+    async def scenario(app: WatchApp, pilot: Any) -> None:
+        await pilot.press("5")
+        heading, new, first, *_ = text(app, "hosts-table").splitlines()
+        assert heading.split() == ["HOST", "ALERTS", "GPUS", "BUSY", "MEMORY", "TEMP"]
+        assert (
+            first.split() == "node00.rack.example.org 8 ! 8 96% 400.0 GiB / 640.0 GiB 95 °C".split()
+        )
+        assert new == "new                      no sample yet"
+        await pilot.press("enter")
+        assert text(app, "title").startswith("new  no sample yet ")
+        app.select("node00.rack.example.org")
+        await pilot.press("4")
+        assert "! 0-7" in text(app, "thresholds")
+        await pilot.press("enter")
+        assert "the device slows down (hw-thermal) since" in app.screen.text.plain  # type: ignore[attr-defined]
+
+    run(nodes, scenario, (80, 24))
+
+
+def test_devices_have_the_rows_that_processes_leave() -> None:
+    async def scenario(app: WatchApp, pilot: Any) -> None:
+        await pilot.pause()
+        assert app.query_one("#devices-table").size.height == 16
+        assert app.query_one("#used").size.height == 2
+
+    run([node_of([busy(address(n)) for n in range(1, 65)], *[H100] * 64)], scenario, (80, 24))
+
+
 @pytest.mark.heavy
 @pytest.mark.parametrize("size", [(80, 24), (110, 30), (140, 40), (40, 8), (20, 3)])
 def test_sixty_four_devices_at_any_size(size: tuple[int, int]) -> None:
@@ -284,13 +319,14 @@ def test_two_hundred_hosts_one_of_them_silent() -> None:
         assert len(lines) == 201
         assert text(app, "title").startswith("199 of 200 hosts report   every 1 s")
         assert "no answer: no sample for 20 s" in lines[8]
-        assert lines[1].split()[:3] == ["n000", "1", "20%"]
+        assert lines[1].split()[:4] == ["n000", "0", "1", "20%"]
         await pilot.press("slash", *"n007", "enter")
         await pilot.pause()
         await pilot.press("enter")
         await pilot.pause()
         assert app.node is nodes[7]
         assert "n007: no sample for 20 s" in text(app, "note")
+        assert "01:00.0" in text(app, "devices-table")  # what found the host hides no device
         began = time.process_time()
         app.take(nodes[7], Happening(NIGHT, [busy(address(1), 0.9)], (), (), ()))
         assert time.process_time() - began < 1
@@ -445,7 +481,7 @@ def test_the_tree_has_ancestors_that_started_them_containers_and_clean_commands(
     asyncio.run(table.read_commands())
     assert table.tasks(rows)[0].command == "train --job 22\ufffd[2J"
     assert "\x1b" not in (table.tasks(rows)[0].command or "")
-    head_line, lines = panels.task_table(tree, rows)
+    head_line, lines = panels.task_table(tree, rows, 120)
     assert "CONTAINER" in head_line.plain
     assert "LEASE" not in head_line.plain
     assert any("  └─ train" in line.plain for _, line in lines)

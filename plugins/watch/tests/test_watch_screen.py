@@ -425,7 +425,7 @@ def test_a_mistake_of_ours_restores_the_terminal_first(
     terminal.run("-c", MISTAKE, where, env=live.env)
     assert terminal.ended() == 1
     drawn, _, after = terminal.screen.raw.partition("\x1b[?1049l")
-    assert "no accelerator" in drawn
+    assert "no sample yet" in drawn
     assert "Traceback" not in drawn
     assert "a mistake" in after
 

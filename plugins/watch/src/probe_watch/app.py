@@ -75,6 +75,7 @@ class WatchApp(App[int]):
     ContentSwitcher { height: 1fr; } ContentTabs { height: 2; }
     #devices-table { height: auto; max-height: 60%; }
     .line { height: 1; } Static { text-wrap: nowrap; }
+    #note { height: auto; min-height: 1; max-height: 3; text-wrap: wrap; }
     #graphs { height: 6; margin-top: 1; }
     #used { margin-top: 1; } #thresholds { height: auto; margin-top: 1; }
     Dialog { align: center middle; }
@@ -165,7 +166,7 @@ class WatchApp(App[int]):
                 with TabPane("Hosts", id="hosts"):
                     yield Grid("hosts-table")
         yield Input(placeholder="words, or temp>80 busy<10 user~ann memory>=20", id="filter")
-        yield Static(id="note", classes="line")
+        yield Static(id="note")
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
@@ -196,11 +197,15 @@ class WatchApp(App[int]):
         """Show a text; what is there already is not sent to the terminal again."""
         widget = self.query_one(f"#{name}", Static)
         if widget.content != text:
-            widget.update(text, layout=name == "thresholds")  # others have a height of their own
+            widget.update(text, layout=name in ("thresholds", "note"))  # others have one height
 
     @property
     def tab(self) -> str:
         return self.query_one("#views", TabbedContent).active
+
+    @property
+    def _room(self) -> int:
+        return self.size.width - 1  # the last is the scroll bar's
 
     # What comes from outside.
 
@@ -260,7 +265,7 @@ class WatchApp(App[int]):
         if self.paused:
             text.append("   ").append("paused", style="bold reverse")
         host = f"{self.node.name}  " if self.node.name else ""
-        subject = host + summary(self.node.rows())
+        subject = host + (summary(self.node.rows()) if self.node.rounds else "no sample yet")
         if self.tab == "hosts":
             count = sum(node.lost is None and node.rounds > 0 for node in self.nodes.values())
             subject = f"{count} of {len(self.nodes)} hosts report"
@@ -275,7 +280,7 @@ class WatchApp(App[int]):
 
     def _show_devices(self) -> None:
         rows, grid = self._rows(), self._grid("devices-table")
-        widths = fit(self.size.width - 1, rows)
+        widths = fit(self._room, rows)
         grid.show(Text(head(widths)), [(row.sample["device"], line(row, widths)) for row in rows])
         row = next((row for row in rows if row.sample["device"] == grid.key), None)
         has_room = row is not None and self.size.height >= _TALL
@@ -285,8 +290,11 @@ class WatchApp(App[int]):
         tasks = self._processes(tree=False)
         used = self._grid("used")
         used.display = self.size.height >= _SHORT
-        grid.styles.max_height = "60%" if used.display else "100%"
-        used.show(*panels.task_table(tasks, rows))
+        room = self.query_one("#views").size.height - 2 - 7 * has_room  # the tabs, the graphs
+        # Few processes leave room, which is the devices'.
+        least = len(tasks) + 2 if used.display else 0
+        grid.styles.max_height = max(room * 6 // 10, room - least, 2)
+        used.show(*panels.task_table(tasks, rows, self._room))
 
     def _processes(self, *, tree: bool) -> list[Task]:
         """Return the processes of the chosen node that the filter lets through, in their order."""
@@ -321,13 +329,15 @@ class WatchApp(App[int]):
 
     def _show_processes(self) -> None:
         tasks = self._processes(tree=self._tree)
-        self._grid("processes-table").show(*panels.task_table(tasks, self.node.rows()))
+        self._grid("processes-table").show(*panels.task_table(tasks, self.node.rows(), self._room))
 
     def _show_users(self) -> None:
         """Show who uses what, on all hosts."""
         entries = panels.user_table(self.nodes.values(), self._tasks_of)
         entries = [e for e in entries if matches(self._query, {"user": e[0], "name": e[0]})]
-        self._grid("users-table").show(*panels.table(panels.USERS, entries, panels.USERS[1:]))
+        self._grid("users-table").show(
+            *panels.table(panels.USERS, entries, self._room, panels.USERS[1:])
+        )
 
     def _show_alerts(self) -> None:
         lines = [
@@ -335,7 +345,7 @@ class WatchApp(App[int]):
             for number, (time, event) in enumerate(self.node.recent)
         ]
         self._grid("alerts-table").show(Text("   TIME       DEVICE        WHAT"), lines)
-        self._write("thresholds", panels.thresholds(self.node))
+        self._write("thresholds", panels.thresholds(self.node, self.size.width))
 
     def _show_hosts(self) -> None:
         """Show one line a host: what it has, and how it is."""
@@ -347,7 +357,9 @@ class WatchApp(App[int]):
             for _, entry in hosts
             if matches(self._query, {"host": entry[0], "name": entry[0]})
         ]
-        self._grid("hosts-table").show(*panels.table(panels.HOSTS, entries, panels.HOSTS[1:-1]))
+        self._grid("hosts-table").show(
+            *panels.table(panels.HOSTS, entries, self._room, panels.HOSTS[1:-1])
+        )
 
     # What the keys do.
 
@@ -368,6 +380,7 @@ class WatchApp(App[int]):
 
     def on_data_table_row_selected(self, event: Grid.RowSelected) -> None:
         if event.data_table.id == "hosts-table":
+            self.query_one("#filter", Input).value = ""  # it was for hosts
             self.select(event.row_key.value or "")
             self.action_tab(1)
         else:
@@ -479,6 +492,8 @@ class WatchApp(App[int]):
             row = next((row for row in self.node.rows() if row.sample["device"] == key), None)
             if row is not None:
                 self.push_screen(Dialog(row.short, panels.device_details(row)))
+        elif self.tab == "alerts" and (line := self._grid("alerts-table").line) is not None:
+            self.push_screen(Dialog("alert", line))
 
     async def _process_details(self, task: Task) -> None:
         text = panels.task_details(task)

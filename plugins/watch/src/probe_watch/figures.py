@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NODE = "node:self"
 """The id of the node's own figures among those of its devices."""
 
-NO_PEER = "not measured: latency needs a peer (--peer HOST:PORT)"
+NO_PEER = "not measured: give --peer HOST:PORT"
 _NO_REASON = "not known"
 
 

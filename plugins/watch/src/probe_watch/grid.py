@@ -61,6 +61,11 @@ class Grid(DataTable[Text]):
         return self.keys[self.cursor_row] if self._lines else ""
 
     @property
+    def line(self) -> Text | None:
+        """Return the line under the cursor; None without lines."""
+        return self._lines[self.cursor_row][1] if self._lines else None
+
+    @property
     def text(self) -> str:
         return "\n".join([self._head.plain, *(text.plain for _, text in self._lines)])
 

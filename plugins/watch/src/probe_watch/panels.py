@@ -29,17 +29,25 @@ _WIDEST = 30
 
 
 def table(
-    heads: Sequence[str], entries: Sequence[Entry], right: Iterable[str] = ()
+    heads: Sequence[str], entries: Sequence[Entry], width: int, right: Iterable[str] = ()
 ) -> tuple[Text, list[Line]]:
-    """Return the head and the lines of a table; a column without any value is left out.
+    """Return the head and the lines of a table.
 
-    An entry with fewer cells than heads has a sentence as its last one, for the rest of the line.
+    A column without any value is left out, as is one of which `width` has room for a part alone,
+    but the last: half a number is another number. An entry with fewer cells than heads has a
+    sentence as its last one, for the rest of the line.
     """
     whole = [cells for _, cells, _ in entries if len(cells) == len(heads)]
     widths = [max((cell_len(cells[at]) for cells in whole), default=0) for at in range(len(heads))]
     widths[0] = max((cell_len(cells[0]) for _, cells, _ in entries), default=0)
-    room = {at: min(_WIDEST, max(width, len(heads[at]))) for at, width in enumerate(widths)
-            if width or not whole}  # fmt: skip
+    room, end = {}, -2
+    for at, widest in enumerate(widths):
+        if not widest and whole:
+            continue
+        room[at] = min(_WIDEST, max(widest, len(heads[at])))
+        end += room[at] + 2
+        if end > width and 0 < at < len(heads) - 1:
+            end -= room.pop(at) + 2
 
     def cell(cells: Sequence[str], at: int) -> str:
         indent = room.get(at, 0) - cell_len(cells[at]) if heads[at] in right else 0
@@ -115,7 +123,7 @@ _TASKS = ("    PID", "USER", "DEVICE", "    MEMORY", "     AGE", "LEASE", "CONTA
 _RIGHT = frozenset(_TASKS[:1] + _TASKS[3:5])
 
 
-def task_table(tasks: Sequence[Task], rows: Sequence[Row]) -> tuple[Text, list[Line]]:
+def task_table(tasks: Sequence[Task], rows: Sequence[Row], width: int) -> tuple[Text, list[Line]]:
     """Return the lines of processes; what a task has started stands below it."""
     numbers = {row.short: row.number for row in rows}
     entries = []
@@ -128,7 +136,7 @@ def task_table(tasks: Sequence[Task], rows: Sequence[Row]) -> tuple[Text, list[L
             task.container or "", branch + task.title,
         )  # fmt: skip
         entries.append((task.key, cells, "" if task.devices else "dim"))
-    return table(_TASKS, entries, _RIGHT)
+    return table(_TASKS, entries, width, _RIGHT)
 
 
 def _ranges(numbers: Sequence[int | None]) -> str:
@@ -202,7 +210,7 @@ def happened(node: Node, time: float, event: Edge | EventDoc) -> Text:
     return Text().append(f"{MARK if is_on else ' '}  {clock}  {device}  {about}", style=style)
 
 
-def thresholds(node: Node) -> Text:
+def thresholds(node: Node, width: int) -> Text:
     """Return each alert: its threshold, how long it must be exceeded, and what it says now."""
     entries: list[Entry] = []
     rows = node.rows()
@@ -211,26 +219,29 @@ def thresholds(node: Node) -> Text:
         if rule is None:
             entries.append((name, (name, "", "", "", "off in the file of settings"), "dim"))
             continue
-        active = {row.short: row.alerts[name] for row in rows if name in row.alerts}
+        active = [row for row in rows if name in row.alerts]
         figures = [figure_of_rule(name, row.sample) or node.alerts.latency for row in rows]
         reasons = [figure.reason for figure in figures if figure.reason]
         now, style = "no alert", ""
         if active:
-            now = f"{MARK} {', '.join(active)}"
-            style = STYLES["error" if "error" in active.values() else "warning"]
+            numbers = _ranges([row.number for row in active])
+            names = [row.short for row in active if row.number is None]
+            now = f"{MARK} {','.join([numbers, *names] if numbers else names)}"
+            is_error = any(row.alerts[name] == "error" for row in active)
+            style = STYLES["error" if is_error else "warning"]
         elif reasons and len(reasons) == len(figures):
             now, style = f"{UNKNOWN} {reasons[0]}", "dim"
         bounds = rule.text(rule.above), f"{rule.seconds:g} s", rule.text(rule.clear)
         entries.append((name, (name, *bounds, now), style))
     heads = ("ALERT", "ABOVE", "FOR", "ENDS AT", "NOW  [command.watch.alerts] changes them")
-    head, lines = table(heads, entries, ("ABOVE", "FOR", "ENDS AT"))
+    head, lines = table(heads, entries, width, ("ABOVE", "FOR", "ENDS AT"))
     return Text("\n").join([head, *(line for _, line in lines)])
 
 
 # Hosts.
 
-HOSTS = ("HOST", "GPUS", "BUSY", "              MEMORY", "  TEMP", "   POWER", "PROC", "ALERTS", "")
-HOST_ORDERS = ("name", "gpus", "busy", "memory", "temperature", "power", "processes", "alerts")
+HOSTS = ("HOST", "ALERTS", "GPUS", "BUSY", "              MEMORY", "  TEMP", "   POWER", "PROC", "")
+HOST_ORDERS = ("name", "alerts", "gpus", "busy", "memory", "temperature", "power", "processes")
 """What hosts are sorted by, in the order of the columns."""
 
 
@@ -248,16 +259,17 @@ def host(node: Node) -> tuple[Sequence[float | str], Entry]:
     power = [s["power_w"] for s in samples if s["power_w"] is not None]
     count, alerts = len(gathered(rows)), sum(len(row.alerts) for row in rows)
     share = sum(busy) / len(busy) if busy else -1.0
-    rank = (node.name, -len(rows), -share, -used, -max(heat, default=-1), -sum(power), -count,
-            -alerts)  # fmt: skip
+    rank = (node.name, -alerts, -len(rows), -share, -used, -max(heat, default=-1), -sum(power),
+            -count)  # fmt: skip
     if node.lost is not None or not node.rounds:
         reason = f"no answer: {node.lost}" if node.lost is not None else "no sample yet"
         return rank, (node.name, (node.name, reason), STYLES["unresponsive"])
     cells = (
-        node.name, str(len(rows)), f"{share:.0%}" if busy else UNKNOWN,
+        node.name, f"{alerts} {MARK}" if alerts else "0", str(len(rows)),
+        f"{share:.0%}" if busy else UNKNOWN,
         f"{size(used)} / {size(total)}" if memories else UNKNOWN,
         f"{max(heat):.0f} °C" if heat else UNKNOWN, f"{sum(power):.0f} W" if power else UNKNOWN,
-        str(count), f"{alerts} {MARK}" if alerts else "0", "",
+        str(count), "",
     )  # fmt: skip
     return rank, (node.name, cells, STYLES["warning"] if alerts else "")
 
