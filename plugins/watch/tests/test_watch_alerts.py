@@ -195,7 +195,7 @@ def test_any_table_is_used_or_refused(table: dict[str, object]) -> None:
         assert "\n" not in rules
         return
     for rule in rules.values():
-        assert rule.least <= rule.clear <= rule.above <= rule.most
+        assert 0 <= rule.clear <= rule.above <= rule.most
         assert rule.seconds >= 0
 
 

@@ -17,14 +17,13 @@ from probe_watch.figures import NO_PEER, NODE, Figure, figure_of_rule
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from typing import TypeGuard
 
     from probe_core.model.document import SampleDoc
     from probe_watch.peer import Peer
 
 
-_MAX_SECONDS = 86_400.0
-"""A day: an alert that takes longer is no alert."""
+_DAY_S = 86_400.0
+"""An alert that takes longer is no alert."""
 
 _KEYS = ("above", "clear", "seconds")
 
@@ -37,46 +36,32 @@ class Rule:
     """One alert. `above` and `clear` are in `unit`; `seconds` is how long it must be exceeded.
 
     Units: "" for a fraction from 0 to 1, ``ms``, ``°C``. `margin` is the default distance of
-    `clear` below `above`, `least` and `most` are the bounds of both.
+    `clear` below `above`, `most` the bound of both.
     """
 
     def __init__(
-        self,
-        name: str,
-        above: float,
-        seconds: float,
-        unit: str,
-        margin: float,
-        bounds: tuple[float, float],
-        clear: float | None = None,
+        self, name: str, above: float, seconds: float, unit: str, margin: float, most: float
     ) -> None:
         self.name = name
         self.above = above
         self.seconds = seconds
         self.unit = unit
         self.margin = margin
-        self.least, self.most = bounds
-        self.clear = max(self.least, above - margin) if clear is None else clear
-
-    def changed(self, above: float, seconds: float, clear: float | None) -> Rule:
-        """Return the rule with other thresholds."""
-        bounds = (self.least, self.most)
-        return Rule(self.name, above, seconds, self.unit, self.margin, bounds, clear)
+        self.most = most
+        self.clear = max(0.0, above - margin)
 
     def text(self, value: float) -> str:
         """Return a value of the rule for a sentence: ``82 °C``, ``91 %``, ``120 ms``."""
         return f"{round(value, 1):g} {self.unit}" if self.unit else f"{value * 100:.3g} %"
 
 
-_FRACTION = (0.0, 1.0)
-
 DEFAULTS = {
     rule.name: rule
     for rule in (
-        Rule("utilisation", 0.90, 5.0, "", 0.03, _FRACTION),
-        Rule("memory", 0.85, 3.0, "", 0.03, _FRACTION),
-        Rule("latency", 100.0, 1.0, "ms", 3.0, (0.0, 60_000.0)),
-        Rule("temperature", 80.0, 10.0, "°C", 3.0, (0.0, 150.0)),
+        Rule("utilisation", 0.90, 5.0, "", 0.03, 1.0),
+        Rule("memory", 0.85, 3.0, "", 0.03, 1.0),
+        Rule("latency", 100.0, 1.0, "ms", 3.0, 60_000.0),
+        Rule("temperature", 80.0, 10.0, "°C", 3.0, 150.0),
     )
 }
 """The rules where the file of settings has no others, by name."""
@@ -108,36 +93,23 @@ def _rule(rule: Rule, value: object) -> Rule:
     for key in value:
         if key not in _KEYS:
             raise RuleError(f"{place}.{key} is no key; the keys are {', '.join(_KEYS)}")
-    above = _number(value, "above", rule.above, rule, place)
-    seconds = _seconds(value.get("seconds", rule.seconds), place)
-    clear = _number(value, "clear", -1.0, rule, place) if "clear" in value else None
-    if clear is not None and clear > above:
-        raise RuleError(f"{place}.clear = {clear:g} lies above the threshold, {above:g}")
-    return rule.changed(above, seconds, clear)
+    unit = f"a {rule.unit or 'fraction'} from"
+    above = _number(value.get("above", rule.above), f"{place}.above", unit, rule.most)
+    seconds = _number(value.get("seconds", rule.seconds), f"{place}.seconds", "seconds,", _DAY_S)
+    changed = Rule(rule.name, above, seconds, rule.unit, rule.margin, rule.most)
+    if "clear" in value:
+        changed.clear = _number(value["clear"], f"{place}.clear", unit, rule.most)
+        if changed.clear > above:
+            problem = f"{changed.clear:g} lies above the threshold, {above:g}"
+            raise RuleError(f"{place}.clear = {problem}")
+    return changed
 
 
-def _number(table: Mapping[str, object], key: str, default: float, rule: Rule, place: str) -> float:
-    value = table.get(key, default)
-    if _is_number(value) and rule.least <= value <= rule.most:
-        return float(value)
-    unit = rule.unit or "fraction"
-    bounds = f"{rule.least:g} to {rule.most:g}"
-    raise RuleError(f"{place}.{key} = {_shown(value)}: expected a {unit} from {bounds}")
-
-
-def _seconds(value: object, place: str) -> float:
-    if _is_number(value) and 0 <= value <= _MAX_SECONDS:
-        return float(value)
-    raise RuleError(f"{place}.seconds = {_shown(value)}: expected seconds, 0 to 86400")
-
-
-def _is_number(value: object) -> TypeGuard[float]:
+def _number(value: object, place: str, unit: str, most: float) -> float:
     # A bool is an int, but `above = true` is a slip.
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _shown(value: object) -> str:
-    return repr(value)[:40]
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= most:
+        return float(value)
+    raise RuleError(f"{place} = {repr(value)[:40]}: expected {unit} 0 to {most:g}")
 
 
 LEAST_SAMPLES = 2

@@ -40,6 +40,8 @@ _MOST_HELD, _MOST_COMMANDS = 4, 4096
 """Processes that may each hold a thread for ever, and command lines that are kept: two hung ones
 and more are rare (a judgement)."""
 
+_NOT_HERE = "it has ended, or runs in another container"
+
 _CONTAINER = re.compile(
     r"(docker|libpod|cri-containerd|crio|lxc\.payload|machine)[-./]"
     r"([0-9a-f]{12})[0-9a-f]{20,}|/(?:lxc\.payload\.|lxc/|machine\.slice/machine-)([^/\n]+)"
@@ -258,10 +260,8 @@ class Handle:
     """Holds on to one process: what is sent reaches it or nobody, whoever has its number then."""
 
     def __init__(self, task: Task) -> None:
-        if task.pid is None or task.user is None:
-            raise Refused("its number is not one of this computer's: it runs in another container")
-        if task.started is None:
-            raise Refused("it has ended")
+        if task.pid is None or task.user is None or task.started is None:
+            raise Refused(_NOT_HERE)
         if not hasattr(os, "pidfd_open"):
             raise Refused("this system has no pidfd_open: its number alone may be another's soon")
         try:
@@ -290,7 +290,7 @@ def environment(task: Task) -> list[str]:
     Raises `Refused` for other users' processes, which the kernel keeps shut, and ended ones.
     """
     if task.pid is None or task.user is None or task.started is None:
-        raise Refused("it has ended, or runs in another container")
+        raise Refused(_NOT_HERE)
     if proc.user(task.pid) != os.geteuid():
         raise Refused("only that of your own processes is read")
     entries = proc.environment(task.pid)

@@ -48,7 +48,6 @@ EXAMPLES = (
 LEAST_S, MOST_S = 0.1, 3600.0
 _MOST_COUNT = 1_000_000_000
 
-
 OWN_OPTIONS = (
     Option("interval", "SECONDS", "seconds between samples (default: 1; with --hosts 3 to 6)"),
     Option("count", "COUNT", "end after as many samples", short="-n"),
@@ -80,7 +79,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Watch until a count, a key or a signal; returns the exit status."""
-    _refuse_recordings(args)
+    for option in ("machine", "static"):
+        if getattr(args, option, None) is not None:
+            sentence = "a recording has no live figures; `probe watch` samples this computer"
+            raise CommandError(f"--{option}: {sentence}, so leave the option out")
     if args.hosts is not None or args.replay is not None:
         return _elsewhere(args, context)
     interval = _interval(args, 1.0)
@@ -92,9 +94,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if sys.stdout is None and args.listen is None and args.on_alert is None:
         # As by `>&-`: it would run for ever, and nobody would see a sample.
         raise CommandError("standard output is closed; give --listen or --on-alert, or open it")
-    command = _command(args.on_alert)
+    commands = _commands(args.on_alert, context)
     alerts = _alerts(context, _peer(args.peer, interval))
-    commands = _commands(command, context)
     if args.listen is None:
         return _watch(args, context, (interval, count), Intake(alerts, commands))
     from probe_export import ExportError
@@ -198,14 +199,6 @@ def _interval(args: argparse.Namespace, default: float) -> float:
     return seconds_of("interval", text, LEAST_S, MOST_S)
 
 
-def _refuse_recordings(args: argparse.Namespace) -> None:
-    """Refuse what stands for another machine: what it does now is nowhere."""
-    for option in ("machine", "static"):
-        if getattr(args, option, None) is not None:
-            sentence = "a recording has no live figures; `probe watch` samples this computer"
-            raise CommandError(f"--{option}: {sentence}, so leave the option out")
-
-
 def _whole(text: str) -> int:
     count = int(text) if text.isdecimal() and len(text) < 12 else 0
     if not 1 <= count <= _MOST_COUNT:
@@ -213,11 +206,14 @@ def _whole(text: str) -> int:
     return count
 
 
-def _command(text: str | None) -> list[str] | None:
-    """Return the words of `--on-alert`, as a shell splits them; none of its other rules apply."""
+def _commands(text: str | None, context: Context) -> AlertCommands | None:
+    """Return what runs the words of `--on-alert`: split as a shell does it, by no other rule."""
     if text is None:
         return None
     import shlex
+    from shutil import which
+
+    from probe_watch.alert_commands import AlertCommands
 
     try:
         parts = shlex.split(text)
@@ -225,11 +221,9 @@ def _command(text: str | None) -> list[str] | None:
         raise CommandError(f"--on-alert {text}: {str(error).lower()}") from None
     if not parts:
         raise CommandError("--on-alert: expected a program and its arguments")
-    from shutil import which
-
     if which(parts[0]) is None:
         raise CommandError(f"--on-alert {parts[0]}: no such program; for a shell give sh -c '…'")
-    return parts
+    return AlertCommands(parts, context.environ)
 
 
 def _peer(text: str | None, interval: float) -> Peer | None:
@@ -286,14 +280,6 @@ def _devices(names: Sequence[str] | None, report: ReportDoc | None) -> list[str]
             raise CommandError(f"--device {name}: no such device; there are {known}")
         chosen += [report["devices"][place]["id"] for place in places]
     return chosen
-
-
-def _commands(command: list[str] | None, context: Context) -> AlertCommands | None:
-    if command is None:
-        return None
-    from probe_watch.alert_commands import AlertCommands
-
-    return AlertCommands(command, context.environ)
 
 
 def _picture(args: argparse.Namespace, context: Context) -> bool:
