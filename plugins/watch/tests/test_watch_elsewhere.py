@@ -108,8 +108,8 @@ def test_a_replay_plays_stops_and_jumps(tmp_path: Path) -> None:
 
     async def main() -> None:
         node = Node("", Alerts(rules_of({})))
-        replay = Replay(Recording(str(file)), node)
         app = WatchApp([node], 1.0)
+        replay = Replay(Recording(str(file)), app)
         async with app.run_test(size=(110, 36)) as pilot:
             task = asyncio.ensure_future(replay.follow(app))
             await until(app, "title", "of 30")
@@ -169,12 +169,12 @@ def test_hosts_that_answer_hang_and_fail_and_nothing_is_left(fake: Path) -> None
         nodes = [Node(name, Alerts(rules_of({}))) for name in ("desk", "silent", "down")]
         app = WatchApp(nodes, 1.0)
         async with app.run_test(size=(110, 30)) as pilot:
-            task = asyncio.ensure_future(remote(nodes, 0.1, [str(fake / "probe")])(app))
+            task = asyncio.ensure_future(remote(0.1, [str(fake / "probe")])(app))
             await until(app, "devices-table", " 50 %")
             assert "desk  2 × NVIDIA H100" in plain(app, "title")
             await pilot.press("5")
             shown = await until(app, "hosts-table", "Connection refused; asked again in 5 s")
-            assert shown.splitlines()[1].split()[:3] == ["desk", "2", "50%"]
+            assert shown.splitlines()[1].split()[:4] == ["desk", "0", "2", "50%"]
             assert nodes[1].lost is None or "no sample for" in nodes[1].lost
             await pilot.press("1")
             app.select("down")

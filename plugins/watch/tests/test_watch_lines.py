@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,8 +17,6 @@ from probe_watch.lines import (
     Lines,
     alert_document,
     alert_line,
-    event_document,
-    event_line,
     sample_document,
     sample_line,
     timestamp,
@@ -110,14 +109,18 @@ def test_an_edge_names_device_value_threshold_and_since() -> None:
 
 
 def test_events() -> None:
-    event = {"event": "removed", "device": GPU, "change": "it is not on the bus any more"}
-    assert event_document(event, NIGHT) == {  # type: ignore[arg-type]
-        "time": "2026-11-21T22:14:03.512Z",
-        "event": "removed",
-        "device": GPU,
-        "change": "it is not on the bus any more",
-    }
-    assert event_line(event, NIGHT) == (  # type: ignore[arg-type]
+    event: Any = {"event": "removed", "device": GPU, "change": "it is not on the bus any more"}
+    written: list[str] = []
+    context: Any = SimpleNamespace(out=written.append, flush=lambda: None)
+    for is_json in (True, False):
+        lines = Lines(context, Alerts({}), json=is_json, full=False)
+        lines.take(Happening(NIGHT, [], [event], [], []))
+    document, line = written
+    assert document == (
+        '{"time": "2026-11-21T22:14:03.512Z", "event": "removed", "device": "pci:0000:01:00.0",'
+        ' "change": "it is not on the bus any more"}'
+    )
+    assert line == (
         "2026-11-21T22:14:03.512Z pci:0000:01:00.0 removed: it is not on the bus any more"
     )
 

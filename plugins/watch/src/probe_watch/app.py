@@ -40,9 +40,6 @@ if TYPE_CHECKING:
 MOST_TABS = 12
 """Hosts that have a tab each; of more the table of hosts is the way to one."""
 
-HANGUP = 129
-"""Exit status where the terminal is gone: 128 + SIGHUP, as shells write it."""
-
 NOTE_S = 30.0
 """Seconds that a note is shown: enough to read it, and a hang that goes on is a line above."""
 
@@ -226,10 +223,6 @@ class WatchApp(App[int]):
 
     def note(self, text: str) -> None:
         self._note = (monotonic(), text)
-
-    def hung_up(self) -> None:
-        """End, because the terminal is gone: no fault to print anywhere."""
-        self.exit(HANGUP)
 
     def refresh_all(self) -> None:
         """Draw all again: the terminal missed something."""

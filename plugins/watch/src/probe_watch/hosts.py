@@ -17,8 +17,10 @@ from probe_watch.recorded import MOST_LINE, Reader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
+    from probe_watch.app import WatchApp
+    from probe_watch.node import Node
     from probe_watch.rounds import Happening
 
 _SSH = (
@@ -79,19 +81,12 @@ def script(command: Sequence[str], interval: float) -> str:
 
 
 class Host:
-    """One computer that is followed. `take` gets each round, `lose` why there is none."""
+    """One computer that is followed: its rounds go to its node, or why there is none."""
 
-    def __init__(
-        self,
-        name: str,
-        interval: float,
-        take: Callable[[Reader, Happening], None],
-        lose: Callable[[str], None],
-    ) -> None:
-        self.name = name
+    def __init__(self, app: WatchApp, node: Node, interval: float) -> None:
+        self._app = app
+        self._node = node
         self._interval = interval
-        self._take = take
-        self._lose = lose
         self._heard = monotonic()
         self._reader = Reader()
         self._rest = b""
@@ -105,7 +100,7 @@ class Host:
         pause = RETRY_S
         while True:
             self._reader, self._rest, self._heard = Reader(), b"", monotonic()
-            words = [*_SSH, self.name, script(command, self._interval)]
+            words = [*_SSH, self._node.name, script(command, self._interval)]
             began = monotonic()
             watch = asyncio.ensure_future(self._watch())
             try:
@@ -141,4 +136,10 @@ class Host:
     def _pass_on(self, happening: Happening | None) -> None:
         if happening is not None:
             self._heard = monotonic()
-            self._take(self._reader, happening)
+            if len(self._reader.devices) != len(self._node.devices):
+                self._node.describe(list(self._reader.devices.values()))
+            self._app.take(self._node, happening)
+
+    def _lose(self, reason: str) -> None:
+        self._node.lost = reason
+        self._app.show()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from probe_core.commands import Context
-    from probe_core.model.document import DeviceDoc, EventDoc, SampleDoc
+    from probe_core.model.document import DeviceDoc, SampleDoc
     from probe_core.sampling import Rounds
     from probe_watch.alerts import Alerts, Edge
     from probe_watch.rounds import Happening, Intake
@@ -71,10 +71,6 @@ def sample_document(
         "alerts": sorted(alerts),
         "unknown": unknown,
     }
-
-
-def event_document(event: EventDoc, time: float) -> dict[str, object]:
-    return {"time": timestamp(time), **event}
 
 
 def device_document(device: DeviceDoc, time: float) -> dict[str, object]:
@@ -165,11 +161,6 @@ def alert_sentence(edge: Edge) -> str:
     return f"{value}, {bound}"
 
 
-def event_line(event: EventDoc, time: float) -> str:
-    """Return a device that came, went or changed, as a line for people."""
-    return f"{timestamp(time)} {event['device']} {event['event']}: {event['change']}"
-
-
 class Lines:
     """Writes a line for each sample and event: JSON, or text for people."""
 
@@ -208,10 +199,10 @@ class Lines:
             yield from (write_json(device_document(device, time)) for device in self._devices)
             self._devices = ()
         for event in happening.events:
-            yield write_json(event_document(event, time))
+            yield write_json({"time": timestamp(time), **event})
         for sample in happening.samples:
             yield write_json(self._document(sample, time))
-        for edge in happening.edges:
+        for edge in happening.edges or ():
             yield write_json(alert_document(edge))
 
     def _document(self, sample: SampleDoc, time: float) -> dict[str, object]:
@@ -227,10 +218,10 @@ class Lines:
     def _texts(self, happening: Happening) -> Iterator[str]:
         time = happening.time
         for event in happening.events:
-            yield event_line(event, time)
+            yield f"{timestamp(time)} {event['device']} {event['event']}: {event['change']}"
         for sample in happening.samples:
             yield sample_line(sample, time, self._alerts.active(sample["device"]))
-        for edge in happening.edges:
+        for edge in happening.edges or ():
             yield alert_line(edge)
 
 

@@ -110,6 +110,9 @@ class Node:
 
     def take(self, happening: Happening, *, shown: bool = True) -> None:
         """Take a round; one that is not shown waits for `catch_up`."""
+        if happening.edges is None:
+            moment = happening.time
+            happening.edges = self.alerts.update(moment, moment, happening.samples)
         self._latest = happening.time, happening.samples
         self.rounds += 1
         self.lost = None

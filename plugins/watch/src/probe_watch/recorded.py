@@ -90,7 +90,7 @@ class Reader:
         if not self._samples:
             return None
         moment = seconds_of(self._time)
-        made = Happening(moment, self._samples, self._events, (), ())
+        made = Happening(moment, self._samples, self._events, None, ())
         self._samples, self._events = [], []
         return made
 

@@ -22,14 +22,17 @@ if TYPE_CHECKING:
 
 
 class Happening:
-    """One round with what it changed: samples, events of devices, edges of alerts, and notes."""
+    """One round with what it changed: samples, events of devices, edges of alerts, and notes.
+
+    `edges` is None of another computer's or of a file's: the node that takes it makes them.
+    """
 
     def __init__(
         self,
         time: float,
         samples: Sequence[SampleDoc],
         events: Sequence[EventDoc],
-        edges: Sequence[Edge],
+        edges: Sequence[Edge] | None,
         notes: Sequence[str],
     ) -> None:
         self.time = time
@@ -88,6 +91,9 @@ class Intake:
 # Signals while a command runs: reactions for its time, and what was there before at its end.
 
 ENDINGS = ("SIGINT", "SIGTERM", "SIGHUP")
+
+HANGUP = 129
+"""Exit status where the terminal is gone: 128 + SIGHUP, as shells write it."""
 
 
 class Ended(KeyboardInterrupt):

@@ -9,9 +9,8 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime
 
-from probe_watch.app import HANGUP, WatchApp
 from probe_watch.hosts import STARTS_A_SECOND, Host
-from probe_watch.rounds import ENDINGS, reacting, status_of
+from probe_watch.rounds import ENDINGS, HANGUP, reacting, status_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from probe_core.sampling import AsyncRounds
+    from probe_watch.app import WatchApp
     from probe_watch.node import Node
     from probe_watch.recorded import Recording
     from probe_watch.rounds import Intake
@@ -72,7 +72,6 @@ def run_screen(app: WatchApp, source: Source, intake: Intake) -> int:
 
 
 def local(samples: Callable[[], AsyncRounds], node: Node, intake: Intake) -> Source:
-
     async def follow(app: WatchApp) -> None:
         rounds = samples()
         try:
@@ -84,32 +83,14 @@ def local(samples: Callable[[], AsyncRounds], node: Node, intake: Intake) -> Sou
     return follow
 
 
-def remote(nodes: Sequence[Node], interval: float, command: Sequence[str]) -> Source:
-
+def remote(interval: float, command: Sequence[str]) -> Source:
     async def follow(app: WatchApp) -> None:
-        def host(node: Node) -> Host:
-            def take(reader: Any, happening: Any) -> None:
-                if len(reader.devices) != len(node.devices):
-                    node.describe(list(reader.devices.values()))
-                app.take(node, judged(node, happening))
-
-            def lose(reason: str) -> None:
-                node.lost = reason
-                app.show()
-
-            return Host(node.name, interval, take, lose)
-
         async with asyncio.TaskGroup() as group:
-            for number, node in enumerate(nodes):
-                group.create_task(host(node).follow(command, number / STARTS_A_SECOND))
+            for number, node in enumerate(app.nodes.values()):
+                host = Host(app, node, interval)
+                group.create_task(host.follow(command, number / STARTS_A_SECOND))
 
     return follow
-
-
-def judged(node: Node, happening: Any) -> Any:
-    """Return a round with the edges of its alerts, by the rules of this computer."""
-    happening.edges = node.alerts.update(happening.time, happening.time, happening.samples)
-    return happening
 
 
 class Replay:
@@ -117,12 +98,11 @@ class Replay:
 
     SLOWEST, FASTEST = 0.25, 64.0
 
-    def __init__(self, recording: Recording, node: Node) -> None:
+    def __init__(self, recording: Recording, app: WatchApp) -> None:
         self._recording = recording
-        self._node = node
+        self._app = app
         self._speed = 1.0
         self._at = -1
-        self._app: WatchApp | None = None
         self._moved = asyncio.Event()
 
     @property
@@ -137,31 +117,25 @@ class Replay:
         self._moved.set()
 
     def step(self, count: int) -> None:
-        assert self._app is not None
         self._app.paused = True
         self._go(max(0, min(len(self._recording) - 1, self._at + count)))
         self._moved.set()
 
     def _go(self, number: int) -> None:
-        assert self._app is not None
-        node = self._node
+        first = number
         if number != self._at + 1:  # the figures before it are another past
-            node.forget()
-            for earlier in range(max(0, number - PAST), number):
-                self._take(earlier)
-        self._take(number)
+            self._app.node.forget()
+            first = max(0, number - PAST)
+        for at in range(first, number + 1):
+            happening = self._recording.round(at)
+            if happening is not None:
+                self._app.node.take(happening)
         self._at = number
         self._app.show()
 
-    def _take(self, number: int) -> None:
-        happening = self._recording.round(number)
-        if happening is not None:
-            self._node.take(judged(self._node, happening))
-
     async def follow(self, app: WatchApp) -> None:
         """Play to the end, and stay there until the user leaves."""
-        self._app = app
-        self._node.describe(self._recording.devices)
+        app.node.describe(self._recording.devices)
         app.replay = self
         if self._recording.note:
             app.note(self._recording.note)

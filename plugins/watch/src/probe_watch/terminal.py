@@ -26,6 +26,8 @@ from textual import constants, events
 from textual.driver import Driver
 from textual.geometry import Size
 
+from probe_watch.rounds import HANGUP
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,8 +85,7 @@ def _parser() -> Parser:
 class Terminal(Driver):
     """The terminal on standard output; keys come from standard input where that is one, too.
 
-    The app has `encodable`, which returns a text in the terminal's characters, and `hung_up`,
-    which is called when the terminal is gone.
+    The app has `encodable`, which returns a text in the terminal's characters.
     """
 
     def __init__(
@@ -187,7 +188,7 @@ class Terminal(Driver):
             return
         except OSError:
             self._pending = b""
-            self._watch.hung_up()
+            self._watch.exit(HANGUP)
         self._events.remove_writer(self._output)
         if self._is_behind:
             self._is_behind = False
@@ -202,7 +203,7 @@ class Terminal(Driver):
             typed = b""
         if not typed:
             self._events.remove_reader(self._keys)  # an end can be read for ever
-            self._watch.hung_up()
+            self._watch.exit(HANGUP)
             return
         for event in self._parser.feed(self._decode(typed)):
             self.process_message(event)

@@ -182,14 +182,14 @@ def _elsewhere(args: argparse.Namespace, context: Context) -> int:
 
         recording, node = Recording(args.replay), made("")
         app = _app([node], args, _interval(args, 1.0), context)
-        return run_screen(app, Replay(recording, node).follow, Intake(node.alerts))
+        return run_screen(app, Replay(recording, app).follow, Intake(node.alerts))
     from shlex import split
 
     from probe_watch.hosts import interval_for, names_of
 
     nodes = [made(host) for host in names_of(args.hosts)]
     interval = _interval(args, interval_for(len(nodes)))
-    source = remote(nodes, interval, split(args.probe or "probe"))
+    source = remote(interval, split(args.probe or "probe"))
     app = _app(nodes, args, interval, context)
     return run_screen(app, source, Intake(nodes[0].alerts))
 
