@@ -51,7 +51,7 @@ ALL = ("NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=compute,utility
 # torchvision: an extension of PyTorch, which is not in the image.
 WHEELS = {
     "faiss-gpu-cu12==1.14.1.post1": "R N R R N R N N N N N N",
-    "ctranslate2==4.6.0": "R L R R L R L N N N N N",
+    "ctranslate2==4.6.0": "R L R R L R L R R R N R",
     "torchvision==0.24.1": "N N N N N N N N N N N N",
 }
 

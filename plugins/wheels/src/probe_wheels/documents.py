@@ -148,6 +148,11 @@ class ImagesDoc(TypedDict):
     toolkits: dict[str, str]
     levels: dict[str, list[str]]
     others: dict[str, str]
+    backends: dict[str, Any]
+    watchers: dict[str, Any]
+    spared: dict[str, Any]
+    interfaces: dict[str, Any]
+    last: dict[str, Any]
 
 
 class FrameworkDoc(TypedDict, total=False):
@@ -164,6 +169,12 @@ class FrameworkDoc(TypedDict, total=False):
     plain: str
     compiles: list[str]
     cpu_first: bool
+    falls_back: bool
+    skips: bool
+    opens: list[str]
+    leads: bool
+    needed: bool
+    needs_torch: bool
     follows: str
     published: bool
     least: int

@@ -138,6 +138,14 @@ def carriers(
     ]
 
 
+def on_torch(document: DistributionDoc) -> bool:
+    """Return whether a distribution runs on PyTorch, and not without it."""
+    entry = framework_of(document["name"])
+    if entry is not None and (entry[1].get("leads") or entry[1].get("needs_torch")):
+        return bool(entry[1].get("needs_torch"))
+    return any(_name(requirement) == "torch" for requirement in document["requires"])
+
+
 def framework_compiles(document: DistributionDoc) -> bool:
     """Return whether a distribution makes its code at run time."""
     entry = framework_of(document["name"])
@@ -174,10 +182,15 @@ def tag_version(digits: str) -> tuple[int, ...]:
     return (number,) if 10 <= number < 50 else (number // 10, number % 10)
 
 
+def _name(requirement: str) -> str:
+    """Return the distribution that a requirement names."""
+    name = next((requirement[:at] for at, c in enumerate(requirement) if c in "=<>!~ [("), "")
+    return normal(name or requirement)
+
+
 def _required(requirements: Iterable[str]) -> tuple[int, ...]:
     for requirement in requirements:
-        name = next((requirement[:at] for at, c in enumerate(requirement) if c in "=<>!~ [("), "")
-        name = normal(name or requirement)
+        name = _name(requirement)
         if name.startswith("nvidia-") and name.rpartition("-cu")[2].isdigit():
             return tag_version(name.rpartition("-cu")[2])
         if name == "cuda-toolkit":

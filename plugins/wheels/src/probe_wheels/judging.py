@@ -14,6 +14,7 @@ from probe_wheels.frameworks import (
     has_code,
     main_libraries,
     matches,
+    on_torch,
     own_libraries,
     tag_version,
     toolkit_of,
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
 
 _MACHINES = {"arm64": "aarch64", "amd64": "x86_64"}
 _OF_GPUS = {"cuda", "amdgpu"}
-
-# Frameworks on top of PyTorch: its own limits are theirs.
-_ON_TORCH = ("torch", "torch-companions", "vllm", "bitsandbytes", "xformers", "flash-attn")
 
 
 class Scene:
@@ -127,7 +125,8 @@ def _by_code(
 ) -> Judgement | None:
     """Return the verdict of the libraries that decide."""
     paths = main_libraries(document, framework, gpu.vendor)
-    torch = key in _ON_TORCH
+    # PyTorch's own limits are those of what runs on it.
+    torch = key == "torch" or on_torch(document)
     if framework and framework.get("follows"):
         choice = loaded_libraries(paths, gpu, scene)
         if isinstance(choice, Judgement):
@@ -238,6 +237,11 @@ def _without_code(
         reason = "it is built for the CPU alone"
         return Judgement("cpu-build", "code for the CPU", f"a build for {own}", reason)
     return None
+
+
+def is_cpu_build(document: DistributionDoc) -> bool:
+    """Return whether a distribution without code for GPUs says that it is built for the CPU."""
+    return not vendors_of(document) and _stated_build(document) == "cpu"
 
 
 def _is_cpu(document: DistributionDoc, framework: FrameworkDoc) -> bool:

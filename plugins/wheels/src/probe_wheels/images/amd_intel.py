@@ -8,6 +8,7 @@ from probe_wheels.rules import IMAGES, version_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Literal
 
     from probe_wheels.devices import Gpu
     from probe_wheels.images.contents import Contents
@@ -92,11 +93,18 @@ def pairing_steps(contents: Contents, node: Node) -> Iterator[Step]:
 
 
 def intel_steps(contents: Contents, gpu: Gpu) -> Iterator[Step]:
-    for library in IMAGES["intel"]["libraries"]:
-        if not any(name.startswith(library) for name in contents.names):
-            fix = "install Intel's compute runtime in the image (intel-opencl-icd, libze1)"
-            yield Step("runtime", NO, f"Level Zero needs {library}, which is not in it", "", fix)
-            return
+    missing = _missing(contents, "libraries")
+    # What has no code of its own (OpenVINO) compiles by OpenCL as well.
+    if missing and (contents.is_sycl or _missing(contents, "opencl")):
+        fix = "install Intel's compute runtime in the image (intel-opencl-icd, libze1)"
+        yield Step("runtime", NO, f"Level Zero needs {missing}, which is not in it", "", fix)
+        return
     if set(gpu.families) & set(IMAGES["intel"]["new"]):
         reason = f"whether the image's compute runtime knows {gpu.target} is unknown"
         yield Step("runtime", UNKNOWN, reason)
+
+
+def _missing(contents: Contents, key: Literal["libraries", "opencl"]) -> str:
+    """Return the first library of an interface that the image has not, "" where it has all."""
+    names: list[str] = IMAGES["intel"][key]
+    return next((n for n in names if not any(own.startswith(n) for own in contents.names)), "")

@@ -53,14 +53,14 @@ def answer_of(contents: Contents, node: Node) -> Answer:
     word = worst(steps)
     gpus = [gpu for gpu in node.gpus if gpu.vendor in contents.vendors]
     on_cpu = not gpus and (contents.cpu_first or not contents.vendors)
-    if on_cpu and contents.others:
-        reason = f"it has libraries for {contents.others}, whose code is not read: whether it does"
-        steps.append(Step("devices", UNKNOWN, f"{reason} without is unknown"))
+    if on_cpu and contents.unjudged:
+        steps.append(Step("devices", UNKNOWN, contents.unjudged))
         return Answer(worst(steps), steps)
     if word == NO or on_cpu:
         answer = Answer(word, steps)
         if on_cpu:
-            answer.notes.append("it has no code for a GPU: it uses the CPU")
+            why = "it takes the CPU first" if contents.vendors else "it has no code for a GPU"
+            answer.notes.append(f"{why}: it uses the CPU")
         return answer
     if not gpus:
         return _without_gpu(contents, node, steps)
@@ -142,11 +142,9 @@ def _by_mode(
     if together == LESS and LESS not in words:
         shown = [*_left_out(by_device, words), *shown]
     refused = [step for _, found in by_device for step in found if step.word == NO]
-    if contents.falls_back and together == NO and not any(step.ends for step in refused):
-        together = LESS
-        shown = [
-            Step(s.name, LESS, f"{s.reason}: it uses the CPU", s.place, s.fix) for s in refused[:1]
-        ]
+    if contents.falls_back and together in (NO, UNKNOWN):
+        shown = _on_cpu(contents, shown, refused)
+        together = worst(shown)
     word = worst([*steps, Step("devices", together if together != RUNS else "ok", "")])
     answer = Answer(word, [*steps, *shown])
     answer.step = next((step for step in answer.steps if step.word == word), answer.step)
@@ -154,6 +152,18 @@ def _by_mode(
         reason = next((step.reason for step in found if step.word == own), "")
         answer.devices.append((own, gpu.name, reason))
     return answer
+
+
+def _on_cpu(contents: Contents, shown: list[Step], refused: Sequence[Step]) -> list[Step]:
+    """Return the steps of what uses the CPU where it cannot use a GPU, and starts all the same.
+
+    What skips a GPU that it has no code for starts, too, where nobody knows whether it has some.
+    """
+    unsure = [step for step in shown if step.word == UNKNOWN]
+    if any(step.ends for step in (*refused, *unsure)) or (unsure and not contents.skips):
+        return shown
+    reasons = [*refused, *unsure][:1]
+    return [Step(s.name, LESS, f"{s.reason}: it uses the CPU", s.place, s.fix) for s in reasons]
 
 
 def _first(words: Sequence[str]) -> str:

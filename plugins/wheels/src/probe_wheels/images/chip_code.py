@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from probe_wheels.distributions import normal
-from probe_wheels.frameworks import framework_of, toolkit_of
+from probe_wheels.frameworks import framework_of, on_torch, toolkit_of
 from probe_wheels.images.nvidia import WAIVED, is_waived
 from probe_wheels.images.steps import LESS, NO, UNKNOWN, Step, text_of
 from probe_wheels.images.system import glibc_of_node, missing_library, version_step
@@ -12,18 +12,19 @@ from probe_wheels.rules import IMAGES, dotted, driver_of_toolkit, version_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Literal, TypeAlias
 
     from probe_wheels.devices import Gpu
-    from probe_wheels.documents import VerdictDoc
+    from probe_wheels.documents import DistributionDoc, FrameworkDoc, VerdictDoc
     from probe_wheels.images.contents import Contents
+
+    Wheels: TypeAlias = Mapping[str, DistributionDoc]
 
 __all__ = ["code_steps"]
 
 _RUNNING = ("native", "compiles", "jit-only")
 _LACKING = ("lacks-device", "needs-newer-driver")
-_TORCH = ("torch-companions", "vllm", "sgl-kernel", "bitsandbytes", "xformers", "flash-attn")
-"""Frameworks that run on PyTorch, and not without it."""
 
 
 def code_steps(contents: Contents, gpu: Gpu, glibc: tuple[int, ...] = ()) -> Iterator[Step]:
@@ -31,43 +32,86 @@ def code_steps(contents: Contents, gpu: Gpu, glibc: tuple[int, ...] = ()) -> Ite
 
     `glibc` is the node's, which counts for Python environments alone.
     """
-    verdicts = _with_torch(judge([gpu], Scene(contents.documents, contents.environ)))
+    wheels = {title(document): document for document in contents.documents}
+    verdicts = _with_torch(judge([gpu], Scene(contents.documents, contents.environ)), wheels)
     own = [verdict for verdict in verdicts if _key(verdict) != "components"]
-    verdicts = own or verdicts
-    paths = {title(document): document["site"] for document in contents.documents}
+    verdicts = _without_builds_for_cpu(own or verdicts, wheels)
     unloadable = {
         verdict["wheel"]: step
         for verdict in verdicts
-        if verdict["verdict"] in _RUNNING
+        if verdict["verdict"] in (*_RUNNING, *_LACKING)
         and (
-            step := _own_needs(contents, verdict, paths, glibc)
-            or _unknown_toolkit(contents, verdict, gpu)
+            step := _own_needs(contents, gpu, verdict, wheels, glibc)
+            or _unknown_toolkit(verdict, gpu, contents, wheels[verdict["wheel"]])
         )
     }
     running = [v for v in verdicts if v["verdict"] in _RUNNING and v["wheel"] not in unloadable]
     failing = [v for v in verdicts if v not in running]
-    # What compiles at run time (triton) does not stand for the framework that uses it.
-    works = any(v["verdict"] != "compiles" for v in running) or bool(running and not failing)
+    leading = _leading(contents, verdicts)
+    works = _works(verdicts, leading, running)
+    # Where nobody knows whether the one works, the other is no firm "no" either.
+    maybe = any(
+        v["verdict"] == "unknown" or (v["wheel"] in unloadable and not _is_no(unloadable, v))
+        for v in leading or failing
+    )
     is_firm = any(v["verdict"] in _LACKING or _is_no(unloadable, v) for v in failing)
     for verdict in sorted(failing, key=lambda v: v["verdict"] not in _LACKING):
-        word = LESS if works else NO
+        spares = works and not _flag(verdict, "needed")
+        word = LESS if spares or (maybe and verdict not in leading) else NO
         if verdict["wheel"] in unloadable:
             step = unloadable[verdict["wheel"]]
-            step.word = LESS if works else step.word
+            step.word = LESS if spares else step.word
             yield step
         elif verdict["verdict"] in _LACKING:
-            yield _lacking(contents, gpu, verdict, word, paths)
+            yield _lacking(contents, gpu, verdict, word, wheels)
         elif verdict["verdict"] == "unknown":
-            yield _told_of(contents, verdict, LESS if works else UNKNOWN, paths)
+            yield _told_of(contents, verdict, LESS if spares else UNKNOWN, wheels)
         elif works or not is_firm:
             # Its variable alone asks for a GPU: a build for the CPU starts, and leaves it out.
             spare = contents.asks and verdict["verdict"] == "cpu-build"
-            yield _told_of(contents, verdict, LESS if spare else word, paths)
+            yield _told_of(contents, verdict, LESS if spare else word, wheels)
     for verdict in running:
         if verdict["verdict"] == "jit-only":
-            yield _told_of(contents, verdict, LESS, paths)
+            yield _told_of(contents, verdict, LESS, wheels)
     if not verdicts:
         yield from _of_toolkit(contents, gpu)
+    yield from _of_builder(contents, gpu, LESS if works else UNKNOWN)
+
+
+def _without_builds_for_cpu(verdicts: list[VerdictDoc], wheels: Wheels) -> list[VerdictDoc]:
+    """Return the verdicts of what may use the device, where there is anything else.
+
+    What is made for the CPU (onnxruntime) works there, beside what uses a GPU. A PyTorch for the
+    CPU is no such thing: what is made for it would use the GPU by it.
+    """
+    found = [
+        verdict
+        for verdict in verdicts
+        if verdict["verdict"] != "cpu-build"
+        or on_torch(wheels[verdict["wheel"]])
+        or _key(verdict) == "torch"
+    ]
+    return found or verdicts
+
+
+def _leading(contents: Contents, verdicts: Sequence[VerdictDoc]) -> list[VerdictDoc]:
+    """Return the verdicts of what the image is made for; [] where nothing tells.
+
+    That is what its program is linked with, else the frameworks that programs are written for: a
+    CuPy that runs is no PyTorch.
+    """
+    linked = [v for v in verdicts if v["wheel"] in contents.linked_code]
+    return linked or [v for v in verdicts if _flag(v, "leads") and v["verdict"] != "cpu-build"]
+
+
+def _works(
+    verdicts: Sequence[VerdictDoc], leading: Sequence[VerdictDoc], running: Sequence[VerdictDoc]
+) -> bool:
+    """Return whether what the image is made for runs: all else may do without the device."""
+    if leading:
+        return any(v in running for v in leading)
+    # What compiles at run time (triton) does not stand for the framework that uses it.
+    return any(v["verdict"] != "compiles" for v in running) or len(running) == len(verdicts) > 0
 
 
 def _is_no(unloadable: dict[str, Step], verdict: VerdictDoc) -> bool:
@@ -75,14 +119,23 @@ def _is_no(unloadable: dict[str, Step], verdict: VerdictDoc) -> bool:
     return step is not None and step.word == NO
 
 
+def _framework(verdict: VerdictDoc) -> tuple[str, FrameworkDoc] | None:
+    return framework_of(verdict["wheel"].split(" ")[0])
+
+
 def _key(verdict: VerdictDoc) -> str:
-    entry = framework_of(verdict["wheel"].split(" ")[0])
+    entry = _framework(verdict)
     return entry[0] if entry else ""
 
 
-def _told_of(contents: Contents, verdict: VerdictDoc, word: str, paths: dict[str, str]) -> Step:
+def _flag(verdict: VerdictDoc, name: Literal["leads", "needed"]) -> bool:
+    entry = _framework(verdict)
+    return entry is not None and bool(entry[1].get(name))
+
+
+def _told_of(contents: Contents, verdict: VerdictDoc, word: str, wheels: Wheels) -> Step:
     reason = f"{verdict['wheel']}: {verdict['why']}"
-    return Step("code", word, reason, _where(contents, verdict, paths))
+    return Step("code", word, reason, _where(contents, verdict, wheels))
 
 
 def _of_toolkit(contents: Contents, gpu: Gpu) -> Iterator[Step]:
@@ -119,16 +172,26 @@ def _of_toolkit(contents: Contents, gpu: Gpu) -> Iterator[Step]:
         yield Step("code", UNKNOWN, f"{reason} {text_of(first)}: PTX alone runs there", "", fix)
 
 
-def _with_torch(verdicts: list[VerdictDoc]) -> list[VerdictDoc]:
+def _of_builder(contents: Contents, gpu: Gpu, word: str) -> Iterator[Step]:
+    """Yield that TensorRT's builder has nothing for a chip: it has a library for each."""
+    if gpu.vendor != "nvidia" or not contents.builders:
+        return
+    chips = {f"sm{major}{minor}" for major, minor in gpu.capabilities}
+    if not chips <= contents.builders:
+        has = ", ".join(sorted(contents.builders, key=lambda name: (len(name), name)))
+        reason = f"its TensorRT builds engines for {has}, and not for {gpu.target}"
+        yield Step("code", word, f"{reason}: whether one that it has runs is unknown")
+
+
+def _with_torch(verdicts: list[VerdictDoc], wheels: Wheels) -> list[VerdictDoc]:
     """Return the verdicts; what runs on PyTorch runs no better than it."""
     torch = next((v for v in verdicts if normal(v["wheel"].split(" ")[0]) == "torch"), None)
     if torch is None or torch["verdict"] in _RUNNING:
         return verdicts
-    return [v if v is torch or not _needs_torch(v) else _as_torch(v, torch) for v in verdicts]
-
-
-def _needs_torch(verdict: VerdictDoc) -> bool:
-    return _key(verdict) in _TORCH
+    return [
+        v if v is torch or not on_torch(wheels[v["wheel"]]) else _as_torch(v, torch)
+        for v in verdicts
+    ]
 
 
 def _as_torch(verdict: VerdictDoc, torch: VerdictDoc) -> VerdictDoc:
@@ -137,9 +200,7 @@ def _as_torch(verdict: VerdictDoc, torch: VerdictDoc) -> VerdictDoc:
     return {**verdict, "verdict": torch["verdict"], "why": f"it runs on PyTorch: {torch['why']}"}
 
 
-def _lacking(
-    contents: Contents, gpu: Gpu, verdict: VerdictDoc, word: str, paths: dict[str, str]
-) -> Step:
+def _lacking(contents: Contents, gpu: Gpu, verdict: VerdictDoc, word: str, wheels: Wheels) -> Step:
     reason = f"{verdict['wheel']} has {verdict['has']}: {verdict['why']}"
     fix = f"take a build with {verdict['needs']}"
     lacks = verdict["verdict"] == "lacks-device"
@@ -147,16 +208,18 @@ def _lacking(
         fix = f"the node needs {verdict['needs']}"
     # A driver that is too old gives no device; a device without code is taken, and then fails.
     is_old = gpu.driver and gpu.driver < driver_of_toolkit(contents.toolkit, gpu.os)
-    ends = lacks and not contents.passes_over and not is_old
-    return Step("code", word, reason, _where(contents, verdict, paths), fix, ends=ends)
+    ends = lacks and not contents.skips and not is_old
+    return Step("code", word, reason, _where(contents, verdict, wheels), fix, ends=ends)
 
 
-def _where(contents: Contents, verdict: VerdictDoc, paths: dict[str, str]) -> str:
-    site, library = paths.get(verdict["wheel"], ""), verdict["library"]
-    return contents.place(f"{site}/{library}") if library else ""
+def _where(contents: Contents, verdict: VerdictDoc, wheels: Wheels) -> str:
+    library = verdict["library"]
+    return contents.place(f"{wheels[verdict['wheel']]['site']}/{library}") if library else ""
 
 
-def _unknown_toolkit(contents: Contents, verdict: VerdictDoc, gpu: Gpu) -> Step | None:
+def _unknown_toolkit(
+    verdict: VerdictDoc, gpu: Gpu, contents: Contents, document: DistributionDoc
+) -> Step | None:
     """Return that nobody knows which driver some code needs: it may be of a newer CUDA.
 
     A program with CUDA's runtime built in names its version nowhere. The newest driver runs all.
@@ -164,9 +227,8 @@ def _unknown_toolkit(contents: Contents, verdict: VerdictDoc, gpu: Gpu) -> Step 
     newest = driver_of_toolkit((13,), gpu.os)
     if gpu.vendor != "nvidia" or verdict["verdict"] != "native" or not gpu.driver:
         return None
-    if gpu.driver >= newest or contents.environ.get("CUDA_VERSION") or _needs_torch(verdict):
+    if gpu.driver >= newest or contents.environ.get("CUDA_VERSION") or on_torch(document):
         return None
-    document = next(d for d in contents.documents if title(d) == verdict["wheel"])
     library = document["files"].get(verdict["library"] or "", {})
     targets = [target for group, _ in library.get("cuda", ()) for target in group]
     stated = toolkit_of(document) or file_toolkit(verdict["library"] or "")[1]
@@ -179,10 +241,10 @@ def _unknown_toolkit(contents: Contents, verdict: VerdictDoc, gpu: Gpu) -> Step 
 
 
 def _own_needs(
-    contents: Contents, verdict: VerdictDoc, paths: dict[str, str], glibc: tuple[int, ...]
+    contents: Contents, gpu: Gpu, verdict: VerdictDoc, wheels: Wheels, glibc: tuple[int, ...]
 ) -> Step | None:
     """Return what a deciding library needs and the image has not; None where it has all."""
-    site, library = paths.get(verdict["wheel"], ""), verdict["library"]
+    site, library = wheels[verdict["wheel"]]["site"], verdict["library"]
     if verdict["has"] == "Vulkan":
         reason = f"{verdict['wheel']}: whether a driver for Vulkan is in the container is unknown"
         return Step("runtime", UNKNOWN, reason)
@@ -192,9 +254,22 @@ def _own_needs(
         return None
     if contents.is_environment:
         return glibc_of_node(glibc, binary.glibc, path)
-    missing = missing_library(contents, binary, path)
+    missing = missing_library(contents, binary, path) or _unopened(contents, gpu, verdict, path)
     if missing is not None:
         user, name = missing
         reason = f"{verdict['wheel']} needs {name}, which is not in the image"
         return Step("loader", NO, reason, contents.place(user))
     return version_step(contents, binary, path)
+
+
+def _unopened(
+    contents: Contents, gpu: Gpu, verdict: VerdictDoc, path: str
+) -> tuple[str, str] | None:
+    """Return a library of CUDA that a framework opens by name, and the image has not."""
+    entry = _framework(verdict)
+    if entry is None or gpu.vendor != "nvidia":
+        return None
+    for library in entry[1].get("opens", ()):
+        if not any(name.startswith(library) for name in contents.names):
+            return path, library
+    return None

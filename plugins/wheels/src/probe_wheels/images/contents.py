@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import os
 
-from probe_wheels.distributions import read_distributions, read_packages
+from probe_wheels.distributions import normal, read_distributions, read_packages
 from probe_wheels.environment import find_environment
 from probe_wheels.files import Budget, Exhausted, Opened
-from probe_wheels.frameworks import (
-    VENDORS,
-    framework_of,
-    has_code,
-    own_libraries,
-    vendors_of,
-)
+from probe_wheels.frameworks import VENDORS, framework_of, has_code, vendors_of
 from probe_wheels.images.layers import binary_of
-from probe_wheels.images.nvidia import Compat, mounted_by, states_cuda
+from probe_wheels.images.nvidia import Compat, mounted_by, mounts_program, states_cuda
 from probe_wheels.images.outside import GGML, outside_of
 from probe_wheels.images.program import Program, path_of, program_of
+from probe_wheels.images.purpose import FIRST, NEEDING, is_spared, purpose_of, watcher_of
 from probe_wheels.images.toolkits import compats_of, rocblas_processors, rocm_of, toolkit_of
 from probe_wheels.images.tree import Tree
 from probe_wheels.images.view import ImageFiles
@@ -25,7 +20,7 @@ from probe_wheels.rules import IMAGES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from probe_wheels.documents import DistributionDoc
     from probe_wheels.images.image import Image
@@ -41,11 +36,10 @@ _LIBRARIES = (
     "usr/local/nvidia/lib", "usr/local/nvidia/lib64",
 )  # fmt: skip
 
-_CPU_BACKEND = "libggml-cpu"
 _BY_SHADERS = ("nvidia", "amd", "intel")
 
-# Ollama tries each device first; llama.cpp takes it and fails (llama.cpp#4215: "no kernel image").
-_PASSING_OVER = "/ollama"
+# TensorRT's libraries with what builds engines for a chip, each named after it.
+_BUILDER = "libnvinfer_builder_resource_"
 # NGC's images put cuda-compat before the driver's own library where a check of theirs says so.
 _CHOOSER = "/etc/shinit_v2"
 MAX_LINKED = 256
@@ -54,16 +48,18 @@ MAX_LINKED = 256
 class Contents:
     """What decides, found once for an image and judged for every node.
 
-    `documents` are distributions, and folders of libraries beside them, with code for GPUs.
-    `vendors` are those whose GPUs it has code for, or asks for. `host_library` is a library of
-    NVIDIA's driver that the loader wants for the program, "" for none. `falls_back` is whether all
-    of its code is of programs that use the CPU where no GPU is found, and `passes_over` whether
-    they pass over one that they have no code for, too. `configured` are the folders of the
-    loader's configuration. `chooser` is a start script that chooses the
-    libcuda, "" without one. `rocm` is the version of ROCm's user space, and `kernels` are the
-    processors of its rocBLAS. `shaders` is whether all of its code is for Vulkan, `asks` whether a
-    variable alone wants a GPU, and `cpu_first` whether what uses GPUs takes the CPU first. `others`
-    names accelerators whose code is not read, "" for none.
+    `documents` are distributions, and code beside them, for GPUs. `vendors` are those whose GPUs it
+    has code for, or asks for. `host_library` is a library of NVIDIA's driver that the loader wants
+    for the program, "" for none. `falls_back` is whether all of its code is of programs that use
+    the CPU where no GPU is found, `cpu_first` whether they take the CPU before a GPU, and `skips`
+    whether they leave out a GPU that they have no code for. `linked_code` names the code that the
+    program is linked with. `watcher` is the program by which it watches GPUs, and computes nothing;
+    "" elsewhere. `configured` are the folders of the loader's configuration. `chooser` is a start
+    script that chooses the libcuda, "" without one. `rocm` is the version of ROCm's user space,
+    `kernels` are the processors of its rocBLAS, and `builders` the chips that its TensorRT builds
+    for. `shaders` is whether all of its code is for Vulkan, `asks` whether a variable alone, or a
+    vendor's libraries, want a GPU, and `is_sycl` whether it has code for Intel's. `unjudged` is why
+    nobody knows whether it does without a GPU of those vendors, "" for no reason.
     """
 
     def __init__(self, image: Image, files: ImageFiles) -> None:
@@ -74,11 +70,15 @@ class Contents:
         self.vendors: list[str] = []
         self.host_library = ""
         self.falls_back = False
-        self.passes_over = False
+        self.skips = False
+        self.watcher = ""
+        self.builders: set[str] = set()
+        self.linked_code: set[str] = set()
         self.shaders = False
         self.asks = False
         self.cpu_first = False
-        self.others = ""
+        self.unjudged = ""
+        self.is_sycl = False
         self.chooser = ""
         self.program: Program | None = None
         self.compat: list[Compat] = []
@@ -247,6 +247,7 @@ def _fill(contents: Contents) -> None:
     loose, unread = outside_of(files, contents.environ, claimed, sites)
     contents.problems += [f"{contents.place(path)}: {text}" for path, text in unread.items()]
     contents.kernels = kernels = rocblas_processors(tree)
+    installed = [normal(document["name"]) for document in documents]
     documents = [*filter(_decides, documents), *loose]
     for document in documents:
         if not document["gfx"] and kernels and "amd" in vendors_of(document):
@@ -260,10 +261,52 @@ def _fill(contents: Contents) -> None:
     contents.toolkit = toolkit_of(runtimes, contents.environ)
     contents.chooser = _CHOOSER if files.is_file(_CHOOSER) else ""
     contents.rocm = rocm_of(files, documents)
+    contents.builders = {
+        name.removeprefix(_BUILDER).partition(".")[0]
+        for name in contents.names
+        if name.startswith(f"{_BUILDER}sm")
+    }
+    contents.linked_code = _linked_code(contents, loose)
+    _conclude(contents)
+    contents.unjudged = _unjudged(contents, installed)
+    words = contents.image.config.program
+    if watcher := watcher_of(words, contents.names):
+        _watch(contents, watcher)
+    elif contents.asks and is_spared(words):
+        contents.vendors, contents.asks, contents.unjudged = [], False, ""
+
+
+def _unjudged(contents: Contents, installed: Iterable[str]) -> str:
+    """Return why nobody knows whether an image without code for GPUs does without one, or "".
+
+    Its program may need another accelerator, or an interface to GPUs that it is linked with.
+    """
     stems = {name.partition(".so")[0] for name in contents.names if name.startswith("lib")}
     named = [text for stem, text in IMAGES["others"].items() if stem in stems]
-    contents.others = " and ".join(named)
-    _conclude(contents)
+    if named:
+        reason = f"it has libraries for {' and '.join(named)}, whose code is not read"
+        return f"{reason}: whether it does without is unknown"
+    program, table = contents.program, IMAGES["interfaces"]
+    needed = program.binary.needed if program and program.binary else ()
+    taken = [name for name in needed if name in table["libraries"]]
+    taken += [name for name in installed if name in table["distributions"]]
+    if not taken or is_spared(contents.image.config.program):
+        return ""
+    reason = f"it takes {taken[0]}: whether there is a driver for it in the container, or it does"
+    return f"{reason} without, is unknown"
+
+
+def _linked_code(contents: Contents, loose: list[DistributionDoc]) -> set[str]:
+    """Return the names of code outside of packages that the program, or what it links, has."""
+    program = contents.program
+    if program is None or program.binary is None or not loose:
+        return set()
+    linked = {path for path, _ in contents.linked(program.binary, program.path)}
+    return {
+        document["name"]
+        for document in loose
+        if any(f"{document['site']}/{path}" in linked for path in document["files"])
+    }
 
 
 def _configured(files: ImageFiles) -> list[str]:
@@ -275,50 +318,43 @@ def _configured(files: ImageFiles) -> list[str]:
 
 def _conclude(contents: Contents) -> None:
     """Fill in the vendors that it has code for, or asks for, and whether it can do without."""
-    found = {vendor for document in contents.documents for vendor in vendors_of(document)}
-    compiling: set[str] = set()
-    needing: list[bool] = []
-    for document in contents.documents:
-        entry = framework_of(document["name"])
-        if entry and entry[0] != "components" and not vendors_of(document):
-            compiling.update(entry[1].get("compiles", ()))
-            needing += [not entry[1].get("cpu_first")] if entry[1].get("compiles") else []
-            if document["text"].get("cuda"):
-                found.add("nvidia")
     environ = contents.environ
+    purpose = purpose_of(contents.documents, contents.names)
+    found = set(purpose.vendors)
     contents.host_library = _host_library(contents)
     if contents.host_library or states_cuda(environ):
         found.add("nvidia")
-    backends = [
-        path.rpartition("/")[2]
+    if not found and any(
+        library.get("vulkan") and path.rpartition("/")[2].startswith(GGML)
         for document in contents.documents
         for path, library in document["files"].items()
-        if library.get("vulkan") and path.rpartition("/")[2].startswith(GGML)
-    ]
-    if not found and backends:
+    ):
         found.update(_BY_SHADERS)
         contents.shaders = True
     elif not found and contents.rocm:
         found.add("amd")
-    # What compiles at run time (triton) works for the framework beside it, which decides.
-    contents.cpu_first = not found and bool(needing) and not any(needing)
-    found = found or compiling
+    contents.asks = purpose.components and not states_cuda(environ) and not contents.rocm
+    found = found or purpose.compiling
     if not found and environ.get("NVIDIA_VISIBLE_DEVICES") not in (None, "", "void", "none"):
         found.add("nvidia")
         contents.asks = True
     contents.vendors = [vendor for vendor in VENDORS if vendor in found]
-    names = [
-        path.rpartition("/")[2]
-        for document in contents.documents
-        for path, library in own_libraries(document).items()
-        if any(has_code(library, vendor) for vendor in VENDORS)
-    ]
-    names += backends
-    falling_back = bool(names) and all(name.startswith(GGML) for name in names)
-    has_cpu = any(name.startswith(_CPU_BACKEND) for name in contents.names)
-    falling_back = contents.cpu_first or (falling_back and has_cpu)
-    contents.falls_back = falling_back and not contents.host_library
-    contents.passes_over = all(d["site"].endswith(_PASSING_OVER) for d in contents.documents)
+    contents.falls_back = purpose.use != NEEDING and not contents.host_library
+    contents.cpu_first = purpose.use == FIRST and contents.falls_back and not states_cuda(environ)
+    contents.skips = purpose.skips
+    contents.is_sycl = any(
+        has_code(library, "intel") for d in contents.documents for library in d["files"].values()
+    )
+
+
+def _watch(contents: Contents, watcher: str) -> None:
+    """Take an image for one that watches GPUs: code that lies in it, and its CUDA, do not count."""
+    contents.watcher = watcher
+    contents.vendors = ["nvidia"]
+    contents.documents, contents.toolkit, contents.rocm, contents.compat = [], (), (), []
+    contents.falls_back = contents.cpu_first = False
+    contents.asks = watcher not in IMAGES["watchers"]["needing"]
+    contents.host_library = contents.host_library or "libnvidia-ml.so.1"
 
 
 def _host_library(contents: Contents) -> str:
@@ -329,7 +365,7 @@ def _host_library(contents: Contents) -> str:
     """
     program = contents.program
     if program is None or program.binary is None:
-        return ""
+        return program.path if program and program.missing and mounts_program(program.path) else ""
     for path, binary in contents.linked(program.binary, program.path):
         for name in binary.needed:
             # That of a compat folder is none that the loader finds.

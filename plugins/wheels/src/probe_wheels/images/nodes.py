@@ -80,6 +80,9 @@ def node_of(name: str, machine: Machine | None, report: ReportDoc) -> Node:
     arch = report["node"]["arch"]
     arch = {"arm64": "aarch64", "amd64": "x86_64"}.get(arch, arch)
     node = Node(name, arch, report["node"]["os"], gpus_of(report, {}))
+    # Gaudi is no GPU: it takes neither Level Zero nor OpenCL.
+    kinds = {device["id"]: device["kind"] for device in report["devices"]}
+    node.gpus = [g for g in node.gpus if g.vendor != "intel" or kinds[g.id] == "gpu"]
     node.broken = {d["id"]: step for d in report["devices"] if (step := _broken(d))}
     if machine is not None and not machine.live:
         for id_ in [id_ for id_, step in node.broken.items() if step["code"] in _OF_PROBER]:

@@ -30,8 +30,10 @@ __all__ = [
     "is_geforce",
     "is_waived",
     "known_drivers",
+    "last_branch",
     "least_driver",
     "mounted_by",
+    "mounts_program",
     "requirements_of",
     "start_check",
     "states_cuda",
@@ -201,6 +203,12 @@ def mounted_by(library: str) -> list[str]:
     return [word for word in mounts["words"] if stem in mounts.get(word, ())]
 
 
+def mounts_program(name: str) -> list[str]:
+    """Return the capabilities that bring a program of the host; [] for one of the image's own."""
+    programs: dict[str, list[str]] = IMAGES["mounts"]["programs"]
+    return [word for word, names in programs.items() if name.rpartition("/")[2] in names]
+
+
 class Compat:
     """A cuda-compat libcuda in an image: its version, where it lies, and what its note says.
 
@@ -249,6 +257,13 @@ def known_drivers() -> list[tuple[int, ...]]:
     rows = {version_of(row[2]) for row in DRIVERS["ptx"]["rows"]}
     rows |= {version_of(text) for text in DRIVERS["majors"]["linux"].values()}
     return sorted(rows)
+
+
+def last_branch(gpu: Gpu) -> int | None:
+    """Return the last branch of the driver that supports a GPU; None for one that all newer do."""
+    rows: list[tuple[str, int]] = IMAGES["last"]["branches"]
+    own = max(gpu.capabilities, default=None)
+    return next((branch for text, branch in rows if own and own <= version_of(text)), None)
 
 
 def least_driver(requirement: str, gpu: Gpu) -> tuple[int, ...]:

@@ -11,8 +11,10 @@ from probe_wheels.images.nvidia import (
     driver_text,
     is_geforce,
     is_waived,
+    last_branch,
     least_driver,
     mounted_by,
+    mounts_program,
     requirements_of,
     start_check,
 )
@@ -38,10 +40,16 @@ def nvidia_steps(contents: Contents, gpu: Gpu, mode: str) -> Iterator[Step]:
         if gpu.capabilities and gpu.arch == "aarch64" and not gpu.discrete:
             reason = "what JetPack's lists of files mount is not recorded"
         yield Step("driver", UNKNOWN, reason)
+    last = last_branch(gpu)
+    if last and gpu.driver and gpu.driver[0] > last:
+        reason = f"NVIDIA's driver {dotted(gpu.driver)} does not support {gpu.target}"
+        fix = f"install the driver's branch {last}, the last one that does"
+        yield Step("driver", NO, reason, "", fix)
     if mode == LEGACY:
         yield from _start_check(contents, gpu)
         yield from _mounts(contents)
-    yield from _libcuda(contents, gpu, mode)
+    if not contents.watcher:
+        yield from _libcuda(contents, gpu, mode)
 
 
 def _start_check(contents: Contents, gpu: Gpu) -> Iterator[Step]:
@@ -63,7 +71,8 @@ def _start_check(contents: Contents, gpu: Gpu) -> Iterator[Step]:
             yield Step("start check", NO, reason, place, fix, ends=True)
             return
         if answer is None:
-            yield Step("start check", UNKNOWN, f"whether {name} holds is unknown", name)
+            reason = f"whether {name} holds is unknown"
+            yield Step("start check", UNKNOWN, reason, name, ends=True)
 
 
 def _start_fix(contents: Contents, requirement: str, gpu: Gpu) -> str:
@@ -87,6 +96,13 @@ def _mounts(contents: Contents) -> Iterator[Step]:
         yield Step("libcuda", NO, f"{name} is without compute: no libcuda is mounted", name, fix)
         return
     program = contents.program
+    brought = mounts_program(program.path) if program and program.missing else []
+    if program and brought and not words & set(brought):
+        reason = f"its program {program.path} comes with {' or '.join(brought)}"
+        yield Step("libcuda", NO, reason, name, f"add {brought[0]} to {name}")
+    elif contents.watcher and "utility" not in words:
+        reason = f"{name} is without utility: no libnvidia-ml is mounted"
+        yield Step("libcuda", NO, reason, name, f"add utility to {name}")
     if program is None or program.binary is None:
         return
     for library in program.binary.needed:

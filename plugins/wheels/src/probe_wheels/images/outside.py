@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from probe_wheels.frameworks import VENDORS, has_code
 from probe_wheels.images.layers import WHOLE, role_of
+from probe_wheels.images.purpose import is_backend
 from probe_wheels.rules import version_of
 
 TYPE_CHECKING = False
@@ -30,7 +31,7 @@ def outside_of(
     files that may have code and cannot be read, each with the reason.
     """
     problems: dict[str, str] = {}
-    folders: dict[str, dict[str, LibraryDoc]] = {}
+    folders: dict[tuple[str, str], dict[str, LibraryDoc]] = {}
     below = tuple(f"{site.lstrip('/')}/" for site in sites)
     for path, file in files.tree.files.items():
         if path.startswith(below) or f"/{path}" in claimed or not _may_have_code(path, file):
@@ -42,11 +43,13 @@ def outside_of(
         # What only draws by Vulkan (GTK, libplacebo of a player) tells nothing of computing.
         has_shaders = document.get("vulkan") and path.rpartition("/")[2].startswith(GGML)
         if has_shaders or any(has_code(document, vendor) for vendor in VENDORS):
-            folders.setdefault(folder, {})[name] = document
+            # Of backends a program takes what fits. Of all else nobody knows what it takes.
+            whole = folder if is_backend(f"/{path}") else path
+            folders.setdefault((whole, folder), {})[name] = document
         elif "problem" in document and file.size > WHOLE:
             problems[f"/{path}"] = document["problem"]
     cuda = version_of(environ.get("CUDA_VERSION", ""))
-    return [_folder(folder, found, cuda) for folder, found in sorted(folders.items())], problems
+    return [_folder(*place, found, cuda) for place, found in sorted(folders.items())], problems
 
 
 def _backend(path: str) -> tuple[str, str]:
@@ -65,9 +68,11 @@ def _may_have_code(path: str, file: File) -> bool:
     return role_of(path, file.mode) in ("code", "program", "executable") and "/stubs/" not in path
 
 
-def _folder(folder: str, files: dict[str, LibraryDoc], cuda: tuple[int, ...]) -> DistributionDoc:
+def _folder(
+    name: str, folder: str, files: dict[str, LibraryDoc], cuda: tuple[int, ...]
+) -> DistributionDoc:
     return {
-        "name": f"/{folder}",
+        "name": f"/{name}",
         "version": "",
         "build": _build_of(files, cuda),
         "path": f"/{folder}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_wheels.images.nvidia import mounted_by
+from probe_wheels.images.nvidia import mounted_by, mounts_program
 from probe_wheels.images.steps import NO, UNKNOWN, Step, text_of
 from probe_wheels.judging import title
 from probe_wheels.records import is_library
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["glibc_of_node", "missing_library", "system_steps", "version_step"]
 
+_BY_MACHINE = ("darwin", "windows")
+"""Systems whose engines start containers of Linux in a virtual machine: Docker Desktop, podman."""
 _EVERYWHERE = (2, 28)
 """glibc of Debian 10 and RHEL 8: the oldest with which current drivers of GPUs are offered."""
 
@@ -34,6 +36,9 @@ def _platform(contents: Contents, node: Node) -> Step:
     arch, os = contents.arch, contents.image.config.os
     if contents.is_environment:
         return _platform_of_libraries(contents, node)
+    if os == "linux" and node.os in _BY_MACHINE:
+        reason = f"{node.os} runs containers in a virtual machine with Linux, which is not recorded"
+        return Step("platform", UNKNOWN, reason, "", "record the virtual machine: it is the node")
     if os != node.os:
         return Step("platform", NO, f"it is an image for {os}, and the node has {node.os}")
     if arch is None:
@@ -41,7 +46,11 @@ def _platform(contents: Contents, node: Node) -> Step:
     if node.arch == "unknown":
         return Step("platform", UNKNOWN, "the architecture of the node is unknown")
     same = arch == node.arch or (arch == "i686" and node.arch == "x86_64")
-    if not same:
+    if arch == "armv7l":
+        step = _of_arm(contents.image.config.variant, node)
+        if step is not None:
+            return step
+    elif not same:
         fix = f"take the image for {node.arch}"
         return Step("platform", NO, f"it is built for {arch}, and the node is {node.arch}", "", fix)
     binary = contents.program.binary if contents.program else None
@@ -49,6 +58,22 @@ def _platform(contents: Contents, node: Node) -> Step:
         place = contents.place(contents.program.path) if contents.program else ""
         return Step("platform", NO, f"its program is built for {binary.machine}", place)
     return _level(contents.image.config.variant, node) or Step("platform", "ok", arch)
+
+
+def _of_arm(variant: str, node: Node) -> Step | None:
+    """Return what is wrong with an image for 32-bit ARM: v7 where it names no version.
+
+    The kernel names a version by ``armv6l``. Some processors of 64 bits run such programs.
+    """
+    level = variant.removeprefix("v") or "7"
+    if node.arch == "aarch64":
+        reason = "whether the node's processor runs programs for 32-bit ARM is unknown"
+        return Step("platform", UNKNOWN, reason, "", "take the image for aarch64")
+    own = node.arch.removeprefix("armv")[:1] if node.arch.startswith("armv") else ""
+    if own and own >= level:
+        return None
+    reason = f"it is built for ARMv{level}, and the node is {node.arch}"
+    return Step("platform", NO, reason, "", f"take the image for {node.arch}")
 
 
 def _level(variant: str, node: Node) -> Step | None:
@@ -88,6 +113,8 @@ def _program(contents: Contents) -> Step:
     if program is None:
         return Step("loader", "ok", "it names no program")
     place = contents.place(program.path)
+    if program.missing and mounts_program(program.path):
+        return Step("loader", "ok", f"{program.path} comes with NVIDIA's driver")
     if program.missing:
         return Step("loader", NO, f"its program {program.path} is not in it", place)
     if program.binary is None:
