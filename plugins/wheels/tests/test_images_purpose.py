@@ -157,6 +157,16 @@ TENSORRT: make.Files = {
     f"usr/lib/libnvinfer_builder_resource_{name}.so.10.9.0": library()
     for name in ("ptx", "sm75", "sm80", "sm86", "sm89", "sm90")
 }
+NO_NOTE: make.Files = {
+    "usr/local/cuda/compat/libcuda.so.550.54.15": make.binary(),
+    "usr/local/cuda/compat/libcuda.so.1": make.link("libcuda.so.550.54.15"),
+}
+CU124 = make.torch("sm_50 sm_60 sm_70 sm_75 sm_80 sm_86 sm_90", "12.4")
+NGC_124 = (
+    *ALL, "CUDA_VERSION=12.4.1",
+    ("NVIDIA_REQUIRE_CUDA=cuda>=12.4 brand=tesla,driver>=470,driver<471"
+     " brand=unknown,driver>=470,driver<471 brand=nvidia,driver>=470,driver<471"),
+)  # fmt: skip
 NGC_12 = (*ALL, "CUDA_VERSION=12.6.3", "NVIDIA_REQUIRE_CUDA=cuda>=9.0")
 IMAGES: dict[str, tuple[dict[str, object], make.Files]] = {
     "tensorflow": (make.config(ALL), {**BASE, **TENSORFLOW, **CUDA_12}),
@@ -214,6 +224,37 @@ IMAGES: dict[str, tuple[dict[str, object], make.Files]] = {
         starting("/opt/tritonserver/bin/tritonserver", environ=NGC_12), {**BASE, **TRITON},
     ),
     "tensorrt": (make.config(NGC_12), {**BASE, **TENSORRT}),
+    "tensorrt wheel": (
+        make.config(ALL),
+        {**BASE, **make.wheel(
+            "tensorrt-cu12-libs", "10.7.0",
+            {"tensorrt_libs/libnvinfer.so.10": library(targets="sm_75 sm_80 sm_90 ptx_90@8.0"),
+             "tensorrt_libs/libnvinfer_builder_resource_sm75.so.10.7.0": library(),
+             "tensorrt_libs/libnvinfer_builder_resource_sm90.so.10.7.0": library()},
+        )},
+    ),
+    "compat without a note": (make.config(NGC_124), {**BASE, **CU124, **NO_NOTE}),
+    "compat that nothing names": (
+        make.config((*ALL, "CUDA_VERSION=12.4.1", "NVIDIA_REQUIRE_CUDA=cuda>=9.0")),
+        {**BASE, **CU124, **NO_NOTE},
+    ),
+    "compat, note in capitals": (
+        make.config(ALL),
+        {**BASE, **CU124,
+         "usr/local/cuda/compat/libcuda.so.550.54.15": make.binary(note='{"Driver": [470]}')},
+    ),
+    "musl of debian": (
+        make.config(),
+        {"lib/ld-musl-x86_64.so.1": make.binary(),
+         "usr/bin/serve": make.binary(
+             "libc.so", "libpthread.so.0", interpreter="/lib/ld-musl-x86_64.so.1")},
+    ),
+    "musl, a library missing": (
+        make.config(),
+        {"lib/ld-musl-x86_64.so.1": make.binary(),
+         "usr/bin/serve": make.binary(
+             "libc.so", "libcrypto.so.3", interpreter="/lib/ld-musl-x86_64.so.1")},
+    ),
     "programs": (
         make.config(NGC_12),
         {**BASE, **{f"usr/local/bin/router-{n}": program(targets=f"sm_{n}") for n in (75, 90)}},
@@ -322,7 +363,7 @@ CASES = [
     # Blender and Triton Inference Server start on the CPU, and pass over GPUs without code.
     ("blender", "cpu", L, "devices"),
     ("blender", "h100-580", R, ""),
-    ("blender", "3090-535", L, "driver"),
+    ("blender", "3090-535", U, "driver"),
     ("blender", "a770", L, "runtime"),
     ("triton", "h100-580", R, ""),
     ("triton", "v100-535", L, "code"),
@@ -330,7 +371,10 @@ CASES = [
     # TensorRT builds for the chips that it has a library for.
     ("tensorrt", "h100-580", R, ""),
     ("tensorrt", "5090-590", U, "code"),
-    ("tensorrt", "v100-535", U, "code"),
+    ("tensorrt", "v100-535", N, "code"),
+    ("tensorrt wheel", "h100-580", R, ""),
+    ("tensorrt wheel", "5090-590", L, "code"),
+    ("tensorrt wheel", "v100-535", N, "code"),
     # Of several programs with code the one that the image starts decides, else each.
     ("programs", "h100-580", L, "code"),
     ("programs", "v100-535", N, "code"),
@@ -347,6 +391,14 @@ CASES = [
     ("libraries of nvidia", "cpu", U, "devices"),
     ("libraries of nvidia", "h100-580", R, ""),
     ("rockchip", "cpu", U, "devices"),
+    # A compat library without a note serves the branches that the image's requirement lets in.
+    ("compat without a note", "t4-470", R, ""),
+    ("compat without a note", "v100-535", U, "libcuda"),
+    ("compat that nothing names", "t4-470", U, "libcuda"),
+    ("compat, note in capitals", "t4-470", R, ""),
+    # musl is its own libc.so and libpthread.so, whatever they are called.
+    ("musl of debian", "cpu", R, ""),
+    ("musl, a library missing", "cpu", N, "loader"),
     # The last branch for Volta is 580, that for Kepler 470.
     ("torch", "v100-535", R, ""),
     ("torch", "v100-595", N, "driver"),

@@ -84,10 +84,13 @@ def own_libraries(document: DistributionDoc) -> dict[str, LibraryDoc]:
     """
     entry = framework_of(document["name"])
     component = entry is not None and entry[0] == "components"
+    main = entry[1].get("main", ()) if entry else ()
     named = {
         path: library
         for path, library in document["files"].items()
-        if component or not path.rpartition("/")[2].lower().startswith(_VENDORED)
+        if component
+        or not path.rpartition("/")[2].lower().startswith(_VENDORED)
+        or matches(path.rpartition("/")[2], main)  # TensorRT's own is what others carry along
     }
     plain = {path: library for path, library in named.items() if ".libs/" not in path}
     vendors = ("nvidia", "amd", "intel", "apple")

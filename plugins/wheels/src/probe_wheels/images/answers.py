@@ -157,13 +157,14 @@ def _by_mode(
 def _on_cpu(contents: Contents, shown: list[Step], refused: Sequence[Step]) -> list[Step]:
     """Return the steps of what uses the CPU where it cannot use a GPU, and starts all the same.
 
-    What skips a GPU that it has no code for starts, too, where nobody knows whether it has some.
+    What takes the CPU first starts, too, where nobody knows whether it could use a GPU.
     """
-    unsure = [step for step in shown if step.word == UNKNOWN]
-    if any(step.ends for step in (*refused, *unsure)) or (unsure and not contents.skips):
+    unsure = [step for step in shown if step.word == UNKNOWN and not refused]
+    if any(step.ends for step in (*refused, *unsure)) or (unsure and not contents.cpu_first):
         return shown
+    end = "it uses the CPU" if refused else "it uses the CPU at least"
     reasons = [*refused, *unsure][:1]
-    return [Step(s.name, LESS, f"{s.reason}: it uses the CPU", s.place, s.fix) for s in reasons]
+    return [Step(s.name, LESS, f"{s.reason}: {end}", s.place, s.fix) for s in reasons]
 
 
 def _first(words: Sequence[str]) -> str:

@@ -75,7 +75,8 @@ def code_steps(contents: Contents, gpu: Gpu, glibc: tuple[int, ...] = ()) -> Ite
             yield _told_of(contents, verdict, LESS, wheels)
     if not verdicts:
         yield from _of_toolkit(contents, gpu)
-    yield from _of_builder(contents, gpu, LESS if works else UNKNOWN)
+    jit = any(verdict["verdict"] == "jit-only" for verdict in running)
+    yield from _of_builder(contents, gpu, works=works, jit=jit)
 
 
 def _without_builds_for_cpu(verdicts: list[VerdictDoc], wheels: Wheels) -> list[VerdictDoc]:
@@ -172,15 +173,19 @@ def _of_toolkit(contents: Contents, gpu: Gpu) -> Iterator[Step]:
         yield Step("code", UNKNOWN, f"{reason} {text_of(first)}: PTX alone runs there", "", fix)
 
 
-def _of_builder(contents: Contents, gpu: Gpu, word: str) -> Iterator[Step]:
+def _of_builder(contents: Contents, gpu: Gpu, *, works: bool, jit: bool) -> Iterator[Step]:
     """Yield that TensorRT's builder has nothing for a chip: it has a library for each."""
-    if gpu.vendor != "nvidia" or not contents.builders:
+    chips = contents.builders
+    own = max(gpu.capabilities, default=(0, 0))
+    if gpu.vendor != "nvidia" or not chips or any(own[0] == a and b <= own[1] for a, b in chips):
         return
-    chips = {f"sm{major}{minor}" for major, minor in gpu.capabilities}
-    if not chips <= contents.builders:
-        has = ", ".join(sorted(contents.builders, key=lambda name: (len(name), name)))
-        reason = f"its TensorRT builds engines for {has}, and not for {gpu.target}"
-        yield Step("code", word, f"{reason}: whether one that it has runs is unknown")
+    has = ", ".join(f"sm_{major}{minor}" for major, minor in chips)
+    reason = f"its TensorRT builds engines for {has}, and not for {gpu.target}"
+    if own < chips[0]:
+        word = LESS if works else NO
+    else:
+        word, reason = LESS if works or jit else UNKNOWN, f"{reason}, for which it may have PTX"
+    yield Step("code", word, reason)
 
 
 def _with_torch(verdicts: list[VerdictDoc], wheels: Wheels) -> list[VerdictDoc]:

@@ -39,7 +39,7 @@ _LIBRARIES = (
 _BY_SHADERS = ("nvidia", "amd", "intel")
 
 # TensorRT's libraries with what builds engines for a chip, each named after it.
-_BUILDER = "libnvinfer_builder_resource_"
+_BUILDER = "libnvinfer_builder_resource_sm"
 # NGC's images put cuda-compat before the driver's own library where a check of theirs says so.
 _CHOOSER = "/etc/shinit_v2"
 MAX_LINKED = 256
@@ -72,7 +72,7 @@ class Contents:
         self.falls_back = False
         self.skips = False
         self.watcher = ""
-        self.builders: set[str] = set()
+        self.builders: list[tuple[int, int]] = []
         self.linked_code: set[str] = set()
         self.shaders = False
         self.asks = False
@@ -261,11 +261,7 @@ def _fill(contents: Contents) -> None:
     contents.toolkit = toolkit_of(runtimes, contents.environ)
     contents.chooser = _CHOOSER if files.is_file(_CHOOSER) else ""
     contents.rocm = rocm_of(files, documents)
-    contents.builders = {
-        name.removeprefix(_BUILDER).partition(".")[0]
-        for name in contents.names
-        if name.startswith(f"{_BUILDER}sm")
-    }
+    contents.builders = _builders(contents.names)
     contents.linked_code = _linked_code(contents, loose)
     _conclude(contents)
     contents.unjudged = _unjudged(contents, installed)
@@ -294,6 +290,12 @@ def _unjudged(contents: Contents, installed: Iterable[str]) -> str:
         return ""
     reason = f"it takes {taken[0]}: whether there is a driver for it in the container, or it does"
     return f"{reason} without, is unknown"
+
+
+def _builders(names: Iterable[str]) -> list[tuple[int, int]]:
+    """Return the compute capabilities that TensorRT builds engines for, in rising order."""
+    chips = {n.removeprefix(_BUILDER).partition(".")[0] for n in names if n.startswith(_BUILDER)}
+    return sorted((int(c[:-1]), int(c[-1])) for c in chips if c.isdecimal() and 1 < len(c) < 5)
 
 
 def _linked_code(contents: Contents, loose: list[DistributionDoc]) -> set[str]:

@@ -212,17 +212,21 @@ def mounts_program(name: str) -> list[str]:
 class Compat:
     """A cuda-compat libcuda in an image: its version, where it lies, and what its note says.
 
-    `branches` are the drivers' branches that it was made for, None without a note. `forced` is
-    whether LD_LIBRARY_PATH makes the loader take it whatever the host has.
+    `branches` are the drivers' branches that it was made for, None without a note, and `allowed`
+    those that the image's own requirement names. `forced` is whether LD_LIBRARY_PATH makes the
+    loader take it whatever the host has.
     """
 
-    __slots__ = ("branches", "forced", "path", "version")
+    __slots__ = ("allowed", "branches", "forced", "path", "version")
 
-    def __init__(self, path: str, version: tuple[int, ...], note: str, forced: bool) -> None:
+    def __init__(
+        self, path: str, version: tuple[int, ...], note: str, environ: Mapping[str, str]
+    ) -> None:
         self.path = path
         self.version = version
         self.branches = _branches(note)
-        self.forced = forced
+        self.allowed = _allowed(environ)
+        self.forced = False
 
     def is_taken(self, mode: str, driver: tuple[int, ...]) -> bool | None:
         """Return whether it stands before the host's libcuda; None where nobody knows."""
@@ -236,7 +240,24 @@ class Compat:
 
     def fits(self, driver: tuple[int, ...]) -> bool | None:
         """Return whether it works with a kernel driver; None without its note."""
-        return None if self.branches is None else driver[0] in self.branches
+        if self.branches is not None:
+            return driver[0] in self.branches
+        return True if driver[0] in self.allowed else None
+
+
+def _allowed(environ: Mapping[str, str]) -> set[int]:
+    """Return the drivers' branches that NVIDIA_REQUIRE_CUDA lets in beside newer ones.
+
+    ``brand=tesla,driver>=535,driver<536`` stands there for the compat library of the same image.
+    """
+    clauses = environ.get("NVIDIA_REQUIRE_CUDA", "")[:MAX_REQUIREMENT].split()
+    found = set()
+    for terms in (clause.split(",") for clause in clauses):
+        lower = [t[8:] for t in terms if t.startswith("driver>=") and t[8:].isdecimal()]
+        upper = [t[7:] for t in terms if t.startswith("driver<") and t[7:].isdecimal()]
+        if lower and upper and len(lower[0]) < 6 and int(upper[0]) == int(lower[0]) + 1:
+            found.add(int(lower[0]))
+    return found
 
 
 def _branches(note: str) -> set[int] | None:
@@ -246,7 +267,9 @@ def _branches(note: str) -> set[int] | None:
         table = parse(note.encode())
     except (ValueError, RecursionError):
         return None
-    listed = table.get("driver") if isinstance(table, dict) else None
+    # The hook is written in Go, whose JSON has no case.
+    keys = {str(k).lower(): v for k, v in table.items()} if isinstance(table, dict) else {}
+    listed = keys.get("driver")
     if not isinstance(listed, list):
         return None
     return {int(str(item)) for item in listed if str(item).isdecimal() and len(str(item)) < 6}

@@ -200,19 +200,33 @@ def _libcuda(contents: Contents, gpu: Gpu, mode: str) -> Iterator[Step]:
         reason += f" driver {dotted(gpu.driver)} (CUDA error 803)"
         yield Step("libcuda", NO, reason, place, "leave the compat folder out of LD_LIBRARY_PATH")
         return
-    if compat.version == gpu.driver:
-        return
+    if compat.version != gpu.driver:
+        yield from _taken(contents, gpu, compat, place)
+
+
+def _taken(contents: Contents, gpu: Gpu, compat: Compat, place: str) -> Iterator[Step]:
+    """Yield whether a board runs with a newer libcuda than its kernel driver's."""
     refused = is_geforce(gpu)
     if refused:
         yield _on_geforce(contents, compat, place)
     elif refused is None:
         reason = f"whether {gpu.name} runs with a compat libcuda is unknown: selected boards do"
-        yield Step("libcuda", UNKNOWN, reason, place)
+        yield _unsure(gpu, reason, place)
     elif not compat.fits(gpu.driver):
-        reason = f"whether the driver's branch {gpu.driver[0]} runs its compat libcuda is unknown"
-        yield Step("libcuda", UNKNOWN, reason, place)
+        branch = gpu.driver[0]
+        reason = f"whether the driver's branch {branch} runs its compat libcuda is unknown"
+        if compat.fits(gpu.driver) is None:
+            yield _unsure(gpu, reason, place)
+        else:  # its own note leaves the branch out: no more than the driver itself is certain
+            yield Step("libcuda", UNKNOWN, reason, place)
     else:
         gpu.driver = compat.version
+
+
+def _unsure(gpu: Gpu, reason: str, place: str) -> Step:
+    """Return that nobody knows whether a libcuda works: what needs one has no driver's version."""
+    gpu.driver = ()
+    return Step("libcuda", UNKNOWN, reason, place)
 
 
 def _on_geforce(contents: Contents, compat: Compat, place: str) -> Step:

@@ -12,11 +12,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from probe_wheels.images.contents import Contents
+    from probe_wheels.images.contents import Contents, Program
     from probe_wheels.images.layers import Binary
     from probe_wheels.images.nodes import Node
 
 __all__ = ["glibc_of_node", "missing_library", "system_steps", "version_step"]
+
+# Names that musl's loader never looks for: it is all of them itself (musl, ldso/dynlink.c).
+_OF_MUSL = tuple(f"lib{name}." for name in ("c", "pthread", "rt", "m", "dl", "util", "xnet"))
 
 _BY_MACHINE = ("darwin", "windows")
 """Systems whose engines start containers of Linux in a virtual machine: Docker Desktop, podman."""
@@ -131,7 +134,7 @@ def _program(contents: Contents) -> Step:
         reason = f"{name} needs {library}, which is not in it"
         return Step("loader", NO, reason, contents.place(user))
     for library in program.binary.needed:
-        if mounted_by(library):
+        if mounted_by(library) or (_is_musl(program) and library.startswith(_OF_MUSL)):
             continue
         if contents.found(library, program.binary, program.path) is None:
             reason = f"{library} is in no folder where its program's loader looks"
@@ -139,14 +142,21 @@ def _program(contents: Contents) -> Step:
     return Step("loader", "ok", loader or "static")
 
 
+def _is_musl(program: Program | None) -> bool:
+    """Return whether a program is one for musl's loader."""
+    return bool(program and program.binary and "ld-musl-" in program.binary.interpreter)
+
+
 def missing_library(contents: Contents, binary: Binary, path: str) -> tuple[str, str] | None:
     """Return a file that the loader would load, and what it needs and neither image nor host has.
 
     None where all is there. The libraries of libraries count, as far as they are found.
     """
+    by_musl = _is_musl(contents.program)
     for user, own in contents.linked(binary, path):
         for library in own.needed:
-            known = library in contents.names or mounted_by(library)
+            known = library in contents.names or bool(mounted_by(library))
+            known |= by_musl and library.startswith(_OF_MUSL)
             if not known and (user == path or is_library(library)):
                 return user, library
     return None
