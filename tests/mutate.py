@@ -43,8 +43,9 @@ COMPARED: dict[type[ast.cmpop], tuple[str, str]] = {
     ast.Eq: ("==", "!="), ast.NotEq: ("!=", "=="), ast.Is: ("is", "is not"),
     ast.IsNot: ("is not", "is"), ast.In: ("in", "not in"), ast.NotIn: ("not in", "in"),
 }  # fmt: skip
-_AT_ONCE = 12
-"""Files of tests in one run: most faults are noticed by the nearest, and more take time to read."""
+_FIRST, _MOST = 2, 16
+"""Files of tests in the first run and in later ones, which take twice as many each: most faults are
+noticed by the nearest tests, and it takes time to read more."""
 FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.M)
 
 
@@ -173,7 +174,11 @@ def tests_of(source: str, near: bool) -> list[list[str]]:
             mentions = text.count(module) + 10 * (parts[-1] in path.stem)
             ranked.append((rank, -mentions, path.relative_to(ROOT).as_posix()))
     paths = [path for _, _, path in sorted(ranked)]
-    return [paths[start : start + _AT_ONCE] for start in range(0, len(paths), _AT_ONCE)]
+    groups, count = [], _FIRST
+    while paths:
+        groups.append(paths[:count])
+        paths, count = paths[count:], min(2 * count, _MOST)
+    return groups
 
 
 def _folders(source: str, parts: list[str]) -> list[str]:

@@ -8,7 +8,8 @@ import pytest
 
 from probe_core.pipeline import collect
 from probe_core.pipeline.collect import Checking, checked
-from probe_core.pipeline.validate import check_sighting
+from probe_core.pipeline.validate import check_finding, check_sighting
+from probe_core.wording import INVALID
 
 
 def gpu(bus: int, **fields: object) -> dict[str, Any]:
@@ -67,3 +68,106 @@ def test_a_clock_that_no_chip_has_is_left_out() -> None:
     sighting, problems = check_sighting({**gpu(1), "peaks": [peak]})
     assert sighting is not None
     assert "mhz" in str(problems)
+
+
+REFUSED: list[tuple[object, list[str]]] = [
+    ([], ["a device must be a mapping, found list"]),
+    ({INVALID: "a set"}, ["a device must be a mapping, found a set"]),
+    ({"kind": "gpu"}, ["a device has no usable 'ids', so it was left out"]),
+    (gpu(1, colour="red"), ["the field 'colour' is not one of a device's"]),
+    (gpu(1, others=[]), ["the field 'others' is not one of a device's"]),
+    (gpu(1, **{"c" * 61: 1}), [f"the field '{'c' * 59}…' is not one of a device's"]),
+    (gpu(1, memory=5), ["memory: expected a table, found int 5"]),
+    (gpu(1, memory={INVALID: "a set"}), ["memory: expected a table, found a set"]),
+    (gpu(1, memory={"colour": "red"}), ["memory.colour: is not a field of it"]),
+    (gpu(1, memory={"c" * 41: 1}), [f"memory.{'c' * 39}…: is not a field of it"]),
+    (
+        gpu(1, pci={f"n{number}": 0 for number in range(65)}),
+        ["pci: only the first 64 names were kept"]
+        + [f"pci.n{number}: is not a field of it" for number in range(64)],
+    ),
+    (gpu(1, links=[{}]), ["links: a link needs a kind"]),
+    (gpu(1, links=5), ["links: expected a list, found int 5"]),
+    (
+        {"ids": ["pci:0000:01:00.0", "cpu:0"], "kind": "gpu"},
+        ["ids: cpu:0 is no id of a gpu"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("raw", "problems"), REFUSED)
+def test_what_is_refused_is_named_with_its_reason(raw: object, problems: list[str]) -> None:
+    assert check_sighting(raw)[1] == problems
+
+
+def test_a_memory_may_be_written_short() -> None:
+    """The table's own figure counts before the shorthand's."""
+    kept = [
+        ({"memory_bytes": 8 << 30}, {"total": 8 << 30}),
+        ({"memory_bytes": 8 << 30, "memory": {"free": 1}}, {"total": 8 << 30, "free": 1}),
+        ({"memory_bytes": 8 << 30, "memory": {"total": 4 << 30}}, {"total": 4 << 30}),
+        ({"memory_bytes": 8 << 30, "memory": "much"}, {"total": 8 << 30}),
+    ]
+    for fields, memory in kept:
+        sighting, problems = check_sighting(gpu(1, **fields))
+        assert sighting is not None
+        assert (sighting["memory"], problems) == (memory, [])
+
+
+def test_reasons_of_a_prober_are_cut_and_counted() -> None:
+    unknown = {f"n{number}": "why" for number in range(65)} | {"n0": "r" * 401, "n1": 7}
+    sighting, problems = check_sighting(gpu(1, unknown={"k" * 81: "long", **unknown}))
+    assert sighting is not None
+    assert problems == []
+    kept = sighting["unknown"]
+    assert (kept["n0"], kept["k" * 79 + "…"]) == ("r" * 399 + "…", "long")
+    assert [*kept][-1] == "n62"
+    assert "n1" not in kept
+
+
+SENTENCES = {"code": "hot", "what": "it is hot", "why": "no air", "fix": "a fan"}
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "hot",
+        {**SENTENCES, INVALID: "a set"},
+        *({**SENTENCES, name: ""} for name in SENTENCES),
+        *({**SENTENCES, name: 7} for name in SENTENCES),
+    ],
+)
+def test_a_finding_without_a_code_or_a_sentence_is_none(raw: object) -> None:
+    assert check_finding(raw, "acme") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [
+        *(("code", 60), ("what", 600), ("why", 600), ("fix", 600)),
+        *(("device", 256), ("variable", 80), ("step", 80), ("evidence", 600)),
+    ],
+)
+def test_the_text_of_a_finding_is_cut(name: str, most: int) -> None:
+    for length, kept in ((most, "t" * most), (most + 1, "t" * (most - 1) + "…")):
+        found = check_finding({**SENTENCES, name: "t" * length}, "acme")
+        assert found is not None
+        assert found[name] == kept  # type: ignore[literal-required]
+
+
+@pytest.mark.parametrize(
+    ("severity", "kept"),
+    [("info", "info"), ("error", "error"), (None, "warning"), ("fatal", "warning")],
+)
+def test_a_finding_is_a_warning_unless_it_says_otherwise(severity: object, kept: str) -> None:
+    found = check_finding({**SENTENCES, "severity": severity, "prober": "other"}, "acme")
+    assert found == {
+        **SENTENCES,
+        "severity": kept,
+        "device": None,
+        "prober": "acme",
+        "setting": None,
+        "variable": None,
+        "step": None,
+        "evidence": None,
+    }

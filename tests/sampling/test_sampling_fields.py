@@ -8,8 +8,9 @@ from typing import Any, get_type_hints
 import pytest
 
 from probe_core.model import document
-from probe_core.model.sample_check import check_sample, without_figures
+from probe_core.model.sample_check import NO_REASON, check_sample, without_figures
 from probe_core.model.sample_fields import SAMPLE_FIELDS, STATUSES
+from probe_core.wording import INVALID
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/reference/samples.md"
 NESTED = {
@@ -82,3 +83,73 @@ def test_text_of_a_prober_cannot_reach_a_terminal() -> None:
     assert sample
     assert "\x1b" not in str(sample["reason"])
     assert "\u202e" not in str(sample["reason"])
+
+
+GPU = "pci:0000:01:00.0"
+REFUSED: list[tuple[object, list[tuple[str, str]]]] = [
+    ([], [("sample", "expected a mapping, found list")]),
+    ({INVALID: "a set"}, [("sample", "expected a mapping, found a set")]),
+    ({}, [("device", "the id 'None' is not `kind:value` of at most 256 characters")]),
+    ({"device": GPU, "colour": 1}, [("colour", "it is not a field of a sample")]),
+    ({"device": GPU, "c" * 61: 1}, [("c" * 59 + "…", "it is not a field of a sample")]),
+    (
+        {"device": GPU, "memory": {"free": 1}},
+        [("memory.free", "it is not a field of a sample")],
+    ),
+    (
+        {"device": GPU, "memory": {"used": 2, "total": 1}},
+        [("memory.used", "2 of 1 bytes")],
+    ),
+    ({"device": GPU, "memory": {INVALID: "a set"}}, [("memory", "expected a table, found a set")]),
+    ({"device": GPU, "xids": [1]}, [("xids", "expected a table, found int 1")]),
+    (
+        {"device": GPU, "links": [{}] * 65},
+        [("links", "only the first 64 entries were kept")],
+    ),
+    (
+        {"device": GPU, "links": [{}, {"width": 33}]},
+        [("links.1.width", "33 is not between 1 and 32")],
+    ),
+]
+
+
+@pytest.mark.parametrize(("raw", "problems"), REFUSED)
+def test_what_is_refused_is_named_with_its_reason(
+    raw: object, problems: list[tuple[str, str]]
+) -> None:
+    assert check_sample(raw, "acme")[1] == problems
+
+
+def test_memory_may_be_used_up() -> None:
+    sample, problems = check_sample({"device": GPU, "memory": {"used": 2, "total": 2}}, "acme")
+    assert sample
+    assert (sample["memory"], problems) == ({"used": 2, "total": 2}, [])
+
+
+@pytest.mark.parametrize("status", [7, "fine", []])
+def test_a_status_that_there_is_not_is_refused(status: object) -> None:
+    sample, problems = check_sample({"device": GPU, "status": status, "busy": 0.5}, "acme")
+    reason = f"expected one of {', '.join(STATUSES)}, found {type(status).__name__} {status!r}"
+    assert problems == [("status", reason)]
+    assert sample == without_figures(GPU, "unavailable", f"its status is refused: {reason}", "acme")
+
+
+def test_reasons_are_kept_where_no_value_is() -> None:
+    """At most 400 characters of each, and none beside a value."""
+    raw = {"device": GPU, "busy": 0.5, "links": [{"width": 16}]}
+    unknown = {"busy": "no", "links.0.width": "no", "links.0.sent": "r" * 401, "links.1.sent": "no"}
+    sample, problems = check_sample({**raw, "unknown": {**unknown, "power_w": 7}}, "acme")
+    assert sample
+    assert problems == []
+    assert "busy" not in sample["unknown"]
+    assert "links.0.width" not in sample["unknown"]
+    assert sample["unknown"]["links.0.sent"] == "r" * 399 + "…"
+    assert sample["unknown"]["links.1.sent"] == "no"
+    assert sample["unknown"]["power_w"] == "its prober does not report it"
+
+
+def test_the_reason_of_a_device_that_did_not_answer() -> None:
+    raw = {"device": GPU, "status": "asleep", "busy": 0.5}
+    for reason, kept in ((None, NO_REASON), (7, NO_REASON), ("r" * 401, "r" * 399 + "…")):
+        sample, problems = check_sample({**raw, "reason": reason}, "acme")
+        assert (sample, problems) == (without_figures(GPU, "asleep", kept, "acme"), [])
