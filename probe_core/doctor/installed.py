@@ -10,7 +10,7 @@ from __future__ import annotations
 from probe_core.doctor.check import GROUP
 from probe_core.machine.trust import Trust, allowed
 from probe_core.registry.entrypoints import find_module, is_module_name, scan
-from probe_core.registry.extensions import manifest_path, manifest_table
+from probe_core.registry.extensions import manifest_table
 from probe_core.registry.prober import Prober
 from probe_core.wording import clean_text
 
@@ -104,7 +104,7 @@ def _located(check_set: CheckSet, entry: EntryPoint, trust: Trust) -> str | None
         return f"its module {module!r} does not exist; reinstall {prober.distribution}"
     prober.files += place.files(module, trust)
     prober.origin = None if prober.needs_site else place.root(module)
-    path = manifest_path(place, module, "check")
+    path = place.manifest(module, "check")
     if path is None:
         return None
     prober.files.append(path)

@@ -67,6 +67,17 @@ class Place:
         """Return what decides whether `module` may be used: all its code, where root is asked."""
         return self.code(module, trust) if applies() else [self.file or self.folder]
 
+    def manifest(self, module: str, kind: str) -> str | None:
+        """Return the path of the manifest of `module`; None without one."""
+        name = module.rpartition(".")[2]
+        candidates = [f"{self.folder}/{name}.{kind}.json", f"{self.folder}/{kind}.json"]
+        if not self.is_package and "." not in module:
+            candidates.pop()  # a single-file module shares its folder with all of site-packages
+        for path in candidates:  # no generator: Python drops an interrupt while it ends one
+            if os.path.lexists(path):
+                return path
+        return None
+
 
 def is_module_name(name: str) -> bool:
     """Return whether `name` is a dotted Python name of reasonable length."""

@@ -7,8 +7,6 @@ used that somebody other than root could have written.
 
 from __future__ import annotations
 
-import os
-
 from probe_core.jsontext import parse
 from probe_core.machine.files import read_regular, text_of
 from probe_core.machine.trust import allowed
@@ -21,14 +19,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     from probe_core.machine.trust import Trust
-    from probe_core.registry.entrypoints import EntryPoint, Place
+    from probe_core.registry.entrypoints import EntryPoint
 
 __all__ = [
     "FILE_LIMIT",
     "MAX_NAME",
     "Extension",
     "locate_extension",
-    "manifest_path",
     "manifest_table",
     "name_rejection",
     "rejections",
@@ -93,7 +90,7 @@ def locate_extension(extension: Extension, kind: str, trust: Trust) -> str | Non
     if place is None:
         return f"its module {module!r} does not exist; reinstall {extension.distribution}"
     extension.files += place.files(module, trust)
-    extension.manifest = manifest_path(place, module, kind)
+    extension.manifest = place.manifest(module, kind)
     if extension.manifest is not None:
         extension.files.append(extension.manifest)
     return None
@@ -110,16 +107,6 @@ def rejections(
         allowed(extension.distribution, extension.version, allow) or trust.reason(extension.files)
         for extension in extensions
     ]
-
-
-def manifest_path(place: Place, module: str, kind: str) -> str | None:
-    """Return the manifest of a module that lies at `place`; None where there is none."""
-    name = module.rpartition(".")[2]
-    candidates = [f"{place.folder}/{name}.{kind}.json"]
-    # A single-file module shares its folder with all of site-packages.
-    if place.is_package or "." in module:
-        candidates.append(f"{place.folder}/{kind}.json")
-    return next((path for path in candidates if os.path.lexists(path)), None)
 
 
 def manifest_table(path: str, key: str) -> dict[str, Any]:

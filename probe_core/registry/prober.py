@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from probe_core.machine.trust import Trust
     from probe_core.model.document import Json, RecordedAnswer
     from probe_core.registry.document import When
-    from probe_core.registry.entrypoints import Place
 
     Builtin: TypeAlias = Callable[[Request], Any]
 
@@ -191,7 +190,7 @@ def apply_manifest(
     else:
         prober.files += place.files(module, trust)
         prober.origin = None if by_site else place.root(module)
-    path = manifest_beside(place, module)
+    path = place.manifest(module, "prober")
     if path is not None:
         prober.files.append(path)
     prober.trust = trust
@@ -237,18 +236,6 @@ def _shown(value: object) -> str:
         return repr(value)[:60]
     except RecursionError:
         return "something nested too deep"
-
-
-def manifest_beside(place: Place, module: str) -> str | None:
-    """Return the path of the manifest of a module that lies at `place`; None without one."""
-    name = module.rpartition(".")[2]
-    candidates = [f"{place.folder}/{name}.prober.json", f"{place.folder}/prober.json"]
-    if not place.is_package and "." not in module:
-        candidates.pop()  # a single-file module shares its folder with all of site-packages
-    for path in candidates:  # no generator: Python drops an interrupt while it ends one
-        if os.path.lexists(path):
-            return path
-    return None
 
 
 def read_manifest(path: str, name: str) -> dict[str, Json]:

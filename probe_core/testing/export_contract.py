@@ -17,7 +17,7 @@ from typing import Any
 
 from probe_core.machine import Machine
 from probe_core.registry.entrypoints import find_module
-from probe_core.registry.extensions import manifest_path, manifest_table, texts
+from probe_core.registry.extensions import manifest_table, texts
 from probe_core.testing.sightings import FILE
 
 TYPE_CHECKING = False
@@ -169,7 +169,7 @@ class ExporterContract:
         module = self.target.partition(":")[0]
         place = find_module(module)[0]
         assert place is not None, f"{module} cannot be located without an import"
-        path = manifest_path(place, module, "exporter")
+        path = place.manifest(module, "exporter")
         assert path is not None, f"exporter.json is missing beside {module}"
         keys = (("summary", 200), ("content_type", 100), ("expiry", 100))
         assert texts(manifest_table(path, "exporters"), self.name, keys).get("summary")

@@ -14,7 +14,7 @@ from keyword import iskeyword
 from probe_core.machine.files import read_regular, text_of
 from probe_core.machine.trust import Trust
 from probe_core.registry.entrypoints import find_module, is_module_name
-from probe_core.registry.prober import FILE_LIMIT, HOST, Prober, apply_manifest, manifest_beside
+from probe_core.registry.prober import FILE_LIMIT, HOST, Prober, apply_manifest
 from probe_core.registry.select import RESERVED, discover
 from probe_core.wording import did_you_mean
 
@@ -106,7 +106,7 @@ def _name(module: str) -> str:
 
 def _names_in_manifest(module: str) -> list[str]:
     place = find_module(module)[0]
-    path = manifest_beside(place, module) if place else None
+    path = place.manifest(module, "prober") if place else None
     if path is None:
         return []
     try:
