@@ -3,31 +3,41 @@
 Of one request from `bench_predictions`, of many at once from `bench_serving`.
 
 `python tests/bench/ranges.py` prints it, `--write` stores it. Each publication is left out once:
-the figures are fitted on the others (`bench_predictions.refitted`) and predict its rows.
+the figures are fitted on the others and predict its rows. Of the errors of a class nine of ten are
+within its factor, by split conformal prediction with publications as the unit: each counts as
+one, whatever its rows, and one more, the next, as further off than all of them.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections import defaultdict
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import bench_predictions
 import bench_serving
-from bench_predictions import COMPUTES, Row, errors, quantile, refitted, rows
+from bench_predictions import COMPUTES
 
 RANGES = "plugins/cluster/src/probe_cluster/planning/ranges.toml"
 HEAD = """\
-# How far predictions of a class were off: in nine cases of ten at most by `factor`, either way.
-# Written by tests/bench/ranges.py, from the rows of tests/bench/published.toml and, of many
-# requests, of tests/bench/serving.toml: each publication is left out once, the figures of
-# efficiency.toml are fitted on the others, and predict its rows. Of few cases the largest error
-# counts, and no less than what is usual.
+# How far predictions of a class were off: in nine cases of ten at most by the factor, either way.
+# Written by tests/bench/ranges.py, which says how, from the rows of tests/bench/published.toml and,
+# of many requests, of tests/bench/serving.toml. A class of fewer than nine publications has the
+# factor of the wider class that its last field names, or that of its own cases where it is more.
+# A class: engine, hardware, mode, cases, publications, factor, wider class.
+classes = [
 """
-
-# Nine cases of ten have a meaning from ten on; of fewer the largest error is taken.
-FEW = 10
+SHARE = 0.9
+MODES = {
+    "one": "on one device",
+    "pipeline": "in pipelines",
+    "tensor": "with split layers",
+    "serving": "of many requests",
+    "": "of one request",
+}
 
 
 class Key(NamedTuple):
@@ -37,23 +47,17 @@ class Key(NamedTuple):
     hardware: str
     mode: str
 
+    @property
+    def wider(self) -> list[Key]:
+        """The classes that it is part of, the narrowest first; "" stands for all."""
+        found = [Key(self.engine, "", self.mode), Key("", "", self.mode)]
+        return found if self.mode == "serving" else [*found, Key("", "", "")]
 
-def key_of(row: Row) -> Key:
-    """Return the class of a row."""
-    mode = "tensor" if row.split else "pipeline" if row.nodes > 1 else "one"
-    return Key(COMPUTES.get(row.engine, row.engine), row.kind, mode)
-
-
-def held_out(published: list[Row]) -> list[tuple[float, Row]]:
-    """Return ln(predicted / measured) of each row, by figures without its publication."""
-    from probe_cluster.planning.efficiency import table
-
-    found: list[tuple[float, Row]] = []
-    for source in sorted({row.source for row in published}):
-        others = [row for row in published if row.source != source]
-        own = [row for row in published if row.source == source]
-        found += errors(own, refitted(others, table()))
-    return found
+    def holds(self, other: Key) -> bool:
+        """Return whether a class is part of this one."""
+        if not self.mode and other.mode == "serving":
+            return False
+        return all(own in ("", part) for own, part in zip(self, other, strict=True))
 
 
 class Error(NamedTuple):
@@ -67,51 +71,80 @@ class Error(NamedTuple):
 
 def of_one() -> list[Error]:
     """Return the errors of one request."""
-    return [Error(key_of(row), abs(error), row.source) for error, row in held_out(rows())]
-
-
-def of_many() -> list[Error]:
-    """Return the errors of many requests at once, however devices share a model."""
     found = []
-    for error, row in bench_serving.held_out(bench_serving.rows()):
-        first = row.members[0]
-        assert first.efficiency is not None, row.label
-        key = Key(first.efficiency.computes, first.class_ or "", "serving")
+    for error, row in bench_predictions.without_publication(bench_predictions.rows()):
+        mode = "tensor" if row.split else "pipeline" if row.nodes > 1 else "one"
+        key = Key(COMPUTES.get(row.engine, row.engine), row.kind, mode)
         found.append(Error(key, abs(error), row.source))
     return found
 
 
-def text(found: list[Error]) -> str:
-    """Return the classes of these errors."""
-    usual = quantile([error.size for error in found], 0.75)
-    classes: dict[Key, list[Error]] = defaultdict(list)
-    for error in found:
-        classes[error.key].append(error)
-    lines = []
-    for key, own in sorted(classes.items()):
-        sizes = [error.size for error in own]
-        worst = quantile(sizes, 0.9) if len(own) >= FEW else max(*sizes, usual)
-        lines += [
-            "[[class]]",
-            f'engine = "{key.engine}"',
-            f'hardware = "{key.hardware}"',
-            f'mode = "{key.mode}"',
-            f"cases = {len(own)}",
-            f"publications = {len({error.source for error in own})}",
-            f"factor = {math.ceil(100 * math.exp(worst)) / 100:.2f}",
-            "",
-        ]
-    return "\n".join(lines)
+def of_many() -> list[Error]:
+    """Return the errors of many requests at once, however devices share a model."""
+    return [
+        Error(key_of_many(row), abs(error), row.source)
+        for error, row in bench_serving.without_publication(bench_serving.rows())
+    ]
 
 
-def document(one: list[Error], many: list[Error]) -> str:
+def key_of_many(row: bench_serving.Row) -> Key:
+    """Return the class of a row of many requests."""
+    first = row.members[0]
+    assert first.efficiency is not None, row.label
+    return Key(first.efficiency.computes, first.class_ or "", "serving")
+
+
+def bound(errors: Sequence[Error], more: int = 1) -> float | None:
+    """Return the size that nine of ten errors do not exceed, of so many publications more, too.
+
+    None of so few publications that no size can be said.
+    """
+    rows = Counter(error.source for error in errors)
+    inside, wanted = 0.0, SHARE * (len(rows) + more)
+    for error in sorted(errors, key=lambda error: error.size):
+        inside += 1 / rows[error.source]
+        # A publication's rows sum to one but for rounding.
+        if inside >= wanted - 1e-9:
+            return error.size
+    return None
+
+
+def line(key: Key, errors: Sequence[Error]) -> str:
+    """Return the class of these errors."""
+    own = [error for error in errors if error.key == key]
+    size, wider = bound(own), ""
+    for parent in key.wider if size is None else []:
+        parts = [error for error in errors if parent.holds(error.key)]
+        size = bound(parts)
+        if size is not None:
+            wider = (
+                f"{len(parts)} cases of {parent.engine or 'all engines'}"
+                f" {MODES[parent.mode]}, of {_publications(parts)} publications"
+            )
+            break
+    known = bound(own, 0)
+    assert size is not None, key
+    assert known is not None, key
+    if known > size:
+        size, wider = known, ""
+    factor = math.ceil(100 * math.exp(size)) / 100
+    texts = ", ".join(f'"{part}"' for part in key)
+    return f'  [{texts}, {len(own)}, {_publications(own)}, {factor:.2f}, "{wider}"],\n'
+
+
+def _publications(errors: Sequence[Error]) -> int:
+    return len({error.source for error in errors})
+
+
+def document(errors: Sequence[Error]) -> str:
     """Return the file."""
-    return "\n".join((HEAD, text(one), text(many)))
+    keys = sorted({error.key for error in errors}, key=lambda key: (key.mode == "serving", key))
+    return f"{HEAD}{''.join(line(key, errors) for key in keys)}]\n"
 
 
 def main() -> int:
     """Print the file, or store it."""
-    made = document(of_one(), of_many())
+    made = document([*of_one(), *of_many()])
     if "--write" in sys.argv[1:]:
         (Path(__file__).parents[2] / RANGES).write_text(made)
     else:

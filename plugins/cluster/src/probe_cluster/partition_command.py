@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from probe_cluster import Member, Plan
     from probe_cluster.planning.answer import Answer
+    from probe_cluster.planning.efficiency import Range
     from probe_cluster.planning.launch import Line
     from probe_cluster.planning.serving import Serving
     from probe_core.commands import Context
@@ -243,19 +244,20 @@ def _throughput(total: float) -> str:
 
 def _throughputs(served: Serving) -> str:
     """Return what the range of TOKENS/S rests on."""
-    from probe_cluster.planning.efficiency import FEW
-
-    like = served.like
-    if like is None:
+    if served.like is None:
         return "No measured case is like this, so no range is given."
-    cases = counted(like.cases, "published throughput")
-    if like.cases < FEW:
-        few = f"of {cases} of such devices none was further off than a factor of {like.factor:g}"
-        return f"TOKENS/S is a range: {few}."
-    return (
-        f"TOKENS/S is a range: in nine of ten of {cases} of such devices the figure was within a"
-        f" factor of {like.factor:g}, predicted without the publication."
+    return f"TOKENS/S is a range, predicted without the publication: {_off(served.like)}."
+
+
+def _off(like: Range) -> str:
+    """Return how far predictions of a class were off."""
+    own = (
+        f"{counted(like.cases, 'measured case')} like this, of"
+        f" {counted(like.publications, 'publication')},"
     )
+    few = f" {'is' if like.cases == 1 else 'are'} too few; {like.wider}," if like.wider else ""
+    were = "was" if like.cases == 1 and not few else "were"
+    return f"{own}{few} {were} off by in nine of ten at most {like.factor:g} times"
 
 
 def _strategies(name: str | None, names: Iterable[str]) -> tuple[str, ...]:
@@ -318,17 +320,7 @@ def _basis(plans: Sequence[Plan]) -> str:
 
 
 def _measured(plan: Plan) -> str:
-    from probe_cluster.planning.efficiency import FEW
-
-    if plan.like is None:
-        return "no measured case is like this"
-    factor, cases, publications = plan.like
-    most = "in nine of ten at most" if cases >= FEW else "at most"
-    return (
-        f"the range: {counted(cases, 'measured case')} like this, of"
-        f" {counted(publications, 'publication')}, {'was' if cases == 1 else 'were'} off by"
-        f" {most} {factor:g} times"
-    )
+    return "no measured case is like this" if plan.like is None else f"the range: {_off(plan.like)}"
 
 
 def _speed(plan: Plan) -> str:

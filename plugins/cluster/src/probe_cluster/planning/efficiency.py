@@ -45,6 +45,8 @@ class ServingCosts(NamedTuple):
     """Share of a link's bandwidth that all-reduces reach."""
     reduce_pcie: float
     """The same of PCIe, where they go through the host's memory."""
+    layer: float
+    """What a layer costs beyond its bytes, times that of one request."""
     step: float
     """Seconds of a step beyond its layers: what the scheduler does."""
     request: float
@@ -103,6 +105,7 @@ def serving_costs(efficiency: Efficiency, figures: EfficiencyTable, chunk: int) 
         apart=own["apart"],
         reduce=own["reduce"],
         reduce_pcie=own["reduce-pcie"],
+        layer=own["layer"],
         step=own["step"] * 1e-6,
         request=own["request"] * 1e-6,
         chunk=chunk,
@@ -115,24 +118,21 @@ class Range(NamedTuple):
     factor: float
     """In nine cases of ten the speed was at most so many times larger or smaller."""
     cases: int
-    """Published speeds of the class; of fewer than `FEW` the largest error is the factor."""
+    """Published speeds of the class."""
     publications: int
-
-
-FEW = 10
-"""Nine cases of ten have a meaning from so many on."""
+    """Those that published them."""
+    wider: str = ""
+    """Of which cases the factor is, where those of the class are too few."""
 
 
 @cache
 def _ranges() -> dict[tuple[str, str, str], Range]:
     path = os.path.join(os.path.dirname(__file__), "ranges.toml")
     with open(path, "rb") as file:
-        classes = tomllib.load(file)["class"]
+        classes = tomllib.load(file)["classes"]
     return {
-        (each["engine"], each["hardware"], each["mode"]): Range(
-            each["factor"], each["cases"], each["publications"]
-        )
-        for each in classes
+        (engine, hardware, mode): Range(factor, cases, publications, wider)
+        for engine, hardware, mode, cases, publications, factor, wider in classes
     }
 
 

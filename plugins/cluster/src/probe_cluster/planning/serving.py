@@ -292,7 +292,7 @@ def device_of(
         bandwidth=first.bandwidth * efficiency.share,
         arithmetic=arithmetic,
         attention=attention,
-        layer=efficiency.layer_seconds(model.kind, figures),
+        layer=efficiency.layer_seconds(model.kind, figures) * costs.layer,
         efficiency=efficiency,
         costs=costs,
         inner=first.inner,
@@ -410,8 +410,9 @@ def layout_of(
     `model` has the context of `load`, prompt and answer.
     """
     split = Split(tensor, stages, expert)
-    weights = _weights(model, tensor, expert) / stages
-    cache = model.kv_bytes / stages / _cache_parts(model, tensor, expert)
+    largest = -(-model.layers // stages) / model.layers
+    weights = _weights(model, tensor, expert) * largest
+    cache = model.kv_bytes * largest / _cache_parts(model, tensor, expert)
     room = device.memory - weights - _buffers(device, model, split)
     if room < cache:
         return None
@@ -484,7 +485,8 @@ def _step(device: Device, model: Model, load: Load, split: Split, together: floa
     middle = replace(model, context=load.prompt + load.answer // 2)
     parts = _cache_parts(model, split.tensor, split.expert)
     cache = together * middle.kv_bytes / parts / (device.bandwidth * device.costs.cache)
-    besides = device.costs.step + together * device.costs.request
+    # Each stage prepares its inputs: no engine schedules ahead in a pipeline.
+    besides = split.stages * (device.costs.step + together * device.costs.request)
     return _pass(device, model, split, together) + cache + besides
 
 
@@ -513,6 +515,8 @@ def _pass(device: Device, model: Model, split: Split, tokens: float) -> float:
     seconds += model.layers * device.layer
     if split.tensor > 1:
         seconds += model.layers * 2 * _reduce(device, model, split.tensor, tokens)
+    # The stage with the most layers paces the others.
+    seconds *= -(-model.layers // split.stages) * split.stages / model.layers
     if split.stages > 1:
         link = device.inner if split.stages * split.tensor <= device.per_node else device.outer
         seconds += split.stages * link.seconds(int(model.hop_bytes * tokens))
