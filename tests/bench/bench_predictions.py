@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -162,15 +163,27 @@ def refitted(published: list[Row], table: Mapping[str, Any]) -> dict[str, Any]:
     fit: dict[str, Any] = deepcopy(dict(table))
     figures = unfitted(fit)
 
-    def judged(figure: Figures, value: float) -> float:
+    def of(figure: Figures) -> list[Row]:
+        """Return the rows that a figure has a part in."""
+        found = []
+        for factor in (1.0, 0.5, 2.0, 1.0):
+            figure.put(figure.start * factor)
+            found.append([predicted(row, fit) for row in published])
+        same, less, more, _ = found
+        changed = [same[at] != less[at] or same[at] != more[at] for at in range(len(published))]
+        return [row for row, own in zip(published, changed, strict=True) if own]
+
+    rows_of = [(figure, of(figure)) for figure in figures]
+
+    def judged(figure: Figures, own: list[Row], value: float) -> float:
         figure.put(value)
         away = math.log(value / figure.start)
-        return loss(published, fit) + PULL * away * away
+        return loss(own, fit) + PULL * away * away
 
     for _ in range(ROUNDS):
-        for figure in figures:
+        for figure, own in rows_of:
             trials = [figure.value * factor for factor in FACTORS]
-            figure.put(min(trials, key=lambda value, own=figure: judged(own, value)))
+            figure.put(min(trials, key=partial(judged, figure, own)))
     return fit
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from place import Place
 
 if TYPE_CHECKING:
     from probe_cluster import Member, Model
-    from probe_cluster.planning.serving import Layout, Load
+    from probe_cluster.planning.serving import Device, Layout, Load
 
 FITTED = Path(__file__).parent / "serving.toml"
 BLIND = Path(__file__).parent / "serving_blind.toml"
@@ -36,7 +36,8 @@ RESERVE = 0.1
 WITHIN = 1.5
 
 
-@dataclass(frozen=True)
+# Each row is itself alone: comparing its members costs more than predicting it.
+@dataclass(frozen=True, eq=False)
 class Row:
     """One published speed of many requests."""
 
@@ -101,7 +102,7 @@ def predicted(row: Row, figures: Any = None) -> Layout:
     from probe_cluster.planning.efficiency import table
     from probe_cluster.planning.links import KINDS, Links
     from probe_cluster.planning.predict import RESERVE as OWN
-    from probe_cluster.planning.serving import device_of, layout_of
+    from probe_cluster.planning.serving import device_of
 
     server = row.engine in ("vllm", "sglang", "tensorrt-llm")
     # Several nodes of the rows are DGX Sparks, joined by their ConnectX-7.
@@ -109,6 +110,14 @@ def predicted(row: Row, figures: Any = None) -> Layout:
     reserve = RESERVE if server else OWN
     device = device_of(row.members, row.model, links, reserve, figures or table())
     assert device is not None, row.label
+    return _layout(row, device)
+
+
+# Most figures that a fit tries are of other rows.
+@lru_cache(maxsize=1 << 14)
+def _layout(row: Row, device: Device) -> Layout:
+    from probe_cluster.planning.serving import layout_of
+
     layout = layout_of(device, row.model, row.load, row.engine, *row.shares, expert=False)
     assert layout is not None, row.label
     return layout
@@ -131,11 +140,12 @@ def _older() -> dict[str, float]:
 
 
 def of_older(figures: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the figures of older releases of vLLM and SGLang, which nobody plans with."""
+    """Return the figures of older releases of vLLM, which nobody plans with."""
     older = figures.get("older", _older())
     arithmetic, serving = figures["arithmetic"], figures["serving"]
     engines = dict.fromkeys(("vllm", "sglang"), older["arithmetic"])
     costs = {name: older[name] for name in ("step", "request", "layer")}
+    costs["begins"] = serving["vllm"]["begins"]
     return {
         **figures,
         "arithmetic": {**arithmetic, "engine": arithmetic["engine"] | engines},
@@ -144,10 +154,15 @@ def of_older(figures: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def loss(published: list[Row], figures: Mapping[str, Any]) -> float:
-    """Return what a fit lowers: squares of errors, a publication counting as its root of rows."""
-    counts = Counter(row.source for row in published)
+    """Return what a fit lowers: squares of errors, and beyond `WITHIN` their size.
+
+    A publication counts as the root of its rows.
+    """
+    counts, bend = Counter(row.source for row in published), math.log(WITHIN)
     return sum(
-        error**2 / math.sqrt(counts[row.source]) for error, row in errors(published, figures)
+        (error**2 if abs(error) < bend else bend * (2 * abs(error) - bend))
+        / math.sqrt(counts[row.source])
+        for error, row in errors(published, figures)
     )
 
 
@@ -168,6 +183,11 @@ def unfitted(table: dict[str, Any]) -> list[Figures]:
         Figures(1.0, (shares["engine"], "tensorrt-llm")),
         Figures(2.0, (table["kind"]["vllm"], "mla")),
         Figures(1.0, (serving["vllm"], "layer")),
+        Figures(100, (serving["vllm"], "begins")),
+        Figures(1.0, (serving["sglang"], "layer")),
+        Figures(500, (serving["sglang"], "begins")),
+        Figures(1000, (serving["sglang"], "step")),
+        Figures(20, (serving["sglang"], "request")),
         Figures(1000, (serving["vllm"], "step")),
         Figures(20, (serving["vllm"], "request")),
         Figures(1000, (table["older"], "step")),

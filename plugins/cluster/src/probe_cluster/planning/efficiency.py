@@ -47,6 +47,10 @@ class ServingCosts(NamedTuple):
     """The same of PCIe, where they go through the host's memory."""
     layer: float
     """What a layer costs beyond its bytes, times that of one request."""
+    begins: float
+    """Seconds of a layer more, where a step computes prompts: it is too large for a CUDA graph."""
+    mixed: bool
+    """Whether prompts are computed in the steps of answers."""
     step: float
     """Seconds of a step beyond its layers: what the scheduler does."""
     request: float
@@ -106,6 +110,8 @@ def serving_costs(efficiency: Efficiency, figures: EfficiencyTable, chunk: int) 
         reduce=own["reduce"],
         reduce_pcie=own["reduce-pcie"],
         layer=own["layer"],
+        begins=own["begins"] * 1e-6,
+        mixed=ENGINES[efficiency.engine or "none"].mixed,
         step=own["step"] * 1e-6,
         request=own["request"] * 1e-6,
         chunk=chunk,

@@ -23,6 +23,8 @@ class Engine(NamedTuple):
     """Whether it splits layers among the equal GPUs of a computer."""
     vendors: tuple[str, ...] = ()
     """Vendors of the devices that it runs on; empty for all."""
+    mixed: bool = True
+    """Whether it computes prompts in the steps of answers."""
     chunks: tuple[tuple[int, int], ...] = ((0, 2048),)
     """(GiB of a device, tokens of prompts in a step by default), the largest device first."""
 
@@ -67,6 +69,7 @@ ENGINES: dict[str, Engine] = {
         across=True,
         cards=True,
         vendors=("nvidia", "amd"),
+        mixed=False,  # server_args.py: enable_mixed_chunk is off
         chunks=_SGLANG,
     ),
     "tensorrt-llm": Engine(

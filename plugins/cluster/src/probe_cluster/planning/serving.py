@@ -20,6 +20,7 @@ from probe_cluster.planning.efficiency import (
     Range,
     ServingCosts,
     arithmetic_share,
+    kind_factor,
     range_of,
     serving_costs,
     table,
@@ -70,6 +71,8 @@ class Device:
     """What their attention reaches of the peak of 16 bits; None is not known."""
     layer: float
     """Seconds of a layer beyond its bytes."""
+    begins: float
+    """The same besides, in a step that computes prompts."""
     efficiency: Efficiency
     costs: ServingCosts
     """What many requests cost the engine."""
@@ -293,6 +296,7 @@ def device_of(
         arithmetic=arithmetic,
         attention=attention,
         layer=efficiency.layer_seconds(model.kind, figures) * costs.layer,
+        begins=costs.begins * kind_factor(figures or table(), efficiency.computes, model.kind),
         efficiency=efficiency,
         costs=costs,
         inner=first.inner,
@@ -494,13 +498,17 @@ def _pause(device: Device, model: Model, load: Load, split: Split, together: flo
     """Return the seconds by which one prompt delays the steps that compute parts of it.
 
     What a step reads for the tokens of answers serves the prompt, too, so only arithmetic beyond
-    that, and the attention of the prompt to itself, take longer.
+    that, and the attention of the prompt to itself, take longer; but SGLang computes prompts in
+    steps of their own, while answers wait.
     """
     if not device.arithmetic:
         return 0.0
-    # Prompts that come together share a step.
-    part = min(float(device.costs.chunk), together * load.prompt)
-    longer = _pass(device, model, split, together + part) - _pass(device, model, split, together)
+    # Where requests end one after another, so many begin in a step.
+    part = min(float(device.costs.chunk), max(1.0, together / load.answer) * load.prompt)
+    beside = together if device.costs.mixed else 0.0
+    longer = _pass(device, model, split, beside + part) + model.layers * device.begins
+    if beside:
+        longer -= _pass(device, model, split, beside)
     return load.prompt / part * longer + _attention(device, model, load, split)
 
 
@@ -572,7 +580,8 @@ def _prompt(device: Device, model: Model, load: Load, split: Split) -> float | N
         return None
     part = min(device.costs.chunk, load.prompt)
     passes = load.prompt / part
-    seconds = passes * (_pass(device, model, split, part) + device.costs.step)
+    each = _pass(device, model, split, part) + model.layers * device.begins + device.costs.step
+    seconds = passes * each
     return seconds + _attention(device, model, load, split)
 
 
