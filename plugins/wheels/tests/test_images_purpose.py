@@ -42,6 +42,7 @@ NODES: dict[str, dict[str, object]] = {
     "gaudi": recorded("server--8x-intel-gaudi-2"),
     "pi-5": recorded("raspberry-pi-5--videocore-vii"),
     "pi-zero": recorded("raspberry-pi-zero--arm1176"),
+    "opteron": recorded("opteron-6272--16-cores-in-8-modules"),
     "no driver": recorded("desktop--nvidia-geforce-rtx-3060-without-driver"),
     "wsl": WSL,
     "mac": MAC,
@@ -84,6 +85,13 @@ CU118 = make.torch("sm_50 sm_60 sm_70 sm_75 sm_80 sm_86 sm_90", "11.8")
 CU126 = make.torch("sm_50 sm_60 sm_70 sm_75 sm_80 sm_86 sm_90", "12.6")
 CU130 = make.torch("sm_75 sm_80 sm_86 sm_90 sm_100 sm_120", "13.0")
 CPU_TORCH = make.wheel("torch", "2.9.1+cpu", {"torch/version.py": "cuda = None\nhip = None\n"})
+IPEX_TORCH = make.wheel(
+    "torch", "2.3.1+cxx11.abi", {"torch/version.py": "cuda = None\nhip = None\n"}
+)
+IPEX = requiring(
+    "intel-extension-for-pytorch", "2.3.110+xpu",
+    {"intel_extension_for_pytorch/lib/libintel-ext-pt-gpu.so": build.sycl("12.55.8")}, "torch",
+)  # fmt: skip
 CUDA_12 = {
     f"usr/local/cuda/lib64/{name}": library()
     for name in ("libcudart.so.12", "libcublas.so.12", "libcudnn.so.9")
@@ -284,6 +292,25 @@ IMAGES: dict[str, tuple[dict[str, object], make.Files]] = {
             "nvidia-cublas-cu12", "12.8", {"nvidia/lib/libcublas.so.12": library(targets="sm_90")}
         )},
     ),
+    "gromacs": (
+        make.config(NGC_12),
+        {**BASE, "usr/local/gromacs/lib/libgromacs_mpi.so.9": library(targets="sm_80 sm_90")},
+    ),
+    "ipex": (make.config(), {**BASE, **LEVEL_ZERO, **IPEX_TORCH, **IPEX}),
+    "nvidia-smi, then torch": (
+        make.config(ALL, Cmd=["sh", "-c", "nvidia-smi && python train.py"]),
+        {**BASE, **CU126, "usr/bin/sh": program()},
+    ),
+    "torch, told of an exporter": (
+        make.config(ALL, Cmd=["serve", "--beside", "dcgm-exporter"]), {**BASE, **CU126},
+    ),
+    "tini, dcgm-exporter": (
+        starting("/usr/bin/tini", "--", "dcgm-exporter", environ=UTILITY),
+        {**BASE, **DCGM, "usr/bin/tini": program()},
+    ),
+    "rhel 9": (make.config(), {**BASE, "etc/os-release": 'ID="rhel"\nVERSION_ID="9.5"\n'}),
+    "rocky 10": (make.config(), {**BASE, "etc/os-release": 'ID="rocky"\nVERSION_ID="10.0"\n'}),
+    "debian 10": (make.config(), {**BASE, "etc/os-release": 'ID=debian\nVERSION_ID="10"\n'}),
     "rockchip": (make.config(), {**BASE, "usr/lib/librknnrt.so": library()}),
     "arm": (make.config(arch="arm"), ARM),
     "arm v6": ({**make.config(arch="arm"), "variant": "v6"}, ARM),
@@ -391,6 +418,22 @@ CASES = [
     ("libraries of nvidia", "cpu", U, "devices"),
     ("libraries of nvidia", "h100-580", R, ""),
     ("rockchip", "cpu", U, "devices"),
+    # GROMACS takes the CPU; Intel's extension brings GPUs to a PyTorch for the CPU.
+    ("gromacs", "cpu", L, "devices"),
+    ("gromacs", "h100-580", R, ""),
+    ("gromacs", "5090-590", L, "code"),
+    ("ipex", "a770", R, ""),
+    ("ipex", "cpu", N, "devices"),
+    # What a shell starts, and other words, tell nothing of the program.
+    ("nvidia-smi, then torch", "5090-590", N, "code"),
+    ("torch, told of an exporter", "5090-590", N, "code"),
+    ("tini, dcgm-exporter", "5090-590", R, ""),
+    # Red Hat's bases are built for a level of x86-64.
+    ("rhel 9", "opteron", R, ""),
+    ("rocky 10", "opteron", N, "platform"),
+    ("rocky 10", "cpu", R, ""),
+    ("rocky 10", "h100-580", R, ""),
+    ("debian 10", "opteron", R, ""),
     # A compat library without a note serves the branches that the image's requirement lets in.
     ("compat without a note", "t4-470", R, ""),
     ("compat without a note", "v100-535", U, "libcuda"),

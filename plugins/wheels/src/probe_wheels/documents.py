@@ -147,6 +147,7 @@ class ImagesDoc(TypedDict):
     intel: dict[str, Any]
     toolkits: dict[str, str]
     levels: dict[str, list[str]]
+    bases: dict[str, Any]
     others: dict[str, str]
     backends: dict[str, Any]
     watchers: dict[str, Any]

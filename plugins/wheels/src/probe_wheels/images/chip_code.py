@@ -83,14 +83,16 @@ def _without_builds_for_cpu(verdicts: list[VerdictDoc], wheels: Wheels) -> list[
     """Return the verdicts of what may use the device, where there is anything else.
 
     What is made for the CPU (onnxruntime) works there, beside what uses a GPU. A PyTorch for the
-    CPU is no such thing: what is made for it would use the GPU by it.
+    CPU is no such thing, unless another framework leads (Intel's extension): what is made for it
+    would use the GPU by it.
     """
+    led = any(_flag(v, "leads") and v["verdict"] != "cpu-build" for v in verdicts)
     found = [
         verdict
         for verdict in verdicts
         if verdict["verdict"] != "cpu-build"
         or on_torch(wheels[verdict["wheel"]])
-        or _key(verdict) == "torch"
+        or (_key(verdict) == "torch" and not led)
     ]
     return found or verdicts
 

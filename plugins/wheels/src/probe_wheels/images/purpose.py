@@ -18,7 +18,7 @@ from probe_wheels.rules import IMAGES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from probe_wheels.documents import DistributionDoc
 
@@ -28,6 +28,9 @@ __all__ = [
 
 FIRST, TAKING, NEEDING = "first", "taking", "needing"
 """What code does: it takes the CPU first, takes it where it finds no GPU, or needs a GPU."""
+
+_STARTERS = ("tini", "dumb-init", "catatonit", "init")
+"""Programs that start another one, which their arguments name."""
 
 
 class Purpose:
@@ -139,13 +142,30 @@ def watcher_of(words: Iterable[str], names: set[str]) -> str:
     """
     table = IMAGES["watchers"]
     known = [*table["needing"], *table["others"]]
-    started = [word.rpartition("/")[2] for word in words]
     return next(
-        (k for word in started for k in known if word == k or (word.startswith(k) and k in names)),
+        (
+            name
+            for word in _started(words)
+            for name in known
+            if word == name or (word.startswith(name) and name in names)
+        ),
         "",
     )
 
 
+def _started(words: Iterable[str]) -> Iterator[str]:
+    """Yield the names of what Entrypoint and Cmd start: the first word, and behind scripts others.
+
+    What a shell's ``-c`` has is not read: it may start several programs.
+    """
+    for word in words:
+        name = word.rpartition("/")[2]
+        if not word.startswith("-"):
+            yield name
+            if not name.endswith(".sh") and name not in _STARTERS:
+                return
+
+
 def is_spared(words: Iterable[str]) -> bool:
     """Return whether Entrypoint and Cmd start what takes a GPU only where it is told to."""
-    return any(word.rpartition("/")[2] in IMAGES["spared"]["programs"] for word in words)
+    return any(name in IMAGES["spared"]["programs"] for name in _started(words))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from probe_wheels.images.config import shell_variables
 from probe_wheels.images.nvidia import mounted_by, mounts_program
 from probe_wheels.images.steps import NO, UNKNOWN, Step, text_of
 from probe_wheels.judging import title
@@ -60,7 +61,8 @@ def _platform(contents: Contents, node: Node) -> Step:
     if binary is not None and binary.machine != arch:
         place = contents.place(contents.program.path) if contents.program else ""
         return Step("platform", NO, f"its program is built for {binary.machine}", place)
-    return _level(contents.image.config.variant, node) or Step("platform", "ok", arch)
+    step = _level(contents.image.config.variant, node) or _level_of_base(contents, node)
+    return step or Step("platform", "ok", arch)
 
 
 def _of_arm(variant: str, node: Node) -> Step | None:
@@ -95,6 +97,26 @@ def _level(variant: str, node: Node) -> Step | None:
     if not set(proof) <= set(node.flags):
         return Step("platform", UNKNOWN, f"whether the node's processor is of {level} is unknown")
     return None
+
+
+def _level_of_base(contents: Contents, node: Node) -> Step | None:
+    """Return whether the image's distribution is built for a higher level than a processor has.
+
+    Its C library then ends each program. Where the processor's flags are unknown it is a new one.
+    """
+    if node.arch != "x86_64" or not node.flags:
+        return None
+    texts = (contents.files.text(path) for path in ("/etc/os-release", "/usr/lib/os-release"))
+    release = shell_variables(next(filter(None, texts), ""))
+    major = release.get("VERSION_ID", "").partition(".")[0]
+    table = IMAGES["bases"]
+    level = table.get(major, "") if release.get("ID") in table["ids"] and major.isdecimal() else ""
+    missing = [flag for flag in IMAGES["levels"].get(level, ()) if flag not in node.flags]
+    if not missing:
+        return None
+    base = f"{release['ID']} {major}"
+    reason = f"{base} is built for x86-64-{level}, and the node's processor has no {missing[0]}"
+    return Step("platform", NO, reason, "/etc/os-release", "take an image of an older base")
 
 
 def _platform_of_libraries(contents: Contents, node: Node) -> Step:
