@@ -32,12 +32,15 @@ NODES: dict[str, dict[str, object]] = {
     "t4-470": make.node("10de:1eb8", "470.256.02", mode="legacy"),
     "v100-535": make.node("10de:1db6", "535.154.05", mode="cdi"),
     "v100-595": make.node("10de:1db6", "595.45.04", mode="cdi"),
+    "k80-470": make.node("10de:102d", "470.256.02", mode="cdi"),
     "k80-535": make.node("10de:102d", "535.154.05", mode="cdi"),
     "3090-535": make.node("10de:2204", "535.183.01", mode="cdi"),
     "h100-580": make.node("10de:2330", "580.95.05", mode="cdi"),
     "h100-legacy": make.node("10de:2330", "580.95.05", mode="legacy"),
     "5090-590": make.node("10de:2b85", "590.44.01", mode="cdi"),
     "mi300x": rendering("server--8x-amd-instinct-mi300x", 109, "6.10.5"),
+    "780m": rendering("laptop--amd-radeon-780m-and-npu", 109, "6.10.5"),
+    "7900": rendering("desktop--amd-radeon-rx-7900-xtx", 110, "6.14.14"),
     "a770": rendering("desktop--intel-arc-a770-of-unknown-memory", 109),
     "gaudi": recorded("server--8x-intel-gaudi-2"),
     "pi-5": recorded("raspberry-pi-5--videocore-vii"),
@@ -92,6 +95,17 @@ IPEX = requiring(
     "intel-extension-for-pytorch", "2.3.110+xpu",
     {"intel_extension_for_pytorch/lib/libintel-ext-pt-gpu.so": build.sycl("12.55.8")}, "torch",
 )  # fmt: skip
+RAPIDS: make.Files = {
+    "opt/conda/conda-meta/libcudf-25.06.00-cuda12_250605.json": json.dumps(
+        {"files": ["lib/libcudf.so"]}
+    ),
+    "opt/conda/lib/libcudf.so": library(targets="sm_75 sm_80 sm_90"),
+}
+OLLAMA_ROCM: make.Files = {
+    "usr/lib/ollama/rocm/libggml-hip.so": hip("gfx942 gfx1100"),
+    "usr/lib/ollama/rocm/libamdhip64.so.6.3.60301": library(),
+    "usr/lib/ollama/libggml-cpu-x64.so": library(),
+}
 CUDA_12 = {
     f"usr/local/cuda/lib64/{name}": library()
     for name in ("libcudart.so.12", "libcublas.so.12", "libcudnn.so.9")
@@ -311,6 +325,39 @@ IMAGES: dict[str, tuple[dict[str, object], make.Files]] = {
     "rhel 9": (make.config(), {**BASE, "etc/os-release": 'ID="rhel"\nVERSION_ID="9.5"\n'}),
     "rocky 10": (make.config(), {**BASE, "etc/os-release": 'ID="rocky"\nVERSION_ID="10.0"\n'}),
     "debian 10": (make.config(), {**BASE, "etc/os-release": 'ID=debian\nVERSION_ID="10"\n'}),
+    "drawing": (
+        make.config(("NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=graphics,utility")),
+        BASE,
+    ),
+    "drawing, torch": (
+        make.config(("NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=graphics,utility")),
+        {**BASE, **CU126},
+    ),
+    "rapids": (make.config(ALL), {**BASE, **RAPIDS, **CUPY, **NUMBA}),
+    "deepspeed, to be compiled": (
+        make.config(ALL),
+        {**BASE, **CU118, **requiring("deepspeed", "0.17.2", {"deepspeed/x.py": ""}, "torch")},
+    ),
+    "deepspeed with nvcc": (
+        make.config(ALL),
+        {**BASE, **CU118, "usr/local/cuda/bin/nvcc": program(),
+         **requiring("deepspeed", "0.17.2", {"deepspeed/x.py": ""}, "torch")},
+    ),
+    "tensorflow for c": (
+        make.config(NGC_12), {**BASE, "app/libtensorflow.so.2": library(targets="sm_80 sm_90")},
+    ),
+    "migraphx": (
+        make.config(),
+        {**BASE, **make.wheel("onnxruntime-migraphx", "1.22.0", {"o/state.so": library()}),
+         "opt/rocm/.info/version": "6.3.1-48\n"},
+    ),
+    "rocm": (make.config(), {**BASE, "opt/rocm/.info/version": "6.3.1-48\n"}),
+    "ollama for rocm": (make.config(), {**BASE, **OLLAMA_ROCM}),
+    "ollama for a newer rocm": (
+        make.config(),
+        {**BASE, **{path.replace("6.3.60301", "7.2.70200"): content
+                    for path, content in OLLAMA_ROCM.items()}},
+    ),
     "rockchip": (make.config(), {**BASE, "usr/lib/librknnrt.so": library()}),
     "arm": (make.config(arch="arm"), ARM),
     "arm v6": ({**make.config(arch="arm"), "variant": "v6"}, ARM),
@@ -434,6 +481,26 @@ CASES = [
     ("rocky 10", "cpu", R, ""),
     ("rocky 10", "h100-580", R, ""),
     ("debian 10", "opteron", R, ""),
+    # What only draws needs no libcuda; RAPIDS does not run by its CuPy alone.
+    ("drawing", "h100-legacy", R, ""),
+    ("drawing, torch", "h100-legacy", N, "libcuda"),
+    ("rapids", "h100-580", R, ""),
+    ("rapids", "v100-535", N, "code"),
+    ("deepspeed, to be compiled", "t4-470", L, "code"),
+    ("deepspeed with nvcc", "t4-470", R, ""),
+    ("tensorflow for c", "cpu", L, "devices"),
+    ("tensorflow for c", "h100-580", R, ""),
+    ("jax", "k80-470", L, "code"),
+    # ROCm has its version in HIP's library, and chips that it does not support.
+    ("migraphx", "mi300x", R, ""),
+    ("migraphx", "780m", U, "code"),
+    ("migraphx", "cpu", L, "devices"),
+    ("rocm", "mi300x", R, ""),
+    ("rocm", "780m", U, "code"),
+    ("ollama for rocm", "mi300x", R, ""),
+    ("ollama for a newer rocm", "mi300x", U, "driver"),
+    # One GPU that is unknown and one without code are no firm CPU.
+    ("ollama for a newer rocm", "7900", U, "driver"),
     # A compat library without a note serves the branches that the image's requirement lets in.
     ("compat without a note", "t4-470", R, ""),
     ("compat without a note", "v100-535", U, "libcuda"),

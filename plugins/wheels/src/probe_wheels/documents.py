@@ -173,6 +173,7 @@ class FrameworkDoc(TypedDict, total=False):
     falls_back: bool
     skips: bool
     opens: list[str]
+    compiler: str
     leads: bool
     needed: bool
     needs_torch: bool

@@ -143,7 +143,8 @@ def _by_mode(
         shown = [*_left_out(by_device, words), *shown]
     refused = [step for _, found in by_device for step in found if step.word == NO]
     if contents.falls_back and together in (NO, UNKNOWN):
-        shown = _on_cpu(contents, shown, refused)
+        reasons = refused if together == NO else [s for s in shown if s.word == UNKNOWN]
+        shown = _on_cpu(contents, shown, reasons)
         together = worst(shown)
     word = worst([*steps, Step("devices", together if together != RUNS else "ok", "")])
     answer = Answer(word, [*steps, *shown])
@@ -154,17 +155,16 @@ def _by_mode(
     return answer
 
 
-def _on_cpu(contents: Contents, shown: list[Step], refused: Sequence[Step]) -> list[Step]:
+def _on_cpu(contents: Contents, shown: list[Step], reasons: Sequence[Step]) -> list[Step]:
     """Return the steps of what uses the CPU where it cannot use a GPU, and starts all the same.
 
     What takes the CPU first starts, too, where nobody knows whether it could use a GPU.
     """
-    unsure = [step for step in shown if step.word == UNKNOWN and not refused]
-    if any(step.ends for step in (*refused, *unsure)) or (unsure and not contents.cpu_first):
+    first = reasons[0]
+    if any(step.ends for step in reasons) or (first.word == UNKNOWN and not contents.cpu_first):
         return shown
-    end = "it uses the CPU" if refused else "it uses the CPU at least"
-    reasons = [*refused, *unsure][:1]
-    return [Step(s.name, LESS, f"{s.reason}: {end}", s.place, s.fix) for s in reasons]
+    end = "it uses the CPU" if first.word == NO else "it uses the CPU at least"
+    return [Step(first.name, LESS, f"{first.reason}: {end}", first.place, first.fix)]
 
 
 def _first(words: Sequence[str]) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from probe_wheels.distributions import normal
-from probe_wheels.frameworks import framework_of, on_torch, toolkit_of
+from probe_wheels.frameworks import framework_of, on_torch, toolkit_of, vendors_of
 from probe_wheels.images.nvidia import WAIVED, is_waived
 from probe_wheels.images.steps import LESS, NO, UNKNOWN, Step, text_of
 from probe_wheels.images.system import glibc_of_node, missing_library, version_step
 from probe_wheels.judging import Scene, file_toolkit, judge, title
-from probe_wheels.rules import IMAGES, dotted, driver_of_toolkit, version_of
+from probe_wheels.rules import IMAGES, TORCH, dotted, driver_of_toolkit, version_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,6 +75,10 @@ def code_steps(contents: Contents, gpu: Gpu, glibc: tuple[int, ...] = ()) -> Ite
             yield _told_of(contents, verdict, LESS, wheels)
     if not verdicts:
         yield from _of_toolkit(contents, gpu)
+    if gpu.vendor == "amd" and running and all(_is_compiler(v) for v in running):
+        yield from _of_rocm(contents, gpu)
+    if works and gpu.vendor == "nvidia":
+        yield from _without_compiler(contents)
     jit = any(verdict["verdict"] == "jit-only" for verdict in running)
     yield from _of_builder(contents, gpu, works=works, jit=jit)
 
@@ -95,6 +99,26 @@ def _without_builds_for_cpu(verdicts: list[VerdictDoc], wheels: Wheels) -> list[
         or (_key(verdict) == "torch" and not led)
     ]
     return found or verdicts
+
+
+def _is_compiler(verdict: VerdictDoc) -> bool:
+    """Return whether a distribution makes its code at run time, with ROCm's libraries."""
+    return verdict["verdict"] == "compiles" and verdict["has"] != "Vulkan"
+
+
+def _without_compiler(contents: Contents) -> Iterator[Step]:
+    """Yield what compiles its code by a program that the image has not, and has none itself."""
+    for document in contents.documents:
+        entry = framework_of(document["name"])
+        compiler = entry[1].get("compiler", "") if entry else ""
+        if compiler and not vendors_of(document) and not _has_program(contents, compiler):
+            reason = f"{title(document)} compiles its operators with {compiler}, which it has not"
+            yield Step("code", LESS, reason, "", f"take an image with CUDA's {compiler}")
+
+
+def _has_program(contents: Contents, name: str) -> bool:
+    """Return whether an image has a program. What the system of an environment has is unknown."""
+    return contents.is_environment or name in contents.names
 
 
 def _leading(contents: Contents, verdicts: Sequence[VerdictDoc]) -> list[VerdictDoc]:
@@ -146,10 +170,8 @@ def _of_toolkit(contents: Contents, gpu: Gpu) -> Iterator[Step]:
 
     Where it has some, that is judged: an image of CUDA 13 may well hold a build with CUDA 12.
     """
-    processor = (gpu.processor or "").partition(":")[0]
-    if gpu.vendor == "amd" and contents.kernels and processor not in contents.kernels:
-        reason = f"its rocBLAS has no kernels for {gpu.target}: what else runs there is unknown"
-        yield Step("code", UNKNOWN, reason)
+    if gpu.vendor == "amd":
+        yield from _of_rocm(contents, gpu)
     if gpu.vendor != "nvidia" or not contents.toolkit:
         return
     version, floor = text_of(contents.toolkit), driver_of_toolkit(contents.toolkit, gpu.os)
@@ -173,6 +195,20 @@ def _of_toolkit(contents: Contents, gpu: Gpu) -> Iterator[Step]:
         reason = f"CUDA {version} is older than {gpu.target}, whose code begins with CUDA"
         fix = f"take an image of CUDA {text_of(first)} or newer"
         yield Step("code", UNKNOWN, f"{reason} {text_of(first)}: PTX alone runs there", "", fix)
+
+
+def _of_rocm(contents: Contents, gpu: Gpu) -> Iterator[Step]:
+    """Yield what speaks against ROCm for a processor, where nothing beside has code for it.
+
+    rocBLAS names those that it has kernels for. Without it, those count that PyTorch is built for.
+    """
+    processor = (gpu.processor or "").partition(":")[0]
+    if contents.kernels and processor not in contents.kernels:
+        reason = f"its rocBLAS has no kernels for {gpu.target}: what else runs there is unknown"
+        yield Step("code", UNKNOWN, reason)
+    elif not contents.kernels and not any(processor in row["targets"] for row in TORCH["rocm"]):
+        reason = f"whether ROCm supports {gpu.target or gpu.name} is unknown"
+        yield Step("code", UNKNOWN, reason)
 
 
 def _of_builder(contents: Contents, gpu: Gpu, *, works: bool, jit: bool) -> Iterator[Step]:
@@ -214,7 +250,8 @@ def _lacking(contents: Contents, gpu: Gpu, verdict: VerdictDoc, word: str, wheel
     if not lacks:
         fix = f"the node needs {verdict['needs']}"
     # A driver that is too old gives no device; a device without code is taken, and then fails.
-    is_old = gpu.driver and gpu.driver < driver_of_toolkit(contents.toolkit, gpu.os)
+    toolkit = toolkit_of(wheels[verdict["wheel"]]) or contents.toolkit
+    is_old = gpu.driver and gpu.driver < driver_of_toolkit(toolkit, gpu.os)
     ends = lacks and not contents.skips and not is_old
     return Step("code", word, reason, _where(contents, verdict, wheels), fix, ends=ends)
 

@@ -17,6 +17,7 @@ from probe_wheels.images.nvidia import (
     mounts_program,
     requirements_of,
     start_check,
+    states_cuda,
 )
 from probe_wheels.images.steps import NO, UNKNOWN, Step, text_of
 from probe_wheels.images.toolkits import COMPAT
@@ -114,9 +115,16 @@ def _mounts(contents: Contents) -> Iterator[Step]:
 
 
 def _computes(contents: Contents) -> bool:
-    """Return whether an image needs libcuda: one that only watches GPUs needs NVML alone."""
-    is_watching = contents.host_library and not contents.host_library.startswith("libcuda.so")
-    return bool(contents.documents or contents.toolkit or not is_watching)
+    """Return whether an image needs libcuda: what only watches GPUs, or draws, does not."""
+    return (
+        bool(
+            contents.documents
+            or contents.toolkit
+            or contents.host_library.startswith("libcuda.so")
+            or states_cuda(contents.environ)
+        )
+        and not contents.watcher
+    )
 
 
 def _chooses(contents: Contents, gpu: Gpu) -> bool:

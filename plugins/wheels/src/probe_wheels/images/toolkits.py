@@ -55,7 +55,10 @@ def toolkit_of(names: Iterable[str], environ: Mapping[str, str]) -> tuple[int, .
 
 
 def rocm_of(files: ImageFiles, documents: Iterable[DistributionDoc]) -> tuple[int, ...]:
-    """Return the version of ROCm's user space: its own file, else what PyTorch was built with."""
+    """Return the version of ROCm's user space: its own file, else what PyTorch was built with.
+
+    Else that of HIP's library (``libamdhip64.so.6.3.60301``), which has ROCm's (ROCm/clr).
+    """
     text = files.text("/opt/rocm/.info/version", 64)
     if version_of(text.strip()):
         return version_of(text.strip())[:2]
@@ -63,7 +66,8 @@ def rocm_of(files: ImageFiles, documents: Iterable[DistributionDoc]) -> tuple[in
         stated = document["text"].get("hip") or document["text"].get("rocm") or ""
         if version_of(stated):
             return version_of(stated)[:2]
-    return ()
+    parts = (path.partition("/libamdhip64.so.")[2] for path in files.tree.files)
+    return max((version_of(rest)[:2] for rest in parts if rest.count(".") > 1), default=())
 
 
 def rocblas_processors(tree: Tree) -> set[str]:
