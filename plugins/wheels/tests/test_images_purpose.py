@@ -46,6 +46,7 @@ NODES: dict[str, dict[str, object]] = {
     "pi-5": recorded("raspberry-pi-5--videocore-vii"),
     "pi-zero": recorded("raspberry-pi-zero--arm1176"),
     "opteron": recorded("opteron-6272--16-cores-in-8-modules"),
+    "xeon-e5472": recorded("xeon-e5472--2-packages-in-1-of-8-equal-nodes"),
     "no driver": recorded("desktop--nvidia-geforce-rtx-3060-without-driver"),
     "wsl": WSL,
     "mac": MAC,
@@ -358,6 +359,22 @@ IMAGES: dict[str, tuple[dict[str, object], make.Files]] = {
         {**BASE, **{path.replace("6.3.60301", "7.2.70200"): content
                     for path, content in OLLAMA_ROCM.items()}},
     ),
+    "decoder of a library": (
+        make.config((*ALL, "CUDA_VERSION=12.4.1"), Cmd=["/app/play"]),
+        {**BASE, "app/play": program("libcudacodec.so.4"),
+         "usr/lib/libcudacodec.so.4": library("libnvcuvid.so.1")},
+    ),
+    "needed by its path": (
+        make.config(Cmd=["/app/play"]),
+        {**BASE, "app/play": program("/opt/lib/libown.so"), "opt/lib/libown.so": library()},
+    ),
+    "needed by a path that is not there": (
+        make.config(Cmd=["/app/play"]), {**BASE, "app/play": program("/opt/lib/libown.so")},
+    ),
+    "tensorflow for the cpu": (
+        make.config(),
+        {**BASE, **make.wheel("tensorflow-cpu", "2.19.0", {"tensorflow/x.so": library()})},
+    ),
     "rockchip": (make.config(), {**BASE, "usr/lib/librknnrt.so": library()}),
     "arm": (make.config(arch="arm"), ARM),
     "arm v6": ({**make.config(arch="arm"), "variant": "v6"}, ARM),
@@ -501,6 +518,16 @@ CASES = [
     ("ollama for a newer rocm", "mi300x", U, "driver"),
     # One GPU that is unknown and one without code are no firm CPU.
     ("ollama for a newer rocm", "7900", U, "driver"),
+    # The driver's libraries of libraries are mounted by capability, too.
+    ("decoder of a library", "h100-legacy", N, "libcuda"),
+    ("decoder of a library", "h100-580", R, ""),
+    ("needed by its path", "cpu", R, ""),
+    ("needed by a path that is not there", "cpu", N, "loader"),
+    # TensorFlow and JAX need AVX, which a Xeon E5472 has not.
+    ("tensorflow for the cpu", "xeon-e5472", N, "platform"),
+    ("tensorflow for the cpu", "opteron", R, ""),
+    ("jax", "xeon-e5472", N, "platform"),
+    ("xgboost", "xeon-e5472", R, ""),
     # A compat library without a note serves the branches that the image's requirement lets in.
     ("compat without a note", "t4-470", R, ""),
     ("compat without a note", "v100-535", U, "libcuda"),

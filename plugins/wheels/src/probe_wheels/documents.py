@@ -174,6 +174,7 @@ class FrameworkDoc(TypedDict, total=False):
     skips: bool
     opens: list[str]
     compiler: str
+    flags: list[str]
     leads: bool
     needed: bool
     needs_torch: bool

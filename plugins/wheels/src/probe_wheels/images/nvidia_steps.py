@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from probe_wheels.devices import Gpu
     from probe_wheels.images.contents import Contents
+    from probe_wheels.images.layers import Binary
     from probe_wheels.images.nvidia import Compat
 
 __all__ = ["nvidia_steps"]
@@ -104,14 +105,20 @@ def _mounts(contents: Contents) -> Iterator[Step]:
     elif contents.watcher and "utility" not in words:
         reason = f"{name} is without utility: no libnvidia-ml is mounted"
         yield Step("libcuda", NO, reason, name, f"add utility to {name}")
-    if program is None or program.binary is None:
-        return
-    for library in program.binary.needed:
-        wanted = mounted_by(library)
-        own = contents.found(library, program.binary, program.path)
-        if wanted and not words & set(wanted) and not own:
-            reason = f"its program needs {library}, which comes with {' or '.join(wanted)}"
-            yield Step("libcuda", NO, reason, name, f"add {wanted[0]} to {name}")
+    if program is not None and program.binary is not None:
+        yield from _unmounted(contents, program.path, program.binary, words)
+
+
+def _unmounted(contents: Contents, path: str, binary: Binary, words: set[str]) -> Iterator[Step]:
+    """Yield a library of the driver that a program, or what it links, needs and nothing mounts."""
+    name = "NVIDIA_DRIVER_CAPABILITIES"
+    for user, own in contents.linked(binary, path):
+        for library in own.needed:
+            wanted = mounted_by(library)
+            if wanted and not words & set(wanted) and not contents.found(library, own, user):
+                needing = "its program" if user == path else user
+                reason = f"{needing} needs {library}, which comes with {' or '.join(wanted)}"
+                yield Step("libcuda", NO, reason, name, f"add {wanted[0]} to {name}")
 
 
 def _computes(contents: Contents) -> bool:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from probe_wheels.frameworks import framework_of
 from probe_wheels.images.config import shell_variables
 from probe_wheels.images.nvidia import mounted_by, mounts_program
-from probe_wheels.images.steps import NO, UNKNOWN, Step, text_of
+from probe_wheels.images.steps import LESS, NO, UNKNOWN, Step, text_of
 from probe_wheels.judging import title
 from probe_wheels.records import is_library
 from probe_wheels.rules import IMAGES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from probe_wheels.documents import DistributionDoc
     from probe_wheels.images.contents import Contents, Program
     from probe_wheels.images.layers import Binary
     from probe_wheels.images.nodes import Node
@@ -34,6 +36,7 @@ def system_steps(contents: Contents, node: Node) -> Iterator[Step]:
     if not contents.is_environment:
         yield _program(contents)
         yield from _glibc(contents)
+    yield from _instructions(contents, node)
 
 
 def _platform(contents: Contents, node: Node) -> Step:
@@ -99,6 +102,29 @@ def _level(variant: str, node: Node) -> Step | None:
     return None
 
 
+def _instructions(contents: Contents, node: Node) -> Iterator[Step]:
+    """Yield what frameworks need of a processor of x86-64, where its flags are known."""
+    if node.arch != "x86_64" or not node.flags:
+        return
+    leading = [
+        d for d in contents.documents if (e := framework_of(d["name"])) and e[1].get("leads")
+    ]
+    for document in leading:
+        entry = framework_of(document["name"])
+        missing = [f for f in (entry[1].get("flags", ()) if entry else ()) if f not in node.flags]
+        if missing:
+            word = NO if len(leading) == 1 or _all_need(leading, missing[0]) else LESS
+            reason = (
+                f"{title(document)} needs a processor with {missing[0]}, and the node's has none"
+            )
+            yield Step("platform", word, reason)
+
+
+def _all_need(documents: Iterable[DistributionDoc], flag: str) -> bool:
+    entries = (framework_of(document["name"]) for document in documents)
+    return all(entry and flag in entry[1].get("flags", ()) for entry in entries)
+
+
 def _level_of_base(contents: Contents, node: Node) -> Step | None:
     """Return whether the image's distribution is built for a higher level than a processor has.
 
@@ -158,7 +184,7 @@ def _program(contents: Contents) -> Step:
     for library in program.binary.needed:
         if mounted_by(library) or (_is_musl(program) and library.startswith(_OF_MUSL)):
             continue
-        if contents.found(library, program.binary, program.path) is None:
+        if "/" not in library and contents.found(library, program.binary, program.path) is None:
             reason = f"{library} is in no folder where its program's loader looks"
             return Step("loader", UNKNOWN, reason, place)
     return Step("loader", "ok", loader or "static")
@@ -177,7 +203,8 @@ def missing_library(contents: Contents, binary: Binary, path: str) -> tuple[str,
     by_musl = _is_musl(contents.program)
     for user, own in contents.linked(binary, path):
         for library in own.needed:
-            known = library in contents.names or bool(mounted_by(library))
+            # A library without a name of its own is needed by its path, and found there.
+            known = library.rpartition("/")[2] in contents.names or bool(mounted_by(library))
             known |= by_musl and library.startswith(_OF_MUSL)
             if not known and (user == path or is_library(library)):
                 return user, library
