@@ -280,7 +280,13 @@ IMAGES: dict[str, tuple[dict[str, object], make.Files]] = {
     ),
     "programs": (
         make.config(NGC_12),
-        {**BASE, **{f"usr/local/bin/router-{n}": program(targets=f"sm_{n}") for n in (75, 90)}},
+        {**BASE, "opt/a/bin/a": program(targets="sm_75"), "opt/b/bin/b": program(targets="sm_90")},
+    ),
+    "builds for chips": (
+        make.config(NGC_12),
+        {**BASE, **{f"usr/local/bin/router-{n}": program(targets=f"sm_{n}") for n in (75, 90)},
+         "usr/lib/libkernels_sm75.so": library(targets="sm_75"),
+         "usr/lib/libkernels_sm90a.so": library(targets="sm_90a")},
     ),
     "program and another": (
         starting("/work/add", environ=NGC_12),
@@ -469,6 +475,9 @@ CASES = [
     # Of several programs with code the one that the image starts decides, else each.
     ("programs", "h100-580", L, "code"),
     ("programs", "v100-535", N, "code"),
+    # Of builds for several chips the one that fits is taken.
+    ("builds for chips", "h100-580", R, ""),
+    ("builds for chips", "3090-535", N, "code"),
     ("program and another", "h100-580", L, "code"),
     ("program and another", "3090-535", N, "code"),
     ("programs of unknown cuda", "3090-535", U, "driver"),

@@ -8,6 +8,7 @@ data/frameworks.toml. No module is imported, so a broken one costs nobody anythi
 from __future__ import annotations
 
 import sys
+from itertools import groupby
 
 from probe_core.jsontext import parse
 from probe_core.machine.files import read_regular, text_of
@@ -63,6 +64,22 @@ def framework_of(
 
 VENDORS = ("nvidia", "amd", "intel", "apple")
 """Those whose code in libraries is known."""
+
+
+def name_of_builds(path: str) -> str:
+    """Return a file's name without the chip that it is built for, which others beside it have.
+
+    Numbers from 50 to 129 are compute capabilities in tens: ``router-80``, ``libkernels_sm90a.so``.
+    """
+    kept, behind = "", False
+    for is_number, group in groupby(path.rpartition("/")[2], str.isdecimal):
+        text = "".join(group)
+        if is_number and len(text) < 4 and 50 <= int(text) < 130:
+            behind = True
+            continue
+        is_suffix = behind and text[0] in "af" and not text[1:2].isalnum()
+        kept, behind = kept + text[is_suffix:], False
+    return kept
 
 
 def has_code(library: LibraryDoc, vendor: str) -> bool:

@@ -14,6 +14,7 @@ from probe_wheels.frameworks import (
     has_code,
     main_libraries,
     matches,
+    name_of_builds,
     on_torch,
     own_libraries,
     tag_version,
@@ -157,12 +158,12 @@ def _parts_note(document: DistributionDoc, framework: FrameworkDoc, gpu: Gpu) ->
 
 
 def _best_of(document: DistributionDoc, paths: list[str]) -> list[str]:
-    """Return the first library, and those of the same name beside it.
+    """Return the first library, and those of the same name beside it: the one that fits is taken.
 
     sgl_kernel has a ``common_ops`` for Hopper in sm90/ and one for the others in sm100/.
     """
-    name = paths[0].rpartition("/")[2] if paths else ""
-    return [path for path in paths if path.rpartition("/")[2] == name]
+    name = name_of_builds(paths[0]) if paths else ""
+    return [path for path in paths if name_of_builds(path) == name]
 
 
 def _of_library(

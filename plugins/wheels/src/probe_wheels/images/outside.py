@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_wheels.frameworks import VENDORS, has_code
+from probe_wheels.frameworks import VENDORS, has_code, name_of_builds
 from probe_wheels.images.layers import WHOLE, role_of
 from probe_wheels.images.purpose import is_backend
 from probe_wheels.rules import version_of
@@ -43,8 +43,9 @@ def outside_of(
         # What only draws by Vulkan (GTK, libplacebo of a player) tells nothing of computing.
         has_shaders = document.get("vulkan") and path.rpartition("/")[2].startswith(GGML)
         if has_shaders or any(has_code(document, vendor) for vendor in VENDORS):
-            # Of backends a program takes what fits. Of all else nobody knows what it takes.
-            whole = folder if is_backend(f"/{path}") else path
+            # Of backends, and of builds for several chips, a program takes what fits. Of all else
+            # nobody knows what it takes.
+            whole = folder if is_backend(f"/{path}") else f"{folder}/{name_of_builds(path)}"
             folders.setdefault((whole, folder), {})[name] = document
         elif "problem" in document and file.size > WHOLE:
             problems[f"/{path}"] = document["problem"]
@@ -71,6 +72,8 @@ def _may_have_code(path: str, file: File) -> bool:
 def _folder(
     name: str, folder: str, files: dict[str, LibraryDoc], cuda: tuple[int, ...]
 ) -> DistributionDoc:
+    if len(files) == 1 and name != folder:
+        name = f"{folder}/{next(iter(files))}"
     return {
         "name": f"/{name}",
         "version": "",
