@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
     from probe_chipdb.rules import Rules
 
-_UNITS = ("gb", "gib", "mib", "g")
-_DIVISORS = (("gib", 1.0), ("mib", 1024.0), ("gb", 1.0), ("g", 1.0))
+_DIVISORS = {"gib": 1.0, "mib": 1024.0, "mb": 1024.0, "gb": 1.0, "g": 1.0}
 
 
 def size_in(token: str) -> float | None:
@@ -27,7 +26,7 @@ def size_in(token: str) -> float | None:
     """
     if not token[:1].isdecimal():
         return None  # most tokens
-    for unit, divisor in _DIVISORS:
+    for unit, divisor in _DIVISORS.items():
         number = token.removesuffix(unit)
         if number != token and number.isascii() and _is_count(number):
             return float(number) / divisor or None
@@ -153,7 +152,7 @@ def _tokens(text: str) -> list[str]:
     joined: list[str] = []
     for token in text.split():
         if joined and _is_count(joined[-1]):
-            if token in _UNITS:
+            if token in _DIVISORS:
                 joined[-1] += token
                 continue
             if token in ("core", "cores"):
