@@ -16,7 +16,7 @@ from test_readiness_causes import people
 from probe_core.machine import Machine
 from probe_core.machine.access import access, mode_allows, number, status
 from probe_core.readiness import Scene
-from probe_core.readiness.permission import _not_a_member
+from probe_core.readiness.permission import _not_a_member, cause, groups_of
 
 LIVE = Machine(environ={})
 
@@ -161,3 +161,106 @@ def test_why_a_node_s_mode_refuses(members: str, mode: int, code: str, tmp_path:
     number, _ = scene.process.listed_groups()["render"]
     node = os.stat_result((0o020000 | mode, 0, 0, 1, 0, number, 0, 0, 0, 0))
     assert _not_a_member("/dev/dri/renderD128", node, scene, "refused")[0] == code
+
+
+RENDER = "/dev/dri/renderD128"
+
+
+def stands(monkeypatch: pytest.MonkeyPatch, mode: int, owner: int, group: int) -> None:
+    """Let stat(2) answer so of the render node; only root can make one."""
+    look = os.stat
+
+    def stat_of(path: object, **options: object) -> os.stat_result:
+        if not str(path).endswith(RENDER):
+            return look(path, **options)  # type: ignore[call-overload,no-any-return]
+        return os.stat_result((stat.S_IFCHR | mode, 0, 0, 1, owner, group, 0, 0, 0, 0))
+
+    monkeypatch.setattr(os, "stat", stat_of)
+
+
+NOT_THE_HOSTS = "/proc/self/uid_map is not the host's"
+
+
+@pytest.mark.parametrize(
+    ("mode", "owner", "group", "users", "code", "evidence"),
+    [
+        (0o660, 0, 105, "0 0 4294967295", "not-in-group", "this process is not in group 105"),
+        (0o660, 0, 65534, "0 1000 1", "userns-group-lost", NOT_THE_HOSTS),
+        (0o660, 65534, 105, "0 1000 1", "userns-group-lost", NOT_THE_HOSTS),
+        (0o660, 0, 105, "0 1000 1", "not-in-group", "this process is not in group 105"),
+        (0o660, 0, 65534, "0 0 4294967295", "not-in-group", "this process is not in group 65534"),
+        (
+            *(0o666, 0, 105, "0 0 4294967295", "no-permission"),
+            "which allows this process; an access list or a security module refuses",
+        ),
+    ],
+)
+def test_why_a_node_that_is_here_refuses(
+    mode: int,
+    owner: int,
+    group: int,
+    users: str,
+    code: str,
+    evidence: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    node = people(amd(tmp_path))
+    node.file("/proc/self/uid_map", f"{users}\n")
+    stands(monkeypatch, mode, owner, group)
+    found, said = cause(RENDER, Scene(node.machine()))
+    where = f"access(2) of {RENDER}: EACCES; mode {mode:04o}, owner {owner}:{group}"
+    separator = ", " if code == "no-permission" else "; "
+    assert (found, said) == (code, f"{where}{separator}{evidence}")
+
+
+@pytest.mark.parametrize(
+    ("enforce", "label", "code"),
+    [("1", "user_t", "selinux-denies"), ("1", "", "selinux-denies"), ("0", "", "no-permission")],
+)
+def test_a_security_module_refuses_what_the_mode_allows(
+    enforce: str, label: str, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = people(amd(tmp_path))
+    node.file("/sys/fs/selinux/enforce", enforce)
+    node.file("/proc/self/attr/current", label)
+    stands(monkeypatch, 0o666, 0, 105)
+    found, evidence = cause(RENDER, Scene(node.machine()))
+    assert found == code
+    assert evidence.endswith(f"/sys/fs/selinux/enforce is 1{label and ', ' + label}") == (
+        code == "selinux-denies"
+    )
+
+
+@pytest.mark.parametrize(
+    ("over_ssh", "has_list", "code"),
+    [
+        (True, True, "ssh-no-seat"),
+        (True, False, "not-in-group"),
+        (False, True, "not-in-group"),
+    ],
+)
+def test_the_list_of_the_user_at_the_screen(
+    over_ssh: bool, has_list: bool, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def attribute(path: str, name: str) -> bytes:
+        if not has_list or name != "system.posix_acl_access":
+            raise OSError
+        return b"\x02\x00\x00\x00"
+
+    node = people(amd(tmp_path))
+    node.environ |= {"SSH_CONNECTION": "::1 1 ::1 22"} if over_ssh else {}
+    stands(monkeypatch, 0o660, 0, 105)
+    monkeypatch.setattr(os, "getxattr", attribute, raising=False)
+    assert cause(RENDER, Scene(node.machine()))[0] == code
+
+
+@pytest.mark.parametrize(
+    ("group", "name"),
+    [(44, "video"), (105, "render"), (4242, "4242"), (0, "render"), (65534, "render")],
+)
+def test_the_group_to_join_is_that_of_the_node(
+    group: int, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stands(monkeypatch, 0o660, 0, group)
+    assert groups_of(RENDER, Scene(people(amd(tmp_path)).machine())) == name

@@ -78,6 +78,30 @@ def no_address_for_bar_1(root: Path) -> Node:
     return node
 
 
+@healthy
+def regions_in_an_odd_form(root: Path) -> Node:
+    node = window(root, "0000000000007fc0\n")
+    node.file(f"{FOLDER}/resource", "0xfa000000 0xfaffffff\n0xe0000000 0xefffffff 0x1\n")
+    return node
+
+
+@healthy
+def regions_that_end_before_they_begin(root: Path) -> Node:
+    node = window(root, "0000000000007fc0\n")
+    node.file(f"{FOLDER}/resource", "0xfaffffff 0xfa000000 0x1\n0xe0000000 0xefffffff 0x1\n")
+    return node
+
+
+@healthy
+def windows_in_an_odd_form(root: Path) -> Node:
+    return window(root, "all\n")
+
+
+@healthy
+def window_that_cannot_be_larger(root: Path) -> Node:
+    return window(root, "00000000000001c0\n")
+
+
 @breaks("link-narrow")
 def four_of_sixteen_lanes(root: Path) -> Node:
     return nvidia(root, link=(4, 16.0), max_link=(16, 16.0))
@@ -185,6 +209,38 @@ def blacklisted_by_the_command_line(root: Path) -> Node:
     node = unbound(root)
     node.file(f"{DKMS}/nvidia.ko")
     node.file("/proc/cmdline", "ro quiet modprobe.blacklist=nouveau,nvidia\n")
+    return node
+
+
+@breaks("module-blacklisted")
+def switched_off_by_an_alias(root: Path) -> Node:
+    node = unbound(root)
+    node.file(f"{DKMS}/nvidia-current.ko")  # Debian's name of it
+    node.file("/etc/modprobe.d/off.conf", "alias nouveau off\nalias nvidia \\\noff\n")
+    return node
+
+
+@breaks("module-blacklisted")
+def installed_as_nothing(root: Path) -> Node:
+    node = unbound(root)
+    node.file(f"{DKMS}/nvidia-tesla-470.ko.xz")
+    node.file("/etc/modprobe.d/off.conf", "install nvidia /bin/false\n")
+    return node
+
+
+@breaks("module-not-loaded")
+def modules_that_are_named_and_may_load(root: Path) -> Node:
+    node = unbound(root)
+    node.file(f"{DKMS}/nvidia.ko")
+    text = "alias gpu nvidia\nalias nvidia nvidia-current\ninstall nvidia /sbin/modprobe nvidia\n"
+    node.file("/etc/modprobe.d/named.conf", text + "options nvidia off\nnvidia\n\n")
+    return node
+
+
+@breaks("driver-not-installed")
+def another_part_of_the_driver_alone(root: Path) -> Node:
+    node = unbound(root)
+    node.file(f"{MODULES}/modules.dep", "updates/dkms/nvidia-current-uvm.ko:\n")
     return node
 
 
@@ -327,6 +383,15 @@ def firmware_of_amds_own_packages(root: Path) -> Node:
 def nomodeset(root: Path) -> Node:
     node = amd(root, driver=None)
     node.file("/proc/cmdline", "BOOT_IMAGE=/vmlinuz nomodeset\n")
+    return node
+
+
+@breaks("nomodeset")
+def nomodeset_that_keeps_a_module_from_loading(root: Path) -> Node:
+    node = nomodeset(root)
+    node.modules("ext4")
+    node.file(f"{MODULES}/modules.dep", "kernel/drivers/gpu/drm/amd/amdgpu/amdgpu.ko.zst:\n")
+    node.file(f"{MODULES}/kernel/drivers/gpu/drm/amd/amdgpu/amdgpu.ko.zst")
     return node
 
 
@@ -685,6 +750,14 @@ def container_without_libraries(root: Path) -> Node:
     return node
 
 
+@breaks("library-missing")
+def nixos_without_its_drivers(root: Path) -> Node:
+    node = recording_without_libraries(root)
+    node.file("/etc/NIXOS")
+    node.file("/run/current-system/nixos-version", "25.05")
+    return node
+
+
 @breaks("nvml-missing")
 def cuda_without_nvml(root: Path) -> Node:
     node = nvidia(root)
@@ -706,6 +779,13 @@ def libraries_in_a_configured_folder(root: Path) -> Node:
     node.file("/etc/ld.so.conf.d/nvidia.conf", "# driver\n/opt/nvidia/lib\n")
     node.file("/opt/nvidia/lib/libcuda.so.1")
     node.file("/opt/nvidia/lib/libnvidia-ml.so.1")
+    return node
+
+
+@healthy
+def libraries_of_a_configuration_that_is_named(root: Path) -> Node:
+    node = libraries_in_a_configured_folder(root)
+    node.file("/etc/ld.so.conf", "include ld.so.conf.d/nvidia.conf\n")
     return node
 
 
@@ -739,6 +819,14 @@ def libraries_of_32_bits(root: Path) -> Node:
     node = nvidia(root)
     for name in ("libcuda.so", "libnvidia-ml.so"):
         node.file(f"{LIBRARIES}/{name}.{nodes.VERSION}", b"\x7fELF\x01\x01")
+    return node
+
+
+@breaks("library-broken")
+def libraries_of_no_word_size(root: Path) -> Node:
+    node = nvidia(root)
+    for name in ("libcuda.so", "libnvidia-ml.so"):
+        node.file(f"{LIBRARIES}/{name}.{nodes.VERSION}", b"\x7fELF\x00\x01")
     return node
 
 
@@ -959,6 +1047,13 @@ def kfd_nodes_that_cannot_be_read(root: Path) -> Node:
     node = amd(root)
     node.remove("/sys/class/kfd/kfd/topology/nodes/1/properties")
     node.file("/sys/class/kfd/kfd/topology/nodes/1/caches/x")
+    return node
+
+
+@healthy
+def override_that_is_empty(root: Path) -> Node:
+    node = amd(root)
+    node.environ["HSA_OVERRIDE_GFX_VERSION"] = ""
     return node
 
 
