@@ -7,6 +7,7 @@
 It works in copies of the checkout. For each fault the fast tests of the room and of its neighbours
 run: files that name the module first, then the room's folder, then files that name the room. A test
 that fails is run again alone, with the fault and without, so that only what the fault did counts.
+What none of them notices the heavy ones of the same files get, too, unless `--near` is given.
 
 Not run by CI: a fault takes between a second and the time limit. Some faults change nothing that
 anybody could notice (a smaller bound of a cache); those are for a person to judge. On a busy
@@ -199,6 +200,7 @@ class Checkout:
     def __init__(self, folder: Path, near: bool) -> None:
         self.root = folder / "checkout"
         self._near = near
+        self._marks = ["not heavy"] if near else ["not heavy", "heavy"]
         self._faults = 0
         shutil.copytree(ROOT, self.root, symlinks=True, ignore=NOT_COPIED)
         # The packages are installed from the checkout itself: the copy's come first.
@@ -213,7 +215,8 @@ class Checkout:
         while True:
             with self._put_in(fault):
                 groups = tests_of(fault.path, self._near)
-                failures = (self._first_failure(group, skipped, end) for group in groups)
+                runs = [(group, mark) for mark in self._marks for group in groups]
+                failures = (self._first_failure(group, skipped, end, mark) for group, mark in runs)
                 failed = next(filter(None, failures), None)
                 # Alone it fails again, or it was the load of the machine.
                 is_due_to_it = failed and self._first_failure([failed], [], end)
@@ -236,8 +239,12 @@ class Checkout:
             path.write_bytes(text)
             os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
-    def _first_failure(self, tests: list[str], skipped: list[str], end: float) -> str | None:
-        options = ["-x", "-q", "-rfE", "-m", "not heavy", "-p", "no:cacheprovider", "--tb=no"]
+    def _first_failure(
+        self, tests: list[str], skipped: list[str], end: float, mark: str = ""
+    ) -> str | None:
+        options = ["-x", "-q", "-rfE", "-m", mark, "-p", "no:cacheprovider", "--tb=no"]
+        # A test that hangs has a name then: by a thread, it would end the process without one.
+        options += ["-o", "timeout_method=signal"]
         command = [sys.executable, "-m", "pytest", *options]
         for name in skipped:
             command += ["--deselect" if "::" in name else "--ignore", name]
