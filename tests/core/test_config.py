@@ -126,6 +126,33 @@ def test_users_own_file_is_found(tmp_path: Path) -> None:
     assert load_config({}, {})[0].timeout is None
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "read"),
+    [
+        ("timeout", 600, 600.0),
+        ("timeout", " 0.001 ", 0.001),
+        ("priority", "a=1, b=999", {"a": 1, "b": 999}),
+        ("priority", {" a ": " 5 "}, {"a": 5}),
+        ("only", ["bus", " cpu ", ""], ("bus", "cpu")),
+        ("active", "YES ", True),
+        ("active", "off", False),
+    ],
+)
+def test_the_first_and_the_last_that_is_allowed(name: str, value: Any, read: Any) -> None:
+    found = getattr(load_config({name: value}, {})[0], name)
+    assert (found, type(found)) == (read, type(read))
+
+
+@pytest.mark.parametrize(
+    ("length", "shown"), [(78, "'" + "x" * 78 + "'"), (79, "'" + "x" * 78 + "…")]
+)
+def test_a_long_value_is_cut_in_the_sentence(length: int, shown: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_config({"timeout": "x" * length}, {})
+    reason = "not a number of seconds (such as 2.5)"
+    assert str(caught.value) == f"the arguments set 'timeout' to {shown}: {reason}"
+
+
 BAD: list[tuple[str, Any, str]] = [
     ("timeout", "soon", "not a number of seconds (such as 2.5)"),
     ("timeout", 0, "above 0 and up to 600"),

@@ -18,9 +18,10 @@ from trees import Tree
 
 from probe_core import Machine
 from probe_core.config import load_config
+from probe_core.isolation.launch import Unresponsive
 from probe_core.isolation.run import Run
 from probe_core.machine.surroundings import container
-from probe_core.pipeline.answers import answer_of, answers_of
+from probe_core.pipeline.answers import answer_of, answers_of, recorded_probers, replay
 from probe_core.pipeline.probers import Builtins, find, run_selected, select_probers
 from probe_core.recording import BadRecording, Recording, open_machine, read, unpack
 from probe_core.recording.anonymise import Anonymiser, disguised
@@ -391,3 +392,35 @@ def test_the_time_of_a_run_is_recorded_in_milliseconds() -> None:
     run = Run(Prober("acme", "acme_prober", HOST), "", "", 2.0, deadline=9.0)
     run.ended = run.started + 1.5
     assert answer_of(run)["elapsed_ms"] == 1500.0
+
+
+def test_all_that_a_run_met_is_met_again() -> None:
+    """Its devices, findings and rejected values, what it went around, how it ended and why."""
+    run = Run(Prober("acme", "acme:x", "probe-acme", "1.0", priority=500), "", "", 0.0)
+    run.prober.when = [{"pci_vendor": ["0x10DE", "1002"]}, {"path": ["/dev/x"]}]
+    found = {"code": "hot", "what": "it is hot", "why": "no air", "fix": "a fan"}
+    run.sightings, run.findings = [gpu(), gpu(units=-1), 7], [found, "no finding"]
+    run.rejected = ["too long"]
+    run.unresponsive = [
+        Unresponsive("a:1", frozenset({"a:1", "b:1"}), "hangs", "r" * 1025, "nvmlInit"),
+        Unresponsive("a:2", frozenset({"a:2"}), "raises", "it is odd", None),
+    ]
+    run.status, run.reason, run.ended = "crash", "it died", 0.5
+    run.details = {"signal": "SIGSEGV", "replayed": True}
+    answer = json.loads(json.dumps(answer_of(run)))
+    assert answer["vendors"] == ["1002", "10de"]
+    (prober,) = recorded_probers({"acme": answer})
+    again = replay(prober)
+    assert (prober.name, prober.priority, prober.version) == ("acme", 500, "1.0")
+    assert [each["ids"] for each in again.sightings] == [gpu()["ids"]]
+    assert [each["code"] for each in again.findings] == ["hot"]
+    assert len(again.rejected) == 4
+    assert again.rejected[-1] == "too long"
+    met = [(o.device, o.ids, o.how, o.reason, o.stuck_at) for o in again.unresponsive]
+    assert met == [
+        ("a:1", {"a:1", "b:1"}, "hangs", "r" * 1023 + "…", "nvmlInit"),
+        ("a:2", {"a:2"}, "raises", "it is odd", None),
+    ]
+    assert (again.status, again.reason, again.ended) == ("crash", "it died", 0.5)
+    assert again.details == {"signal": "SIGSEGV", "replayed": True}
+    assert (again.stuck, again.over) == (False, True)

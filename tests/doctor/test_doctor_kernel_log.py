@@ -28,6 +28,7 @@ from probe_core import Machine
 from probe_core.cli.doctor_text import lines as lines_of
 from probe_core.doctor.baseline import compare, save
 from probe_core.doctor.check import Request
+from probe_core.doctor.checks.kernel_log import _xids
 
 Document = dict[str, Any]
 
@@ -242,6 +243,47 @@ def test_the_worst_xid_counts(
     assert (finding["code"], finding["severity"]) == ("xid-seen", "warning")
     assert finding["evidence"].endswith(f"): {evidence}")
     assert finding["fix"].startswith(fix)
+
+
+# NVIDIA's catalogue, "Xid Errors": "Immediate Action" of each number.
+OF_PROGRAMS = {13, 31, 43, 45, 94}
+RESET = {46, 48, 62, 64, 74, 95, 109, 119, 120, 140, 143}
+
+
+@pytest.mark.parametrize("number", range(1, 160))
+def test_each_xid_counts_as_the_catalogue_has_it(number: int) -> None:
+    """Later ones count before others where they are as bad: each is the second here."""
+    line, weaker, stronger, reset = (
+        XID.format(each).partition("] ")[2] for each in (number, 1, 79, 46)
+    )
+    assert _xids([line]) == ({} if number in OF_PROGRAMS else {f"pci:{PCI}": line})
+    assert _xids([stronger, line]) == {f"pci:{PCI}": line if number == 79 else stronger}
+    kept = weaker if number in OF_PROGRAMS else line
+    assert _xids([weaker, line]) == {f"pci:{PCI}": kept}
+    is_reset = _xids([reset, line]) == {f"pci:{PCI}": line}
+    assert is_reset == (number in RESET | {79})
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "NVRM: Xid (PCI:0000:01:00): , pid=1",
+        "NVRM: Xid (PCI:0000:01:00): 79x, pid=1",
+        "NVRM: Xid (PCI:0000:01:00): 10000, pid=1",
+        "NVRM: Xid (PCI:0000:01:00 79, pid=1",
+        "Xid (PCI:0000:01:00): 79, pid=1",
+    ],
+)
+def test_what_is_no_xid(line: str) -> None:
+    assert _xids([line]) == {}
+
+
+def test_an_xid_of_four_digits_and_of_each_gpu() -> None:
+    lines = ["x NVRM: Xid (PCI:0000:01:00): 9999, a", "NVRM: Xid (0000:0A:00.1): 79, b"]
+    assert _xids(lines) == {
+        "pci:0000:01:00.0": "NVRM: Xid (PCI:0000:01:00): 9999, a",
+        "pci:0000:0a:00.1": "NVRM: Xid (0000:0A:00.1): 79, b",
+    }
 
 
 def test_the_driver_says_what_a_gpu_needs(document: Any) -> None:
