@@ -21,7 +21,7 @@ from probe_core.pipeline.assemble import (
 )
 from probe_core.pipeline.collect import failed
 from probe_core.pipeline.merge import merge
-from probe_core.pipeline.node import describe, identify
+from probe_core.pipeline.node import describe
 from probe_core.registry.select import unknown_names
 from probe_core.resolve import load_chips, resolve
 from probe_core.wording import error_text
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from probe_core.pipeline.collect import Collected
     from probe_core.pipeline.merge import Observation
     from probe_core.pipeline.settings import Chips
-    from probe_core.registry.host import Host
     from probe_core.registry.select import Decision
     from probe_core.visibility import Views
 
@@ -57,13 +56,13 @@ __all__ = [
     "ask_runtimes",
     "assemble",
     "by_severity",
-    "describe_node",
+    "describe",
     "disagreements",
     "expected",
     "ignored_settings",
     "last_findings",
     "merge_devices",
-    "resolve_devices",
+    "resolve",
     "see_devices",
     "unknown_names",
     "unresponsive",
@@ -91,13 +90,6 @@ def warm_up(collected: Collected, chips: Chips, os: str, load: Load) -> None:
         load_rules(vendors, os)
 
 
-def describe_node(machine: Machine, config: Config) -> NodeDoc:
-    """Return the node itself, with its id unless the settings leave that out."""
-    node = describe(machine, config.anonymous)
-    identify(node, machine, config)
-    return node
-
-
 def merge_devices(
     collected: Collected, node: NodeDoc, machine: Machine
 ) -> tuple[list[DeviceDoc], list[FindingDoc]]:
@@ -106,13 +98,6 @@ def merge_devices(
     devices = with_cpu(devices, machine)
     share_memory(devices, node["memory"])
     return devices, conflicts
-
-
-def resolve_devices(
-    devices: Sequence[DeviceDoc], chips: Chips, host: Host | None, load: Load
-) -> list[FindingDoc]:
-    """Add each device's chip and figures, in place; return what is to be said of them."""
-    return resolve(devices, chips.open(), host.resolve_chip if host else None, load)
 
 
 def add_measured(

@@ -19,9 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from probe_core.config import Config
     from probe_core.machine import Machine
-    from probe_core.model.document import NodeDoc, NodeMemoryDoc
+    from probe_core.model.document import NetworkDoc, NodeDoc, NodeMemoryDoc
 
 
 _NODES = "/sys/devices/system/node/online"
@@ -35,31 +34,34 @@ _MODEL_FILES = (
 _PLACEHOLDERS = ("to be filled by o.e.m.", "system product name", "default string", "none", "")
 
 
-def describe(machine: Machine, anonymous: bool = False) -> NodeDoc:
-    """Return the report's `node`: os, kernel, arch, model, memory (bytes) and network.
+def describe(machine: Machine, *, anonymous: bool = False, hostname: bool = False) -> NodeDoc:
+    """Return the report's `node`: its system, identity and surroundings, memory and network.
 
-    `anonymous` leaves ids out of the links. Its identity and surroundings are still null:
-    `node_identity.identify` adds them.
+    `anonymous` leaves out its id, and those of its links; its name is there for `hostname` alone.
     """
-    node: NodeDoc = {
+    is_linux = machine.os == "linux"
+    cgroup = cgroup_text(machine) if is_linux else ""
+    inside = container(machine, cgroup)
+    links: list[NetworkDoc] = []
+    if is_linux:
+        from probe_core.pipeline.network import network
+
+        links = network(machine, anonymous)
+    return {
         "os": machine.os,
         "kernel": _kernel(machine),
         "arch": machine.arch,
         "model": _model(machine),
-        "id": None,
-        "host": None,
-        "time": None,
-        "container": None,
-        "vm": None,
-        "cgroup": None,
+        "id": None if anonymous else _identity(machine, inside),
+        "host": _host_name(machine) if hostname else None,
+        # A recording is replayed at another time than its machine was looked at.
+        "time": _now() if machine.live else None,
+        "container": inside,
+        "vm": _hypervisor(machine) if is_linux else None,
+        "cgroup": cgroup_kind(cgroup),
         "memory": memory(machine),
-        "network": [],
+        "network": links,
     }
-    if machine.os == "linux":
-        from probe_core.pipeline.network import network
-
-        node["network"] = network(machine, anonymous)
-    return node
 
 
 def _kernel(machine: Machine) -> str | None:
@@ -173,22 +175,6 @@ _BY_DMI = (
 )
 _DMI = "/sys/class/dmi/id"
 _DMI_FILES = ("product_name", "sys_vendor", "board_vendor", "bios_vendor")
-
-
-def identify(node: NodeDoc, machine: Machine, config: Config) -> None:
-    """Add id, host, time, container, vm and cgroup to a node, as far as they are known and wanted.
-
-    `config.anonymous` leaves the id out; the host's name is there where `config.hostname` asks.
-    """
-    text = cgroup_text(machine) if machine.os == "linux" else ""
-    inside = container(machine, text)
-    node["id"] = None if config.anonymous else _identity(machine, inside)
-    node["host"] = _host_name(machine) if config.hostname else None
-    # A recording is replayed at another time than its machine was looked at.
-    node["time"] = _now() if machine.live else None
-    node["container"] = inside
-    node["vm"] = _hypervisor(machine) if machine.os == "linux" else None
-    node["cgroup"] = cgroup_kind(text)
 
 
 def _identity(machine: Machine, inside: str | None) -> str | None:

@@ -112,10 +112,11 @@ def run_pipeline(
     # Not at the top: no child waits for modules that only its answer needs.
     from probe_core.pipeline import conclude
 
-    node = conclude.describe_node(machine, config)
+    node = conclude.describe(machine, anonymous=config.anonymous, hostname=config.hostname)
     devices, conflicts = conclude.merge_devices(collected, node, machine)
     watch.lap("merge")
-    unresolved = conclude.resolve_devices(devices, chips, host, have)
+    named = host.resolve_chip if host is not None else None
+    unresolved = conclude.resolve(devices, chips.open(), named, have)
     measured = conclude.add_measured(devices, node, machine, have)
     collected.findings += conclude.unresponsive(collected, devices)
     watch.lap("resolve")
