@@ -126,6 +126,26 @@ def test_frequencies_in_kilohertz_are_told_from_hertz(m3: Any) -> None:
     assert m3.said()[0]["clocks"] == {"max_mhz": 1578.0}
 
 
+@pytest.mark.parametrize(
+    ("highest", "mhz"),
+    [
+        (100_000_000, 100.0),
+        (99_999_999, None),
+        (4_000_000, 4000.0),
+        (4_000_001, None),
+        (100_000, 100.0),
+        (99_999, None),
+        (4_000_000_000, 4000.0),
+        (4_001_000_000, None),
+    ],
+)
+def test_the_least_and_the_highest_frequency_of_a_gpu(
+    m3: Any, highest: int, mhz: float | None
+) -> None:
+    m3.ioreg("pmgr", {"voltage-states9": states(1, highest, 2)})
+    assert m3.said()[0].get("clocks", {}).get("max_mhz") == mhz
+
+
 @pytest.mark.parametrize("raw", [b"", b"\0" * 16, b"\xff" * 16, b"\1\0", "text", 7])
 def test_other_encodings_give_no_clock(m3: Any, raw: object) -> None:
     m3.ioreg("pmgr", {"voltage-states9": raw})
