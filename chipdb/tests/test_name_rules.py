@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from probe_chipdb import patterns
 from probe_chipdb.entry.files import read_folder
 from probe_chipdb.entry.name_rules import RuleFiles
 from probe_chipdb.entry.validate import Data
@@ -149,3 +150,64 @@ def test_a_pattern_takes_no_time_that_grows_with_its_text() -> None:
 def test_bad_pattern_is_a_value_error() -> None:
     with pytest.raises(BadPattern, match="no kind of field"):
         Pattern("{nothing}", {})
+
+
+KINDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    # kind: (texts that are one, texts that are none)
+    "*": (("", "a b"), ()),
+    "any": (("a", " "), ("",)),
+    "name": (("a (b) [c]", "()"), ("", "(", "a)", ")(", "[")),
+    "in": (("", "a (b)"), ("(", "]")),
+    "part": (("a", "a (b, c)"), ("", "a, b", "(a", ",")),
+    "w": (("a", "a-b"), ("", "a b")),
+    "quoted": (("a", "a b"), ("", 'a"', "'a")),
+    "alnum": (("a1",), ("", "a-1", "a b")),
+    "before": (("", "a ", ",", "a(", "b)", "/"), ("a",)),
+    "after": (("", " a", ",", "/a"), ("a", "a ")),
+    "numbered": (("a1", "1"), ("a", "a 1", "")),
+    "model": (("a 1b", "1"), ("1 a", "a", "")),
+    "number": (("1", "1.5", "5."), ("", ".5", "1.2.3", "1a", "-1")),
+    "version": (("1.2", "1.2.3", ".1"), ("", "12", ".", "1.a")),
+    "slice": (
+        ("1g.10gb", "1c.3g.40gb", "1g.10gb+me", "12g.5gb"),
+        ("", "1g", "g.10gb", "1g.10", "1g.gb", "1x.10gb", "10gb", "1g.10gb0"),
+    ),
+    "vgpu": (("8q", "40c", "2b4", "1a"), ("", "q", "8", "8x", "8qx", "x8q")),
+}
+DIGITS = {
+    # kind: (a letter that it takes, one that it does not, the least and the most of them)
+    "letter": ("z", "A", 1, 1),
+    "n": ("9", "a", 1, 9),
+    "n2": ("9", "a", 1, 2),
+    "n3": ("9", "a", 1, 3),
+    "n4": ("9", "a", 4, 4),
+    "n5": ("9", "a", 1, 5),
+    "d1": ("9", "a", 1, 1),
+    "d2": ("9", "a", 2, 2),
+    "d3": ("9", "a", 3, 3),
+    "hex": ("f", "g", 1, 16),
+    "hex1": ("f", "g", 1, 1),
+    "hex2": ("f", "g", 2, 2),
+    "hex4": ("f", "g", 4, 4),
+}
+
+
+def test_every_kind_of_field_has_texts_here() -> None:
+    assert (set(KINDS), set(DIGITS)) == (set(patterns.KINDS), set(patterns._DIGITS))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_which_texts_are_of_a_kind(kind: str) -> None:
+    pattern = Pattern(f"{{{kind}}}", {})
+    are, are_not = KINDS[kind]
+    assert [text for text in are if pattern.fields(text) is None] == []
+    assert [text for text in are_not if pattern.fields(text) is not None] == []
+
+
+@pytest.mark.parametrize("kind", DIGITS)
+def test_how_many_digits_are_of_a_kind(kind: str) -> None:
+    taken, other, least, most = DIGITS[kind]
+    pattern = Pattern(f"{{{kind}}}", {})
+    fitting = [count for count in range(19) if pattern.fields(taken * count) is not None]
+    assert fitting == [*range(least, most + 1)]
+    assert pattern.fields(other * least) is None

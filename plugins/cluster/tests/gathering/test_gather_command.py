@@ -152,6 +152,11 @@ def test_a_gather_without_texts_keeps_the_summaries(
         assert [node.status for node in gathered.nodes.values()] == ["ok", "invalid"]
     with pytest.raises(ValueError, match="node 'nas' has no report: this gather kept no texts"):
         without.nodes["nas"].report()
+    _, invalid = with_texts.nodes.values()
+    assert invalid.reason
+    with pytest.raises(ValueError, match="has no report") as caught:
+        invalid.report()
+    assert str(caught.value) == f"node {invalid.id!r} has no report: {invalid.reason}"
 
 
 def test_names_of_nodes_are_no_paths(home: Home, tmp_path: Path) -> None:
