@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from boot_cases import BROKEN, no_module
 from boot_machines import NEXT, Computer
+
+from probe_changes.journal_command import _show
+from probe_core.commands import Context
 
 Run = Any
 
@@ -107,6 +112,46 @@ def test_a_journal_begins_and_is_whole(tmp_path: Path) -> None:
     told = probe("since", "2d", home=tmp_path)
     assert told.returncode == 0
     assert told.stderr == "probe since: its end is cut: 1 of 2 entries are gone\n"
+
+
+ENTRIES = [
+    {"n": 1, "kind": "start", "time": "2026-11-23T10:00:00Z", "facts": {"kernel": "6.8"}},
+    {
+        "n": 2,
+        "kind": "change",
+        "time": "2026-11-23T11:00:00Z",
+        "facts": {"kernel": "6.9", "driver": None},
+        "broken": {"pci:0000:01:00.0": "driver:no-driver", "pci:0000:02:00.0": None},
+        "clock": -7,
+    },
+    {"n": 3, "kind": "alive", "time": "2026-11-23T12:00:00Z"},
+    {"n": 4, "kind": "anchor", "time": "2026-11-23T13:00:00Z", "facts": {"a": "1", "b": "2"}},
+]
+
+
+def test_each_entry_of_a_journal_has_its_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    journal: Any = SimpleNamespace(
+        entries=ENTRIES, problems=[SimpleNamespace(at=3, text="entry 3 was changed")]
+    )
+    context = Context(environ={"COLUMNS": "100"})
+    _show(journal, argparse.Namespace(json=False), context)
+    shown = capsys.readouterr()
+    assert [line.rstrip() for line in shown.out.splitlines()] == [
+        "N  TIME (UTC)           WHAT",
+        "1  2026-11-23 10:00:00  begins: 1 facts",
+        "2  2026-11-23 11:00:00  kernel: 6.9",
+        "                        driver: none",
+        "                        pci:0000:01:00.0: driver is broken: no-driver",
+        "                        pci:0000:02:00.0: works again",
+        "                        the clock jumped by -7 s",
+        "3  2026-11-23 12:00:00  nothing changed",
+        "4  2026-11-23 13:00:00  stands for 4 older entries: 2 facts",
+    ]
+    assert shown.err == "probe journal: entry 3 was changed\n"
+    _show(journal, argparse.Namespace(json=True), context)
+    document = json.loads(capsys.readouterr().out)
+    problems = [{"at": 3, "text": "entry 3 was changed"}]
+    assert document == {"entries": ENTRIES, "problems": problems}
 
 
 def test_saving_the_state_is_noted(tmp_path: Path) -> None:

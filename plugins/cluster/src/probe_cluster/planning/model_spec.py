@@ -83,10 +83,6 @@ def _described(text: str, options: Mapping[str, Any]) -> Fields:
             return _from_file(text)
     except OSError as error:
         raise ClusterError(f"{text}: {error.strerror or error}") from None
-    except ValueError as error:
-        if isinstance(error, ClusterError):
-            raise
-        return _from_count(text, options)  # a path cannot hold a NUL
     known = known_model(text)
     if known is not None:
         quant = known.precision or known.native
