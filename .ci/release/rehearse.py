@@ -11,7 +11,8 @@ It takes half an hour and about 2 GB in OUT, which must not exist, and publishes
    that `.ci/newest_python` makes, as far as it can be made.
 
 `--before REVISION` names the commit that stands for the version before; `--python 3.13`, more than
-once, tries these alone. It builds the last commit's files as they are in the checkout.
+once, tries these alone; `--root FOLDER` has the root that an earlier run made, or will have it. It
+builds the last commit's files as they are in the checkout.
 """
 
 from __future__ import annotations
@@ -243,7 +244,7 @@ def pythons(versions: list[str]) -> dict[str, Path]:
     return found
 
 
-def tried(out: Path, versions: list[str], arguments: list[str]) -> list[str]:
+def tried(root: Path, versions: list[str], arguments: list[str]) -> list[str]:
     """Install with each Python; return those with which something failed."""
     here, failed = pythons(versions), []
     script = ROOT / ".ci/release/try_install.py"
@@ -258,7 +259,7 @@ def tried(out: Path, versions: list[str], arguments: list[str]) -> list[str]:
         install = "DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends"
         install += f" python{version}-venv >/dev/null"
         command = f"{install}; python{version} .ci/release/try_install.py {words}"
-        newest = [ROOT / ".ci/newest_python", out / "newest", command]
+        newest = [ROOT / ".ci/newest_python", root, command]
         if subprocess.run(newest, check=False).returncode:
             failed.append(version)
     return failed
@@ -271,6 +272,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("out", type=Path, help="a new folder")
     parser.add_argument("--before", default="HEAD~20", metavar="REVISION")
     parser.add_argument("--python", action="append", choices=_PYTHONS, metavar="VERSION")
+    parser.add_argument("--root", type=Path, metavar="FOLDER")
     options = parser.parse_args(arguments)
     out: Path = options.out.resolve()
     versions = options.python or list(_PYTHONS)
@@ -294,7 +296,8 @@ def main(arguments: list[str]) -> int:
         step("installed from an index on loopback")
         (core,) = dist.glob("probe_core-*.whl")
         version = core.name.split("-")[1]
-        failed = tried(out, versions, [address, version, _BEFORE, *extras(dist)])
+        root = (options.root or out / "newest").resolve()
+        failed = tried(root, versions, [address, version, _BEFORE, *extras(dist)])
     print(f"\nfailed with Python {', '.join(failed)}" if failed else "\nthe rehearsal went well")
     return 1 if failed else 0
 
