@@ -72,6 +72,7 @@ _PARTS: dict[str, tuple[str, ...]] = {
         "resource",
         "probe_core.isolation.launch",
         "probe_core.isolation.limits",
+        "probe_core.isolation.processes",
         "probe_core.isolation.shared",
         "probe_core.isolation.posix"
         if hasattr(os, "posix_spawn")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from probe_core.commands import grid, text
 from probe_core.doctor.check import CHANGED
-from probe_core.model.parts import NO_FIX
+from probe_core.model.findings import NO_FIX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from probe_core.doctor.log import first_sign
 from probe_core.jsontext import parse, write
 from probe_core.machine.files import make_own_folder, read_regular, replace_file, text_of
 from probe_core.model.causes import CAUSES
+from probe_core.model.findings import finding
 from probe_core.model.ids import ACCELERATORS, driver_text
-from probe_core.model.parts import finding
 from probe_core.model.readiness import RUNTIMES
 from probe_core.model.verdict import grantable, state_of
 from probe_core.pipeline.expected import saved_devices

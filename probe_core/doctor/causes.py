@@ -9,9 +9,9 @@ from __future__ import annotations
 from probe_core.doctor.check import REPORT, not_applicable, passed, unknown
 from probe_core.doctor.log import explained, is_of_kernel
 from probe_core.model.causes import CAUSES
+from probe_core.model.findings import CODES, finding
 from probe_core.model.fix import parts_of
 from probe_core.model.ids import ACCELERATORS
-from probe_core.model.parts import CODES, finding
 from probe_core.readiness.actions import parts_of_text
 from probe_core.readiness.chain import broken
 from probe_core.readiness.findings import Usable, finding_of, severity_of

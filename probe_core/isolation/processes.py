@@ -13,7 +13,7 @@ import sys
 from time import sleep
 
 from probe_core.fastpath import signal
-from probe_core.isolation import NOTHING_LEFT
+from probe_core.isolation import MARK_VARIABLE, NOTHING_LEFT
 from probe_core.proc import (
     descendants,
     environment,
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     Watched: TypeAlias = PosixChild | PortableChild
     Clock = Callable[[], float]
 
-
-MARK_VARIABLE = "PROBE_CORE_RUN"
-"""Set in a child's environment to a number of its run, so that daemons it made can be found."""
 
 _KERNEL_THREAD = 0x00200000  # PF_KTHREAD of linux/sched.h
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from probe_core.measured.store import FILE_LIMIT, figures_of, key_of, parsed
+from probe_core.model.findings import finding
 from probe_core.model.ids import driver_text
-from probe_core.model.parts import finding
 from probe_core.wording import clean_text, counted
 
 TYPE_CHECKING = False

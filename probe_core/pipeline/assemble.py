@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from probe_core import __version__
+from probe_core.model.findings import NO_FIX, finding
 from probe_core.model.ids import (
     ACCELERATORS,
     KIND_ORDER,
@@ -11,7 +12,6 @@ from probe_core.model.ids import (
     pci_vendor,
     whole,
 )
-from probe_core.model.parts import NO_FIX, finding
 from probe_core.pipeline.collect import failed
 from probe_core.pipeline.merge import Observation, merge, with_every_field
 from probe_core.probers.cpu import last_resort, verdict

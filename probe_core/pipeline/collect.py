@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from probe_core.model.findings import finding
 from probe_core.model.ids import FAILURES, pci_model, single, strength
-from probe_core.model.parts import finding
 from probe_core.pipeline.merge import Observation
 from probe_core.pipeline.validate import Repeats, check_finding, check_sighting
 from probe_core.wording import clean_text, joined
@@ -177,13 +177,14 @@ class Checking:
         self._known: dict[str, Sighting] = {}
         self._repeats = Repeats()
 
-    def take(self, raw: object) -> None:
-        """Check the next one; of two that are one device only the first is kept."""
+    def take(self, raw: object) -> Sighting | None:
+        """Check the next one, and return it if it is kept: of two that are one device the first."""
         sighting, problems = check_next(raw, self._known, self._repeats)
         self._raw.append(raw)
         self.problems += problems
         if sighting is not None:
             self.good.append(sighting)
+        return sighting
 
     def remaining(self, sightings: Sequence[object]) -> Sequence[object] | None:
         """Return those of `sightings` that are still to be checked; None where others were."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from probe_core.config import BASELINE, MEASURED, state_file
 from probe_core.machine.mounts import has_served_mounts
+from probe_core.model.findings import finding
 from probe_core.model.ids import ACCELERATORS
-from probe_core.model.parts import finding
 from probe_core.pipeline.assemble import (
     assemble,
     by_severity,
@@ -23,7 +23,7 @@ from probe_core.pipeline.collect import failed
 from probe_core.pipeline.merge import merge
 from probe_core.pipeline.node import describe
 from probe_core.registry.select import unknown_names
-from probe_core.resolve import load_chips, resolve
+from probe_core.resolve import load_chips, look_up, resolve
 from probe_core.wording import error_text
 
 TYPE_CHECKING = False
@@ -61,6 +61,7 @@ __all__ = [
     "expected",
     "ignored_settings",
     "last_findings",
+    "look_up",
     "merge_devices",
     "resolve",
     "see_devices",

@@ -9,8 +9,8 @@ from __future__ import annotations
 from probe_core.config import ARGUMENTS, BASELINE, state_file
 from probe_core.model.causes import CAUSES
 from probe_core.model.expected import GRAMMAR, read
+from probe_core.model.findings import finding
 from probe_core.model.ids import ACCELERATORS, driver_version, pci_address, pci_model
-from probe_core.model.parts import finding
 from probe_core.readiness.siblings import active_links, lanes
 from probe_core.readiness.vacant import bus_sign
 from probe_core.wording import clean_text, gib

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from probe_core.model.device import FIELDS
 from probe_core.model.field import FACTS, FIRST, LINKS, PARTS, TABLE, UNION, filled
+from probe_core.model.findings import finding
 from probe_core.model.ids import single, strength
-from probe_core.model.parts import finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from probe_core.registry.host import Host
 
     Answer = Iterable[Sighting] | NotApplicable
+    Kept = Callable[[Sighting, str], object]
 
 __all__ = ["Builtins", "Cancelled", "Found", "Runs", "find", "run_selected", "select_probers"]
 
@@ -99,14 +100,16 @@ class Found:
 class Runs:
     """The runs of one probe, in the order of priority.
 
-    `early` are the checks of devices that were made while others were still asked.
+    `early` are the checks of devices that were made while others were still asked; `kept` is called
+    with each sighting that passed, and its prober's name.
     """
 
-    __slots__ = ("early", "runs")
+    __slots__ = ("_kept", "early", "runs")
 
-    def __init__(self) -> None:
+    def __init__(self, kept: Kept | None = None) -> None:
         self.runs: list[Run] = []
         self.early: dict[Run, Checking] = {}
+        self._kept = kept
 
     def check(self, run: Run, device: object) -> None:
         """Check a device while its prober asks the next one: a library takes as long for it."""
@@ -114,7 +117,9 @@ class Runs:
             from probe_core.pipeline.collect import Checking
 
             self.early[run] = Checking()
-        self.early[run].take(device)
+        sighting = self.early[run].take(device)
+        if sighting is not None and self._kept is not None:
+            self._kept(sighting, run.prober.name)
 
 
 def find(machine: Machine, registered: Mapping[str, Registered]) -> Found:
@@ -161,13 +166,14 @@ def run_selected(
     wake_fd: int = -1,
     waiting: Waiting | None = None,
     meanwhile: Callable[[], object] | None = None,
+    kept: Kept | None = None,
 ) -> Runs:
     """Run what was selected, each prober in a child; without any, nothing more is imported.
 
-    `meanwhile` is called once while children run. Where no child can be started, the decisions say
-    so afterwards. Raises `Cancelled` when `wake_fd` became readable.
+    `meanwhile` is called once while children run, `kept` as `Runs` has it. Where no child can be
+    started, the decisions say so afterwards. Raises `Cancelled` when `wake_fd` became readable.
     """
-    runs = Runs()
+    runs = Runs(kept)
     selected = [decision for decision in decisions if decision.cause is None]
     live = [decision for decision in selected if decision.prober.answer is None]
     if live:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from probe_core.config import Config
     from probe_core.isolation.launch import Waiting
-    from probe_core.model.document import FindingDoc, ReportDoc
+    from probe_core.model.document import FindingDoc, ReportDoc, Sighting
     from probe_core.registry.document import Registered
     from probe_core.registry.host import Host
 
@@ -93,6 +93,12 @@ def run_pipeline(
         if meanwhile is not None:
             meanwhile()
 
+    def kept(sighting: Sighting, prober: str) -> None:
+        """Look up a device's chip while its prober asks the next one."""
+        from probe_core.pipeline.conclude import look_up
+
+        look_up(sighting, prober, chips.open())
+
     runs = run_selected(
         decisions,
         builtins,
@@ -102,6 +108,7 @@ def run_pipeline(
         wake_fd=wake_fd,
         waiting=waiting,
         meanwhile=beside,
+        kept=kept,
     )
     collected = builtins.collect()
     collected.add_all(runs, decisions)

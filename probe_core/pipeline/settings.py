@@ -7,9 +7,8 @@ import os
 from probe_core.config import load_config
 from probe_core.machine.files import Untrusted, read_trusted
 from probe_core.machine.mounts import may_hang
-from probe_core.model.parts import finding
+from probe_core.model.findings import finding
 from probe_core.registry.entrypoints import CHIPS
-from probe_core.resolve import open_chipdb
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
@@ -166,6 +165,8 @@ class Chips:
     def open(self) -> Database | None:
         """Return the database, or None with the reason among `findings`."""
         if self._database is None and not self.findings:
+            from probe_core.resolve import open_chipdb  # no child waits for it
+
             extra = [_absolute(self._config.chipdb)] if self._config.chipdb else []
             packages = self._mentioned[CHIPS]
             added, refused, left_out = self._read_elsewhere(extra, packages)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from probe_core.jsontext import parse_strict
 from probe_core.machine.files import read_head
 from probe_core.model.complete import complete
+from probe_core.model.findings import finding
 from probe_core.model.ids import KINDS
-from probe_core.model.parts import SEVERITIES, finding
+from probe_core.model.parts import SEVERITIES
 from probe_core.model.report import FALLBACKS, REPORT
 from probe_core.model.views import ALIKE_AT, plain_bytes
 from probe_core.wording import clean_text

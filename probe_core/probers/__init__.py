@@ -5,12 +5,18 @@ from __future__ import annotations
 from probe_core import __version__
 from probe_core.registry.prober import Prober
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from probe_core.api import NotApplicable, Request
+
 __all__ = ["builtin_probers"]
 
 
 def builtin_probers() -> list[Prober]:
     """Return the built-in probers that run before all others; the fallback is apart."""
-    from probe_core.probers import bus, cpu
+    from probe_core.probers import bus
 
     return [
         Prober(
@@ -29,6 +35,13 @@ def builtin_probers() -> list[Prober]:
             __version__,
             priority=50,
             summary="processors and their memory",
-            builtin=cpu.probe_devices,
+            builtin=_processors,
         ),
     ]
+
+
+def _processors(request: Request) -> list[dict[str, Any]] | NotApplicable:
+    """Call the prober of processors, imported once children are on their way."""
+    from probe_core.probers import cpu
+
+    return cpu.probe_devices(request)

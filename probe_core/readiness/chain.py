@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.model.parts import finding
+from probe_core.model.findings import finding
 from probe_core.model.readiness import NODE_UNKNOWN, STEPS
 from probe_core.model.verdict import blocks
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from probe_core.machine.engines import option
 from probe_core.machine.surroundings import DISTROBOX
 from probe_core.model.causes import CAUSES
+from probe_core.model.findings import NO_FIX
 from probe_core.model.fix import Blank, Command, Made, Part, at, fill, filled, otherwise, run
 from probe_core.model.ids import pci_address, pci_product
-from probe_core.model.parts import NO_FIX
 from probe_core.readiness import nvidia_fixes
 from probe_core.readiness.actions import (
     CONTAINER,

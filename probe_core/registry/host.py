@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.model.parts import finding
+from probe_core.model.findings import finding
 from probe_core.wording import clean_text, error_text
 
 TYPE_CHECKING = False

@@ -7,8 +7,8 @@ from probe_core.config import SETTINGS
 from probe_core.machine import is_kernels
 from probe_core.machine.files import Budget
 from probe_core.machine.trust import Trust, allowed
+from probe_core.model.findings import finding
 from probe_core.model.ids import MAX_PROBER_NAME, is_prober_name
-from probe_core.model.parts import finding
 from probe_core.registry.entrypoints import (
     GROUP,
     EntryPoint,

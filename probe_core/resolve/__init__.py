@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 
-from probe_core.model.ids import pci_model, pci_subsystem
-from probe_core.model.parts import finding
+from probe_core.model.findings import finding
+from probe_core.model.ids import ACCELERATORS, pci_model, pci_subsystem
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from typing import Literal
+    from typing import Any, Literal
 
     from probe_chipdb import Database
     from probe_chipdb.database import Added
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Load = Callable[[str], object]
     """Imports a part of what a probe needs, see `gate`."""
 
-__all__ = ["Accept", "load_chips", "open_chipdb", "resolve"]
+__all__ = ["Accept", "load_chips", "look_up", "open_chipdb", "resolve"]
 
 MAX_PROBLEM = 1024
 """Characters of what chipdb says of a file: it quotes the path and a wrong value."""
@@ -133,6 +133,22 @@ def load_chips(sightings: Iterable[Sighting], database: Database | None) -> None
                 chip.peaks()
         except Exception:  # a broken table: `resolve` says so
             return
+
+
+def look_up(sighting: Sighting, prober: str, database: Database | None) -> None:
+    """Have chipdb look a device up as a prober reports it: `resolve` gets the answer from memory.
+
+    A name that no chip has in that form takes as long as all else that is resolved.
+    """
+    if database is None or sighting["kind"] not in ACCELERATORS:
+        return
+    from probe_core.resolve import accelerators
+
+    device: Any = {**sighting, "sources": {"name": prober}}
+    try:
+        accelerators.chip_of(device, database)
+    except Exception:  # a broken table: `resolve` says so
+        return
 
 
 def resolve(

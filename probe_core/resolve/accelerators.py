@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from probe_core.model.findings import NO_FIX, finding
 from probe_core.model.ids import pci_model, pci_revision, pci_subsystem
-from probe_core.model.parts import NO_FIX, finding
 from probe_core.resolve import SHORTHANDS, fill_count, fill_text, from_chipdb, shorthand
 from probe_core.wording import joined
 
@@ -47,7 +47,7 @@ def resolve(
     if parent is not None and parent.get("chip"):
         resolve_partition(device, parent)
         return []
-    match = _host_match(device, database, hook) or _match(device, database)
+    match = _host_match(device, database, hook) or chip_of(device, database)
     _set_chip(device, match)
     if match.chip is not None:
         _use_chip(device, match.chip, memo)
@@ -68,7 +68,7 @@ def is_known(device: DeviceDoc, database: Database) -> bool:
 
     Its PCI class says nothing: QuickAssist and other crypto cards share it with vector engines.
     """
-    match = _match(device, database)
+    match = chip_of(device, database)
     chips = [match.chip] if match.chip else match.candidates
     kinds = {chip.kind for chip in chips}
     if len(kinds) == 1:
@@ -107,7 +107,8 @@ def _host_match(
     return HostMatch(chip, reason)
 
 
-def _match(device: DeviceDoc, database: Database) -> Match:
+def chip_of(device: DeviceDoc, database: Database) -> Match:
+    """Return which chip a device is, by all that is reported of it."""
     memory = device.get("memory") or {}
     # The size of shared memory is the system's, and does not identify the product.
     dedicated = memory.get("total") if memory.get("kind") == "dedicated" else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from probe_core.isolation.launch import cannot_start, run_probers
 from probe_core.machine import Machine
-from probe_core.model.parts import finding
+from probe_core.model.findings import finding
 from probe_core.registry.prober import Prober
 from probe_core.visibility.view import View
 

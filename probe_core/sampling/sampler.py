@@ -8,8 +8,8 @@ from time import monotonic
 
 from probe_core.isolation import launch
 from probe_core.isolation.resident import Resident
+from probe_core.model.findings import finding
 from probe_core.model.ids import FAILURES, normalise_id
-from probe_core.model.parts import finding
 from probe_core.sampling.roster import Idle
 
 TYPE_CHECKING = False

@@ -12,8 +12,8 @@ import pytest
 
 import probe_core
 from probe_core.config import load_config
+from probe_core.model.findings import finding
 from probe_core.model.logged import log
-from probe_core.model.parts import finding
 from probe_core.model.sample_check import check_sample
 
 

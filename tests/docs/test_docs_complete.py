@@ -22,7 +22,8 @@ from probe_core import api, config, hookspecs, machine, model, sysfs
 from probe_core.cli import COMMANDS
 from probe_core.isolation import run, wire
 from probe_core.model import device, field, ids
-from probe_core.model.parts import CODES, SEVERITIES
+from probe_core.model.findings import CODES
+from probe_core.model.parts import SEVERITIES
 from probe_core.recording import declared, paths
 from probe_core.registry import prober, select
 

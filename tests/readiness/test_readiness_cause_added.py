@@ -30,7 +30,7 @@ from probe_core.doctor.causes import concerned
 from probe_core.doctor.examine import all_checks
 from probe_core.machine import Machine
 from probe_core.model.causes import CAUSES
-from probe_core.model.parts import finding
+from probe_core.model.findings import finding
 from probe_core.model.verdict import state_word
 from probe_core.readiness import Scene
 from probe_core.readiness.chain import broken

@@ -13,7 +13,7 @@ from probe_changes.packages import (
     wants_boot,
 )
 from probe_changes.projection import Projection
-from probe_core.model.parts import NO_FIX
+from probe_core.model.findings import NO_FIX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from time import time
 from probe_changes.since import entries_until_now, history, sentence
 from probe_changes.store import Store
 from probe_core.commands import CommandError
-from probe_core.model.parts import NO_FIX
+from probe_core.model.findings import NO_FIX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from probe_core.commands import size
-from probe_core.model.parts import NO_FIX
+from probe_core.model.findings import NO_FIX
 from probe_core.model.verdict import NodeVerdict, native_runtime, usable_here
 from probe_core.wording import counted, joined
 from probe_report.devices import measured_of
