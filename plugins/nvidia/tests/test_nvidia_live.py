@@ -232,6 +232,16 @@ def test_a_lost_gpu_is_unavailable_and_the_others_are_not(bench: Bench) -> None:
     assert "GPU_IS_LOST" in last.samples[5]["reason"]
 
 
+def test_a_gpu_without_a_handle_keeps_its_reason(bench: Bench) -> None:
+    head, *gpus = (bench.folder / "eight.profile").read_text().split("gpu\nname")
+    gpus[4] += "on * 15\n"
+    (bench.folder / "eight.profile").write_text("gpu\nname".join([head, *gpus]))
+    for sampled in bench.rounds(count=3):
+        samples = {sample["device"]: sample for sample in sampled.samples}
+        assert samples[IDS[4]]["reason"] == "NVML_ERROR_GPU_IS_LOST from nvmlDeviceGetHandleByIndex"
+        assert [samples[i].get("temperature_c") for i in IDS] == [40, 41, 42, 43, None, 45, 46, 47]
+
+
 @pytest.mark.heavy
 def test_readings_of_devices_that_are_found_anew_are_given_back(bench: Bench) -> None:
     rounds = bench.rounds(count=4, asleep=[[], [], [IDS[2]], []])

@@ -113,6 +113,8 @@ class Sampler:
         self._users = Users(scene.machine) if _is_first_namespace() else None
         self._nvml: Any = None
         self._gpus: list[Gpu] = []
+        self._lost: dict[str, str] = {}
+        """GPU without a handle to the reason: a lost one stays so until the driver restarts."""
         self._skipped: frozenset[str] | None = None
         self._failure: Unavailable | None = None
         self._again = 0.0
@@ -149,13 +151,16 @@ class Sampler:
         if self._skipped != skipped:
             for gpu in self._gpus:
                 gpu.close()
-            self._gpus, self._skipped = [], None
+            self._gpus, self._lost, self._skipped = [], {}, None
             yield from self._find(request)
             self._skipped = skipped
             return
         for gpu, may_ask in each_card(request, self._gpus):
             if may_ask:
                 yield gpu.sample(self._scene.machine, self._users)
+        for name, reason in self._lost.items():
+            if not request.skip(name):
+                yield {"device": name, "status": "unavailable", "reason": reason}
 
     def _find(self, request: SampleRequest) -> Iterator[RawSample]:
         """Ask for every GPU's handle, and sample each at once: one that hangs costs no other.
@@ -173,8 +178,8 @@ class Sampler:
             try:
                 handle = self._nvml.nvmlDeviceGetHandleByIndex(index)
             except Exception as error:
-                reason = reason_of(error, "nvmlDeviceGetHandleByIndex")
-                yield {"device": name, "status": "unavailable", "reason": reason}
+                self._lost[name] = reason_of(error, "nvmlDeviceGetHandleByIndex")
+                yield {"device": name, "status": "unavailable", "reason": self._lost[name]}
                 continue
             yield from self._first(request, handle, name)
 
