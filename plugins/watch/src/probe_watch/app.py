@@ -563,7 +563,7 @@ class Dialog(ModalScreen[bool]):
 KEYS = {
     "1 to 5": "devices, processes, users, alerts, hosts",
     "Tab, ↑ ↓": "the next table; the next line",
-    "Enter": "details of a device, or of a process with its environment; a host",
+    "Enter": "details of a device, an alert, or a process with its environment; a host",
     "space": "pause the screen; samples and alerts go on",
     "s . ,  r": "sort by the next or the last figure; reverse",
     "t": "processes as a tree, or as a list",
