@@ -21,9 +21,9 @@ from watch_samples import GIB, NIGHT, address, busy, report, sample, silent
 from probe_watch import panels
 from probe_watch.alerts import Alerts, rules_of
 from probe_watch.app import KEYS, Dialog, WatchApp
-from probe_watch.columns import COLUMNS, fit, head, line
+from probe_watch.columns import COLUMNS, device_table, fit
 from probe_watch.grid import Grid
-from probe_watch.node import Node, short_names, summary
+from probe_watch.node import Node, Row, short_names, summary
 from probe_watch.processes import Handle, Refused, Table, Task, container_of, environment
 from probe_watch.query import QueryError, matches
 from probe_watch.rounds import Happening
@@ -68,6 +68,11 @@ def text(app: WatchApp, name: str) -> str:
 # Names and columns, without an app.
 
 
+def shown(rows: list[Row], room: int) -> list[str]:
+    head, lines = device_table(rows, room)
+    return [head.plain, *(line.plain for _, line in lines)]
+
+
 def names(*models: str) -> list[str]:
     return list(short_names(report(*models, cpu=False)["devices"]).values())
 
@@ -89,9 +94,8 @@ def test_no_line_is_wider_than_the_screen(room: int, count: int) -> None:
     models = ["NVIDIA GeForce RTX 4090", "NVIDIA GeForce RTX 4060 Ti"] * 32
     samples = [busy(address(number)) for number in range(1, count + 1)]
     rows = node_of(samples, *models[:count]).rows()
-    widths = fit(room, rows)
-    lines = [line(row, widths).plain.rstrip() for row in rows]
-    assert all(cell_len(text) <= room for text in [head(widths), *lines])
+    head, *lines = shown(rows, room)
+    assert all(cell_len(text.rstrip()) <= room for text in [head, *lines])
     assert len(set(lines)) == count
     assert all(row.short in text for row, text in zip(rows, lines, strict=True))
 
@@ -100,8 +104,7 @@ def test_two_cards_differ_at_80_columns_by_name_and_by_id() -> None:
     node = node_of([busy(address(1)), busy(address(2))],
                    "NVIDIA GeForce RTX 4090", "NVIDIA GeForce RTX 4060 Ti")  # fmt: skip
     for room in (80, 110, 140):
-        widths = fit(room, node.rows())
-        first, second = (line(row, widths).plain for row in node.rows())
+        _, first, second = shown(node.rows(), room)
         assert "01:00.0  RTX 4090 " in first
         assert "02:00.0  RTX 4060 Ti" in second
         assert "…" not in first + second
@@ -112,9 +115,10 @@ def test_two_cards_differ_at_80_columns_by_name_and_by_id() -> None:
                     "name": "AMD EPYC 9654 96-Core Processor"}])  # fmt: skip
     node.take(Happening(NIGHT, [*EIGHT[:2], busy("cpu:0")], (), (), ()))
     widths = fit(79, node.rows())
+    _, card, _, processor = shown(node.rows(), 79)
     assert list(widths) == "# ID DEVICE BUSY HISTORY MEMORY TEMP POWER".split()
-    assert "cpu:0    EPYC 9654 " in line(node.rows()[2], widths).plain
-    assert "50.0 / 80.0 GiB" in line(node.rows()[0], widths).plain
+    assert "cpu:0    EPYC 9654 " in processor
+    assert "50.0 / 80.0 GiB" in card
     assert summary(node.rows()) == "RTX 4090 + RTX 4060 Ti"
 
 
@@ -122,12 +126,10 @@ def test_what_is_not_known_is_a_dash_and_marks_tell_what_colours_tell() -> None:
     full = {"memory": {"used": 79 * GIB, "total": 80 * GIB}, "temperature_c": 95.0}
     node = node_of([sample(address(1)), busy(address(2), **full)], H100, H100,
                    memory={"seconds": 0}, temperature={"seconds": 0})  # fmt: skip
-    unknown, hot = node.rows()
-    widths = fit(200, node.rows())
-    assert line(unknown, widths).plain.count("–") == 8
-    shown = line(hot, widths).plain
-    assert "79.0 / 80.0 GiB !" in shown
-    assert "95 °C!" in shown
+    _, unknown, hot = shown(node.rows(), 200)
+    assert unknown.count("–") == 8
+    assert "79.0 / 80.0 GiB !" in hot
+    assert "95 °C!" in hot
     assert [row.number for row in node.rows("state")] == [1, 0]
 
 

@@ -19,8 +19,8 @@ from textual.widgets import Footer, Input, Static, TabbedContent, TabPane, Tabs
 
 from probe_core.commands import leases_now, within
 from probe_watch import panels, processes
-from probe_watch.columns import fit, head, line
-from probe_watch.grid import Grid
+from probe_watch.columns import device_table
+from probe_watch.grid import Grid, table
 from probe_watch.lines import timestamp
 from probe_watch.node import ORDERS, Node, Row, summary
 from probe_watch.processes import READ_S, Handle, Refused, Table, Task
@@ -273,8 +273,7 @@ class WatchApp(App[int]):
 
     def _show_devices(self) -> None:
         rows, grid = self._rows(), self._grid("devices-table")
-        widths = fit(self._room, rows)
-        grid.show(Text(head(widths)), [(row.sample["device"], line(row, widths)) for row in rows])
+        grid.show(*device_table(rows, self._room))
         row = next((row for row in rows if row.sample["device"] == grid.key), None)
         has_room = row is not None and self.size.height >= _TALL
         self.query_one("#graphs").display = has_room
@@ -328,9 +327,7 @@ class WatchApp(App[int]):
         """Show who uses what, on all hosts."""
         entries = panels.user_table(self.nodes.values(), self._tasks_of)
         entries = [e for e in entries if matches(self._query, {"user": e[0], "name": e[0]})]
-        self._grid("users-table").show(
-            *panels.table(panels.USERS, entries, self._room, panels.USERS[1:])
-        )
+        self._grid("users-table").show(*table(panels.USERS, entries, self._room, panels.USERS[1:]))
 
     def _show_alerts(self) -> None:
         lines = [
@@ -351,7 +348,7 @@ class WatchApp(App[int]):
             if matches(self._query, {"host": entry[0], "name": entry[0]})
         ]
         self._grid("hosts-table").show(
-            *panels.table(panels.HOSTS, entries, self._room, panels.HOSTS[1:-1])
+            *table(panels.HOSTS, entries, self._room, panels.HOSTS[1:-1])
         )
 
     # What the keys do.

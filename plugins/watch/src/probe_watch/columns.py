@@ -7,21 +7,21 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rich.cells import cell_len, set_cell_size
-from rich.text import Text
+from rich.cells import cell_len
 
 from probe_watch.figures import memory_fraction, peak_fraction, spark
+from probe_watch.grid import GAP, table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from rich.text import Text
+
+    from probe_watch.grid import Cell, Line
     from probe_watch.node import Row
 
-GAP = 2
-"""Columns of the terminal between two of the table."""
-
-_RIGHT = frozenset(("#", "TEMP", "POWER", "CLOCK", "LINK", "PROC"))
+_RIGHT = frozenset(("#", "BUSY", "PEAK", "TEMP", "POWER", "CLOCK", "LINK", "PROC"))
 
 UNKNOWN, MARK, SHARED = "–", "!", "*"
 """Not known; above its threshold; memory that is the CPU's as well."""
@@ -52,11 +52,11 @@ class Column(NamedTuple):
 
 
 def _percent(value: float | None) -> str:
-    return f"{UNKNOWN:>5}" if value is None else f"{value * 100:3.0f} %"
+    return UNKNOWN if value is None else f"{value * 100:.0f} %"
 
 
-def _unit(value: float | None, unit: str, width: int) -> str:
-    return f"{UNKNOWN if value is None else f'{value:.0f} {unit}':>{width}}"
+def _unit(value: float | None, unit: str) -> str:
+    return UNKNOWN if value is None else f"{value:.0f} {unit}"
 
 
 def _mark(row: Row, alert: str) -> str:
@@ -98,30 +98,30 @@ def _bar(row: Row, width: int) -> str:
 def _power(row: Row, width: int) -> str:
     power, cap = row.sample["power_w"], row.sample["power_cap_w"]
     if width > 6 and power is not None and cap is not None:
-        return f"{power:.0f} / {cap:.0f} W".rjust(width)
-    return _unit(power, "W", width)
+        return f"{power:.0f} / {cap:.0f} W"
+    return _unit(power, "W")
 
 
 def _clock(row: Row, width: int) -> str:
     clocks = row.sample["clocks_mhz"]
-    return _unit(clocks["sm"] if clocks else None, "MHz", width)
+    return _unit(clocks["sm"] if clocks else None, "MHz")
 
 
 def _link(row: Row, width: int) -> str:
     for link in row.sample["links"]:
         if link["kind"] == "pcie" and link["generation"] and link["width"]:
-            return f"{link['generation']}×{link['width']}".rjust(width)
-    return UNKNOWN.rjust(width)
+            return f"{link['generation']}×{link['width']}"
+    return UNKNOWN
 
 
 def _count(row: Row, width: int) -> str:
     processes = row.sample["processes"]
-    return f"{UNKNOWN if processes is None else len(processes):>{width}}"
+    return UNKNOWN if processes is None else str(len(processes))
 
 
 COLUMNS = (
     Column("#", "place in the report", (2,), lambda row, width:
-           ("" if row.number is None else str(row.number)).rjust(width)),
+           "" if row.number is None else str(row.number)),
     Column("ID", "id as every command takes it", (0,), lambda row, width: row.short),
     Column("DEVICE", "name, without the words that all share", (0,), lambda row, width: row.name),
     Column("BUSY", "share of time in which anything ran", (5,),
@@ -135,7 +135,7 @@ COLUMNS = (
            "memory"),
     Column("USED", "share of the memory", (8, 4, 0), _bar, "memory"),
     Column("TEMP", "temperature of the chip", (7,), lambda row, width:
-           _unit(row.sample["temperature_c"], "°C", 6) + _mark(row, "temperature"), "temperature"),
+           _unit(row.sample["temperature_c"], "°C") + _mark(row, "temperature"), "temperature"),
     Column("POWER", "power drawn, and the cap of the driver", (11, 6, 0), _power),
     Column("CLOCK", "clock of the compute units", (8, 0), _clock),
     Column("LINK", "PCIe generation × lanes of now; 1 is usual when idle", (5, 0), _link),
@@ -180,32 +180,27 @@ def fit(room: int, rows: Sequence[Row]) -> dict[str, int]:
     return {head: width[0] for head, width in levels.items() if width[0]}
 
 
-def head(widths: dict[str, int]) -> str:
-    return (" " * GAP).join(
-        fitted(name.rjust(width) if name in _RIGHT else name, width)
-        for name, width in widths.items()
-    )
+def device_table(rows: Sequence[Row], room: int) -> tuple[Text, list[Line]]:
+    """Return the lines of devices: figures, or in their place why there are none."""
+    widths = fit(room, rows)
+    entries = [(row.sample["device"], _cells(row, widths), STYLES[row.state]) for row in rows]
+    return table(list(widths), entries, room, _RIGHT, list(widths.values()))
 
 
-def line(row: Row, widths: dict[str, int]) -> Text:
-    """Return the line of a device: figures, or in their place why there are none."""
-    style = STYLES[row.state]
-    text = Text(no_wrap=True)
+def _cells(row: Row, widths: dict[str, int]) -> list[Cell]:
+    cells: list[Cell] = []
     for column in COLUMNS:
-        width = widths.get(column.head)
-        if width is None:
+        if column.head not in widths:
             continue
         if row.sample["status"] != "ok" and column.head not in ("#", "ID", "DEVICE"):
-            return text.append(sentence(row), style=style)
-        shade = style
+            return [*cells, sentence(row)]
+        style = STYLES[row.state]
         if column.alert is not None:
-            shade = STYLES[row.alerts[column.alert]] if column.alert in row.alerts else ""
+            style = STYLES[row.alerts[column.alert]] if column.alert in row.alerts else ""
         elif column.head == "BUSY" and not style:
-            shade = "green"
-        text.append(fitted(column.cell(row, width), width), style=shade)
-        text.append(" " * GAP)
-    text.rstrip()
-    return text
+            style = "green"
+        cells.append((column.cell(row, widths[column.head]), style))
+    return cells
 
 
 def sentence(row: Row) -> str:
@@ -213,10 +208,3 @@ def sentence(row: Row) -> str:
     status, reason = row.sample["status"], row.sample["reason"] or ""
     label = {"unresponsive": "no answer"}.get(status, status)
     return f"{label}: {reason}" if reason else label
-
-
-def fitted(text: str, width: int) -> str:
-    """Return a text of exactly so many columns of the terminal, with ``…`` where it is cut."""
-    if cell_len(text) > width:
-        text = set_cell_size(text, max(0, width - 1)) + "…"
-    return set_cell_size(text, width)

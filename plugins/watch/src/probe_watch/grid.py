@@ -1,4 +1,4 @@
-"""A table of whole lines: Textual's DataTable with one column.
+"""The tables of the screen: their lines, and what shows them, Textual's DataTable with one column.
 
 A device that hangs has a sentence where the others have their figures, and a DataTable has no cell
 that spans several columns. So a line is one cell, and the head is its column's label.
@@ -6,14 +6,14 @@ that spans several columns. So a line is one cell, and the head is its column's 
 
 from __future__ import annotations
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 from textual.binding import Binding
 from textual.widgets import DataTable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
     from typing import Any, ClassVar, Self
 
     from textual.geometry import Region
@@ -21,7 +21,72 @@ if TYPE_CHECKING:
     Line = tuple[str, Text]
     """What a line is about, which is unique in its table, and its text."""
 
+    Cell = str | tuple[str, str]
+    """A text, and its style where it has one of its own."""
+
+    Entry = tuple[str, Sequence[Cell], str]
+    """What a line is about, its cells, and its style."""
+
 _COLUMN = "line"
+
+GAP = 2
+"""Columns of the terminal between two of a table."""
+
+_WIDEST = 30
+"""Columns of a cell at most, the last of a line excepted."""
+
+
+def table(
+    heads: Sequence[str],
+    entries: Sequence[Entry],
+    width: int,
+    right: Container[str] = (),
+    widths: Sequence[int] = (),
+) -> tuple[Text, list[Line]]:
+    """Return the head and the lines of a table.
+
+    Without `widths` a column without any value is left out, as is one of which `width` has room for
+    a part alone, but the last: half a number is another number. An entry with fewer cells than
+    heads has a sentence as its last one, for the rest of the line.
+    """
+    widths = widths or _widths(heads, entries, width)
+
+    def line(cells: Sequence[Cell], style: str = "") -> Text:
+        text, last = Text(no_wrap=True), len(cells) - 1
+        for at, cell in enumerate(cells):
+            plain, own = (cell, style) if isinstance(cell, str) else cell
+            if heads[at] in right:
+                plain = plain.rjust(widths[at])
+            if at == last:
+                text.append(plain, own)
+            elif widths[at]:
+                text.append(fitted(plain, widths[at]), own).append(" " * GAP)
+        return text
+
+    return line(heads), [(key, line(cells, style)) for key, cells, style in entries]
+
+
+def _widths(heads: Sequence[str], entries: Sequence[Entry], width: int) -> list[int]:
+    """Return the width of each column, 0 of those that are left out."""
+    whole = [cells for _, cells, _ in entries if len(cells) == len(heads)]
+    widths, end = [], -GAP
+    for at, head in enumerate(heads):
+        rows = [cells for _, cells, _ in entries] if at == 0 else whole
+        texts = (cells[at] for cells in rows)
+        widest = max((cell_len(text) for text in texts if isinstance(text, str)), default=0)
+        room = min(_WIDEST, max(widest, len(head))) if widest or not whole else 0
+        if end + GAP + room > width and 0 < at < len(heads) - 1:
+            room = 0
+        end += room + GAP if room else 0
+        widths.append(room)
+    return widths
+
+
+def fitted(text: str, width: int) -> str:
+    """Return a text of exactly so many columns of the terminal, with ``…`` where it is cut."""
+    if cell_len(text) > width:
+        text = set_cell_size(text, max(0, width - 1)) + "…"
+    return set_cell_size(text, width)
 
 
 class Grid(DataTable[Text]):

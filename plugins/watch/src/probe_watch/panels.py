@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from rich.cells import cell_len
 from rich.text import Text
 
 from probe_core.commands import size
 from probe_watch.alerts import DEFAULTS, Edge
-from probe_watch.columns import COLUMNS, MARK, STYLES, UNKNOWN, fitted
+from probe_watch.columns import COLUMNS, MARK, STYLES, UNKNOWN
 from probe_watch.figures import QUANTITIES, figure_of_rule, spark
+from probe_watch.grid import fitted, table
 from probe_watch.lines import alert_sentence, timestamp
 from probe_watch.processes import age, gathered
 
@@ -17,50 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from probe_core.model.document import EventDoc
-    from probe_watch.grid import Line
+    from probe_watch.grid import Entry, Line
     from probe_watch.node import Node, Row
     from probe_watch.processes import Task
-
-    Entry = tuple[str, Sequence[str], str]
-    """What a line is about, its cells, and its style."""
-
-_WIDEST = 30
-"""Columns of a cell at most, the last of a line excepted."""
-
-
-def table(
-    heads: Sequence[str], entries: Sequence[Entry], width: int, right: Iterable[str] = ()
-) -> tuple[Text, list[Line]]:
-    """Return the head and the lines of a table.
-
-    A column without any value is left out, as is one of which `width` has room for a part alone,
-    but the last: half a number is another number. An entry with fewer cells than heads has a
-    sentence as its last one, for the rest of the line.
-    """
-    whole = [cells for _, cells, _ in entries if len(cells) == len(heads)]
-    widths = [max((cell_len(cells[at]) for cells in whole), default=0) for at in range(len(heads))]
-    widths[0] = max((cell_len(cells[0]) for _, cells, _ in entries), default=0)
-    room, end = {}, -2
-    for at, widest in enumerate(widths):
-        if not widest and whole:
-            continue
-        room[at] = min(_WIDEST, max(widest, len(heads[at])))
-        end += room[at] + 2
-        if end > width and 0 < at < len(heads) - 1:
-            end -= room.pop(at) + 2
-
-    def cell(cells: Sequence[str], at: int) -> str:
-        indent = room.get(at, 0) - cell_len(cells[at]) if heads[at] in right else 0
-        return " " * indent + cells[at]
-
-    def line(cells: Sequence[str]) -> str:
-        last = len(cells) - 1
-        parts = [fitted(cell(cells, at), room[at]) for at in room if at < last]
-        return "  ".join([*parts, cell(cells, last)])
-
-    return Text(line(heads)), [(key, Text().append(line(cells), style=style))
-                               for key, cells, style in entries]  # fmt: skip
-
 
 # Devices: their history, and all that is known of one.
 
