@@ -136,7 +136,7 @@ class Host:
     def _pass_on(self, happening: Happening | None) -> None:
         if happening is not None:
             self._heard = monotonic()
-            if len(self._reader.devices) != len(self._node.devices):
+            if self._reader.devices.keys() != self._node.devices.keys():
                 self._node.describe(list(self._reader.devices.values()))
             self._app.take(self._node, happening)
 

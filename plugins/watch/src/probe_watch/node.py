@@ -132,11 +132,8 @@ class Node:
 
     def rows(self, order: str = "device", *, falling: bool = False) -> list[Row]:
         """Return the devices in an order: accelerators, then processors, then the node."""
-        rank = ORDERS[order]
-        if falling:
-            rows = list(reversed(self._rows))
-            return sorted(rows, key=lambda row: (row.group, -rank(row)))
-        return sorted(self._rows, key=lambda row: (row.group, rank(row)))
+        rank, sign = ORDERS[order], -1 if falling else 1
+        return sorted(self._rows[::sign], key=lambda row: (row.group, sign * rank(row)))
 
 
 def short_names(devices: Sequence[DeviceDoc]) -> dict[str, str]:

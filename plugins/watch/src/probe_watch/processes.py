@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+from collections import Counter
 from functools import partial
 
 from attrs import define, field
@@ -171,10 +172,7 @@ class Table:
         """
         present = {task.pid: task for task in tasks if task.started is not None}
         lines = {pid: list(self._ancestors(task.parent)) for pid, task in present.items()}
-        counts: dict[int, int] = {}
-        for line in lines.values():
-            for pid in line:
-                counts[pid] = counts.get(pid, 0) + 1
+        counts = Counter(pid for line in lines.values() for pid in line)
         children: dict[int | None, list[Task]] = {}
         made: dict[int, Task] = {}
 

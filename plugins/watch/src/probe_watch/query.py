@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from operator import eq, ge, gt, le, lt, ne
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
 TEXTS = ("id", "name", "kind", "state", "host", "pid", "user", "command", "container", "lease")
 NUMBERS = ("busy", "temp", "power", "memory", "age")
 """What a term can be about: busy in percent, temp in °C, power in W, memory in GiB, age in s."""
+
+_SIGNS = {">": gt, "<": lt, ">=": ge, "<=": le, "=": eq, "~": eq, "!=": ne}
 
 _TERM = re.compile(r"([a-z]+)(>=|<=|!=|[><=~])(.+)")
 
@@ -47,18 +50,10 @@ def _passes(term: str, facts: Mapping[str, str | float | None]) -> bool:
     if name not in facts:
         return True
     value = facts[name]
-    return isinstance(value, (int, float)) and _compares(value, sign, number)
+    return isinstance(value, (int, float)) and _SIGNS[sign](value, number)
 
 
 def _compares_text(value: str, sign: str, wanted: str) -> bool:
     if sign == "~":
         return wanted in value
     return (value == wanted) == (sign != "!=")
-
-
-def _compares(value: float, sign: str, wanted: float) -> bool:
-    compared = {
-        ">": value > wanted, "<": value < wanted, ">=": value >= wanted, "<=": value <= wanted,
-        "=": value == wanted, "~": value == wanted, "!=": value != wanted,
-    }  # fmt: skip
-    return compared[sign]
