@@ -165,7 +165,7 @@ def test_an_engine_that_no_row_has_for_a_device_gives_a_bound(home: Home) -> Non
     known = plan("fastest", [member("desk", home["desk"])], model)
     assert known.like == range_of("llama-cpp", "gddr-new", "one")
     assert known.basis == (
-        "llama.cpp on gddr-new: 90% of the bandwidth and 65 us a layer, fitted on published speeds",
+        "llama.cpp on gddr-new: 88% of the bandwidth and 63 us a layer, fitted on published speeds",
     )
     bound = plan("fastest", [member("desk", home["desk"], engine="none")], model)
     assert (bound.like, bound.bound) == (None, True)
@@ -212,8 +212,8 @@ def test_vllm_splits_layers_among_the_equal_gpus_of_a_node(home: Home) -> None:
     twin = member("twin", home["twin"], engine="vllm")
     split = plan("fastest", [twin], model)
     assert (split.parallel, twin.width) == ("tensor", 2)
-    # Half of the bytes on each, 64 us a layer and two all-reduces by PCIe.
-    layer = model.layer_read_bytes / 2 / (1.008e12 * 0.90) + 64e-6 + 2 * 30e-6
+    # Half of the bytes on each, 54 us a layer and two all-reduces by PCIe.
+    layer = model.layer_read_bytes / 2 / (1.008e12 * 0.88) + 54e-6 + 2 * 30e-6
     assert split.seconds_per_token == pytest.approx(80 * layer, rel=1e-4)
     # Two cards that split layers, and no published speed of such.
     assert (split.like, split.bound) == (None, False)
