@@ -381,6 +381,29 @@ IMAGES: dict[str, tuple[dict[str, object], make.Files]] = {
         make.config(),
         {**BASE, **make.wheel("tensorflow-cpu", "2.19.0", {"tensorflow/x.so": library()})},
     ),
+    "ffmpeg behind a script": (
+        starting("/ffmpegwrapper.sh"),
+        {**BASE, "ffmpegwrapper.sh": "#!/bin/sh\n", "bin/sh": program(), "bin/ffmpeg": program()},
+    ),
+    "a script alone": (
+        starting("/entry.sh"), {**BASE, "entry.sh": "#!/bin/sh\n", "bin/sh": program()},
+    ),
+    "container toolkit": (
+        make.config(("CUDA_VERSION=13.0.1", "NVIDIA_VISIBLE_DEVICES=void")), BASE,
+    ),
+    "oneapi": (
+        make.config(),
+        {**BASE, "opt/intel/oneapi/mkl/2025.1/lib/libmkl_sycl_blas.so.5": build.sycl("12.55.8")},
+    ),
+    "rocm's libraries": (
+        make.config(),
+        {**BASE, "opt/rocm-6.3.1/lib/librpp.so.1": hip("gfx90a"),
+         "opt/rocm-6.3.1/.info/version": "6.3.1-48\n", "opt/rocm": make.link("rocm-6.3.1")},
+    ),
+    "cuda's sample": (
+        make.config(ALL, Cmd=["/usr/local/cuda/extras/demo_suite/vectorAdd"]),
+        {**BASE, "usr/local/cuda/extras/demo_suite/vectorAdd": program(targets="sm_80")},
+    ),
     "rockchip": (make.config(), {**BASE, "usr/lib/librknnrt.so": library()}),
     "arm": (make.config(arch="arm"), ARM),
     "arm v6": ({**make.config(arch="arm"), "variant": "v6"}, ARM),
@@ -537,6 +560,16 @@ CASES = [
     ("tensorflow for the cpu", "opteron", R, ""),
     ("jax", "xeon-e5472", N, "platform"),
     ("xgboost", "xeon-e5472", R, ""),
+    ("ffmpeg behind a script", "cpu", R, ""),
+    ("a script alone", "cpu", U, "devices"),
+    # A base with CUDA that wants no GPU, and the libraries of toolkits, ask for none.
+    ("container toolkit", "cpu", R, ""),
+    ("container toolkit", "mi300x", R, ""),
+    ("oneapi", "cpu", R, ""),
+    ("rocm's libraries", "mi300x", R, ""),
+    ("rocm's libraries", "cpu", N, "devices"),
+    ("cuda's sample", "cpu", N, "devices"),
+    ("cuda's sample", "5090-590", N, "code"),
     # A compat library without a note serves the branches that the image's requirement lets in.
     ("compat without a note", "t4-470", R, ""),
     ("compat without a note", "v100-535", U, "libcuda"),

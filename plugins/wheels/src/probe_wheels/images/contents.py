@@ -268,7 +268,7 @@ def _fill(contents: Contents) -> None:
     words = contents.image.config.program
     if watcher := watcher_of(words, contents.names):
         _watch(contents, watcher)
-    elif contents.asks and is_spared(words):
+    elif contents.asks and is_spared(words, contents.names):
         contents.vendors, contents.asks, contents.unjudged = [], False, ""
 
 
@@ -286,7 +286,7 @@ def _unjudged(contents: Contents, installed: Iterable[str]) -> str:
     needed = program.binary.needed if program and program.binary else ()
     taken = [name for name in needed if name in table["libraries"]]
     taken += [name for name in installed if name in table["distributions"]]
-    if not taken or is_spared(contents.image.config.program):
+    if not taken or is_spared(contents.image.config.program, contents.names):
         return ""
     reason = f"it takes {taken[0]}: whether there is a driver for it in the container, or it does"
     return f"{reason} without, is unknown"
@@ -324,7 +324,10 @@ def _conclude(contents: Contents) -> None:
     purpose = purpose_of(contents.documents, contents.names)
     found = set(purpose.vendors)
     contents.host_library = _host_library(contents)
-    if contents.host_library or states_cuda(environ):
+    # A tool that wants no GPU (NVIDIA's container toolkit) may stand on a base with CUDA.
+    wants_none = environ.get("NVIDIA_VISIBLE_DEVICES") in ("void", "none") and not found
+    states = states_cuda(environ) and not wants_none
+    if contents.host_library or states:
         found.add("nvidia")
     if not found and any(
         library.get("vulkan") and path.rpartition("/")[2].startswith(GGML)
@@ -335,14 +338,14 @@ def _conclude(contents: Contents) -> None:
         contents.shaders = True
     elif not found and contents.rocm:
         found.add("amd")
-    contents.asks = purpose.components and not states_cuda(environ) and not contents.rocm
+    contents.asks = purpose.components and not states and not contents.rocm
     found = found or purpose.compiling
     if not found and environ.get("NVIDIA_VISIBLE_DEVICES") not in (None, "", "void", "none"):
         found.add("nvidia")
         contents.asks = True
     contents.vendors = [vendor for vendor in VENDORS if vendor in found]
     contents.falls_back = purpose.use != NEEDING and not contents.host_library
-    contents.cpu_first = purpose.use == FIRST and contents.falls_back and not states_cuda(environ)
+    contents.cpu_first = purpose.use == FIRST and contents.falls_back and not states
     contents.skips = purpose.skips
     contents.is_sycl = any(
         has_code(library, "intel") for d in contents.documents for library in d["files"].values()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from probe_wheels.frameworks import VENDORS, has_code, name_of_builds
 from probe_wheels.images.layers import WHOLE, role_of
 from probe_wheels.images.purpose import is_backend
+from probe_wheels.records import is_library
 from probe_wheels.rules import version_of
 
 TYPE_CHECKING = False
@@ -21,6 +22,10 @@ __all__ = ["GGML", "outside_of"]
 # ggml/src/ggml-backend-reg.cpp; ollama, docs/gpu.md).
 GGML = ("libggml",)
 
+# Where the toolkits of vendors lie. Their libraries are for what is built with them, and do not
+# decide; their programs (CUDA's samples) are as others.
+_TOOLKITS = ("usr/local/cuda", "opt/rocm", "opt/intel/oneapi/", "opt/nvidia/nsight")
+
 
 def outside_of(
     files: ImageFiles, environ: Mapping[str, str], claimed: set[str], sites: Iterable[str]
@@ -35,6 +40,8 @@ def outside_of(
     below = tuple(f"{site.lstrip('/')}/" for site in sites)
     for path, file in files.tree.files.items():
         if path.startswith(below) or f"/{path}" in claimed or not _may_have_code(path, file):
+            continue
+        if path.startswith(_TOOLKITS) and is_library(path):
             continue
         files.spend()
         read = files.read(file)

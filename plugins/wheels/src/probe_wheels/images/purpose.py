@@ -166,6 +166,14 @@ def _started(words: Iterable[str]) -> Iterator[str]:
                 return
 
 
-def is_spared(words: Iterable[str]) -> bool:
-    """Return whether Entrypoint and Cmd start what takes a GPU only where it is told to."""
-    return any(name in IMAGES["spared"]["programs"] for name in _started(words))
+def is_spared(words: Iterable[str], names: set[str]) -> bool:
+    """Return whether what an image starts takes a GPU only where it is told to.
+
+    Where scripts alone are known (`/init`), it is a program of that name in the image.
+    """
+    programs: list[str] = IMAGES["spared"]["programs"]
+    started = list(_started(words))
+    if any(name in programs for name in started):
+        return True
+    hidden = bool(started) and (started[-1].endswith(".sh") or started[-1] in _STARTERS)
+    return hidden and any(name in names for name in programs)
