@@ -168,6 +168,7 @@ BLENDER: make.Files = {
     "opt/blender/lib/libOpenImageDenoise_device_cuda.so.2": library(targets="sm_80 sm_90"),
     "opt/blender/lib/libOpenImageDenoise_device_hip.so.2": hip("gfx1030 gfx1100"),
     "opt/blender/lib/libcycles_kernel_oneapi_aot.so": build.sycl("12.55.8"),
+    "opt/blender/lib/libembree4.so.4": build.sycl("12.55.8"),
 }
 TRITON: make.Files = {
     "opt/tritonserver/bin/tritonserver": program(),

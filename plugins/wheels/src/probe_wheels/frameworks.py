@@ -36,6 +36,7 @@ _VENDORED = (
     "libhipsparse", "libmiopen", "librccl", "librocfft", "librocrand", "librocsolver",
     "librocsparse", "librocprim", "libhiptensor", "libaotriton", "cublas", "cudnn", "cufft",
     "curand", "cusolver", "cusparse", "nvrtc", "nvjitlink", "libtensorrt", "libnvinfer",
+    "libcutensor", "libcudss", "libnvcomp", "libucc_",
 )  # fmt: skip
 
 
