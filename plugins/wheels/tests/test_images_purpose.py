@@ -107,6 +107,9 @@ OLLAMA_ROCM: make.Files = {
     "usr/lib/ollama/rocm/libamdhip64.so.6.3.60301": library(),
     "usr/lib/ollama/libggml-cpu-x64.so": library(),
 }
+CUDNN = make.wheel(
+    "nvidia-cudnn-cu12", "9.3.0", {"nvidia/cudnn/lib/libcudnn_cnn.so.9": library(targets="sm_90")}
+)
 CUDA_12 = {
     f"usr/local/cuda/lib64/{name}": library()
     for name in ("libcudart.so.12", "libcublas.so.12", "libcudnn.so.9")
@@ -613,3 +616,21 @@ def test_an_image_of_a_purpose(image: str, place: str, word: str, step: str) -> 
     answer: Answer = answer_of(contents(image), node(place))
     told = (answer.word, answer.step.name if answer.step else "")
     assert told == (word, step), answer.step and answer.step.reason
+
+
+@pytest.mark.parametrize(
+    ("files", "word"),
+    [(TENSORFLOW, U), (TENSORFLOW | CUDNN, R), (ONNX_RUNTIME, R), (XGBOOST, R)],
+)
+def test_an_environment_has_libraries_of_its_own(
+    files: make.Files, word: str, tmp_path: Path
+) -> None:
+    """TensorFlow opens cuDNN by name: as a wheel it is there, and of the system nobody knows."""
+    for path, content in files.items():
+        raw = content.encode() if isinstance(content, str) else content
+        assert isinstance(raw, bytes)
+        make.folder(tmp_path / "lib", {path.removeprefix("usr/lib/"): raw})
+    (tmp_path / "pyvenv.cfg").write_text("home = /usr/bin\nversion = 3.12.1\n")
+    found = contents_of(open_images(str(tmp_path), Opening())[0])
+    assert found.is_environment
+    assert answer_of(found, node("h100-580")).word == word

@@ -297,13 +297,29 @@ def _own_needs(
     if binary is None:
         return None
     if contents.is_environment:
-        return glibc_of_node(glibc, binary.glibc, path)
+        own = glibc_of_node(glibc, binary.glibc, path)
+        return own or _opened_of_node(contents, gpu, verdict)
     missing = missing_library(contents, binary, path) or _unopened(contents, gpu, verdict, path)
     if missing is not None:
         user, name = missing
         reason = f"{verdict['wheel']} needs {name}, which is not in the image"
         return Step("loader", NO, reason, contents.place(user))
     return version_step(contents, binary, path)
+
+
+def _opened_of_node(contents: Contents, gpu: Gpu, verdict: VerdictDoc) -> Step | None:
+    """Return that nobody knows whether a node has the libraries that a framework opens by name.
+
+    In an environment they come as distributions (nvidia-cudnn-cu12), else with the system.
+    """
+    entry = _framework(verdict)
+    stems = [name.partition(".")[0][3:] for name in entry[1].get("opens", ())] if entry else []
+    names = [normal(document["name"]) for document in contents.documents]
+    brought = any(name.startswith(f"nvidia-{stem}") for stem in stems for name in names)
+    if gpu.vendor != "nvidia" or brought or not stems:
+        return None
+    reason = f"{verdict['wheel']} opens CUDA's libraries by name, which the environment has not:"
+    return Step("loader", UNKNOWN, f"{reason} whether the node has them is unknown")
 
 
 def _unopened(
