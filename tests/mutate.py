@@ -166,7 +166,7 @@ def tests_of(source: str, near: bool) -> list[list[str]]:
         parts = parts[parts.index("src") + 1 :]
     module = ".".join(part for part in parts if part != "__init__")
     room = ".".join(module.split(".")[:2]) if module.startswith("probe_core.") else parts[0]
-    own = {path for name in _folders(source, parts) for path in ROOT.glob(f"{name}/test_*.py")}
+    own = {path for name in _folders(source, parts) for path in ROOT.glob(f"{name}/**/test_*.py")}
     ranked = []
     for path in (path for pattern in TESTS for path in ROOT.glob(f"{pattern}/**/test_*.py")):
         text = path.read_text("utf-8")
