@@ -15,6 +15,8 @@ import pytest
 import recorded
 from report_nodes import DGX, probed
 
+from probe_report.cluster import members_of
+
 MACHINE = str(recorded.path("rock-5b--mali-g610-and-rk3588-npu"))
 PROBE = [sys.executable, "-m", "probe_core", "report"]
 UUID = "a1000000-0000-4000-8000-000000000003"
@@ -116,6 +118,38 @@ def cluster_document(report: Path) -> dict[str, Any]:
              "why": None, "fix": None},
         ],
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("private", [False, True])
+def test_what_is_said_of_nodes_and_their_differences(
+    private: bool, report: Path, tmp_path: Path
+) -> None:
+    """Names, and sentences that hold them, with --private alone."""
+    document = cluster_document(report)
+    document["nodes"] |= {"odd": 3, "bare": {"report": None}}
+    document["differences"] += [{"field": "model", "what": "of all", "why": "w", "fix": "f"}, 7]
+    path = tmp_path / "cluster.json"
+    path.write_text(json.dumps(document))
+    files = [str(path), str(report), f"desk={report}"]
+    members, differences = members_of(files, private=private, prepare=lambda found: found)
+    names = [(member.name, member.reason) for member in members]
+    if private:
+        assert names[:2] == [("gpu-node-17", ""), ("gpu-node-18", "gpu-node-18 did not answer")]
+    else:
+        assert names[:2] == [("node 1", ""), ("node 2", "timeout")]
+    assert names[2:4] == [("node 3", "no report"), ("node 4", "no report")]
+    assert names[4:] == [("report" if private else "node 5", ""), ("desk", "")]
+    assert [member.report is None for member in members] == [False, True, True, True, False, False]
+    first, second = differences
+    assert (first.severity, first.mark, first.code) == ("warning", "!", "driver")
+    assert (second.severity, second.mark, second.code) == ("info", "i", "")
+    assert (first.beyond, first.evidence) == (0, "")
+    found = [(each.sentences, each.cause, each.fix) for each in differences]
+    if private:
+        assert found == [(("gpu-node-17 has driver 570",), "", ""), (("of all",), "w", "f")]
+    else:
+        plain = "1 node unlike the others: driver", "0 nodes unlike the others: model"
+        assert found == [((plain[0],), "the others have 580", ""), ((plain[1],), "", "")]
 
 
 @pytest.mark.heavy
