@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
+import tempfile
+import time
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -10,6 +14,7 @@ from bench_devices import cpu, gpu
 
 from probe_bench import cores
 from probe_bench.figures import checked, figure, grouped, lines, notes
+from probe_bench.measuring import remove, scratch
 from probe_bench.sensors import Readings, Sensors, joined, of_sample
 from probe_bench.session import bound, child_environ
 from probe_bench.tasks import Line, Task, backends, buffer_bytes, obstacle, tasks, title
@@ -315,3 +320,31 @@ def test_every_width_has_the_heads(width: int) -> None:
     text = "\n".join(shown[1:])
     assert ("ACHIEVED" in text and "MEDIAN" in text) or "    median: " in text
     assert "x 1.0" in text  # what BY does not fit beside the figures stands below them
+
+
+def test_a_run_has_a_folder_of_its_own_and_removes_what_runs_left(tmp_path: Path) -> None:
+    base = tmp_path / "cache" / "probe-core"
+    ages = {"bench-1-left": 3700, "bench-2-runs": 3500, "other": 9000}
+    for name, age in ages.items():
+        (base / name).mkdir(parents=True)
+        os.utime(base / name, (time.time() - age,) * 2)
+    folder = Path(scratch({"XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": "/nonexistent"}))
+    assert folder.parent == base
+    assert folder.name.startswith(f"bench-{os.getpid()}-")
+    assert sorted(os.listdir(base)) == sorted(["bench-2-runs", "other", folder.name])
+    (folder / "kernel.c").write_text("")
+    for _ in range(2):  # nothing is there any more, and nothing is raised
+        remove(str(folder))
+        assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    "environ", [{}, {"HOME": "relative"}, {"XDG_CACHE_HOME": "/proc/nowhere", "HOME": ""}]
+)
+def test_a_run_without_a_cache_has_the_systems_folder(environ: dict[str, str]) -> None:
+    folder = Path(scratch(environ))
+    try:
+        assert folder.parent == Path(tempfile.gettempdir())
+        assert folder.name.startswith("probe-bench-")
+    finally:
+        remove(str(folder))
