@@ -1,4 +1,4 @@
-"""What serving costs, worked by hand for a device and a model of round figures."""
+"""What a layer and what serving costs, worked by hand for devices and models of round figures."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from probe_cluster.planning import serving
+from probe_cluster.planning import predict, serving
 from probe_cluster.planning.architecture import CacheGroup
 from probe_cluster.planning.efficiency import Efficiency, ServingCosts
 from probe_cluster.planning.links import Link
+from probe_cluster.planning.members import Member
 from probe_cluster.planning.model import Model
 from probe_cluster.planning.serving import Device, Load, Split
 
@@ -26,6 +27,7 @@ MODEL = Model(
     heads=4,
     experts=(4, 1),
 )
+INNER = Link("nvlink", 1000.0, 0.5, 0.25)
 DEVICE = Device(
     memory=2000,
     bandwidth=100.0,
@@ -36,7 +38,7 @@ DEVICE = Device(
     costs=ServingCosts(
         cache=0.5, apart=0.5, reduce=0.5, reduce_pcie=0.25, step=3.0, request=0.125, chunk=8
     ),
-    inner=Link("nvlink", 1000.0, 0.5, 0.25),
+    inner=INNER,
     outer=Link("pcie5", 100.0, 2.0),
     per_node=2,
 )
@@ -131,3 +133,71 @@ def test_a_prompt_alone_and_beside_answers() -> None:
     unknown = replace(DEVICE, arithmetic=None)
     assert serving._prompt(unknown, MODEL, LOAD, ONE) is None
     assert serving._pause(unknown, MODEL, LOAD, ONE, 1) == 0
+
+
+# A layer of this one is 100 bytes and 200 operations.
+DENSE = Model(params=1000, layers=10, bits=8, hidden=50, heads=4, kv_heads=2)
+NODE = Member("a", 1000, bandwidth=50.0, fp16=1e-10, width=4, inner=INNER)
+FITTED = replace(NODE, efficiency=Efficiency(0.5, 0.125, "by hand"))
+
+
+@pytest.mark.parametrize(
+    ("member", "seconds"),
+    [
+        (NODE, 2.0),  # 100 bytes and 200 operations take as long
+        (replace(NODE, fp16=5e-11), 4.0),
+        (replace(NODE, fp16=5e-11, fp32=8e-11), 2.5),  # the faster of the two precisions
+        (replace(NODE, fp16=None), 2.0),
+        (FITTED, 4.0 + 0.125),
+        (replace(FITTED, fp16=4e-11), 5.0 + 0.125),
+        (replace(NODE, bandwidth=None), None),
+    ],
+)
+def test_a_layer_on_one_device(member: Member, seconds: float | None) -> None:
+    assert predict.whole_seconds(member, DENSE) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    ("heads", "kv_heads", "kind", "found"),
+    [
+        (8, 8, "dense", [2, 4, 8]),
+        (8, 2, "dense", [2]),
+        (8, None, "dense", [2, 4, 8]),
+        (8, 1, "mla", [2, 4, 8]),
+        (12, 4, "dense", [2, 4]),
+        (7, 7, "dense", []),
+        (None, 8, "dense", []),
+    ],
+)
+def test_into_how_many_parts_a_layer_can_be_split(
+    heads: int | None, kv_heads: int | None, kind: str, found: list[int]
+) -> None:
+    assert predict.widths(replace(DENSE, heads=heads, kv_heads=kv_heads, kind=kind)) == found
+
+
+def test_a_layer_that_is_split() -> None:
+    """Two all-reduces of a quarter of a second, and what does not shrink by being split."""
+    two = predict.split_seconds([FITTED, replace(FITTED, bandwidth=25.0)], DENSE, 0.25)
+    assert two == 4.0 + 0.125 + 0.5
+    assert predict.split_seconds([FITTED] * 4, DENSE, 0.25) == 1.0 + 0.125 + 0.5
+    slow = replace(FITTED, fp16=1e-11)  # 20 seconds of arithmetic, of which each has a quarter
+    assert predict.split_seconds([slow] * 4, DENSE, 0.25) == pytest.approx(5.0 + 0.125 + 0.5)
+    assert predict.split_seconds([FITTED, NODE], DENSE, 0.25) is None
+    cached = replace(DENSE, context=10, head_dim=5, kv_bits=8)  # 200 bytes of cache per layer
+    assert predict.split_seconds([FITTED] * 2, cached, 0.0) == 300 / 2 / 25 + 0.125
+    latent = replace(cached, kind="mla", cache=(CacheGroup(10, 20, None, 0),))
+    assert predict.split_seconds([FITTED] * 2, latent, 0.0) == pytest.approx(
+        (100 / 2 + 200) / 25 + FITTED.efficiency.layer_seconds("mla")  # type: ignore[union-attr]
+    )
+
+
+def test_layers_that_a_memory_holds() -> None:
+    """Of each memory a share is left free, and no layer lies in two."""
+    node = replace(NODE, width=1, pools=(450, 350))
+    assert predict.layer_cap(node, DENSE, "available", 0.0) == 4 + 3
+    assert predict.layer_cap(node, DENSE, "available", 0.2) == 3 + 2
+    assert predict.layer_cap(node, DENSE, "total", 0.0) == 10
+    two = replace(FITTED, width=2, pools=(450, 350, 250, 150), inner=replace(INNER, reduce=0.0))
+    assert predict.split_width(two, DENSE) == 2
+    # In halves of 50 bytes on pairs of memories, of which the smaller counts.
+    assert predict.layer_cap(two, DENSE, "available", 0.0) == 7 + 3
