@@ -46,19 +46,21 @@ _STYLES = {
 class Row:
     """One row: a device, or equal processors.
 
-    `cells` has a text for each column but DEVICE; `is_primary`, `is_part` and `is_dim` say how the
-    name is marked. `devices` are those that the row stands for.
+    `cells` has a text for each column; that of DEVICE is the `mark` and the name behind it.
+    `devices` are those that the row stands for.
     """
 
-    __slots__ = ("cells", "devices", "is_dim", "is_part", "is_primary", "name", "state_style")
+    __slots__ = ("cells", "devices", "is_dim", "is_primary", "mark", "name", "state_style")
 
-    def __init__(self, devices: Sequence[DeviceDoc], name: str, cells: dict[str, str]) -> None:
+    def __init__(
+        self, devices: Sequence[DeviceDoc], cells: dict[str, str], is_primary: bool
+    ) -> None:
         first = devices[0]
         self.devices = devices
-        self.name = name
-        self.cells = cells
-        self.is_primary = False
-        self.is_part = bool(first.get("parent"))
+        self.name = cells["DEVICE"]
+        self.is_primary = is_primary
+        self.mark = ("* " if is_primary else "  ") + ("└ " if first.get("parent") else "")
+        self.cells = {**cells, "DEVICE": self.mark + self.name}
         is_useless = first["kind"] in ("display", "coprocessor")
         self.is_dim = is_useless or usable_here(first).usable is False
         self.state_style = _STYLES.get(cells["STATE"])
@@ -78,11 +80,9 @@ def rows_of(report: ReportDoc, *, all_devices: bool, show: Callable[[str], str] 
     rows = []
     for group in _united(_in_order(devices, report["primary"])):
         parent = by_id.get(group[0].get("parent") or "")
-        row = _row(group, parent, report, ids)
-        row.is_primary = any(device["id"] == report["primary"] for device in group)
-        row.name = show(row.name)
-        row.cells = {name: show(cell) for name, cell in row.cells.items()}
-        rows.append(row)
+        cells = {name: show(cell) for name, cell in _cells(group, parent, report, ids).items()}
+        is_primary = any(device["id"] == report["primary"] for device in group)
+        rows.append(Row(group, cells, is_primary))
     return rows
 
 
@@ -114,12 +114,13 @@ def _united(devices: Sequence[DeviceDoc]) -> list[list[DeviceDoc]]:
     return list(groups.values())
 
 
-def _row(
+def _cells(
     group: Sequence[DeviceDoc], parent: DeviceDoc | None, report: ReportDoc, ids: dict[str, str]
-) -> Row:
+) -> dict[str, str]:
     device, count = group[0], len(group)
     name = title(device, parent) + cores(device, each=count > 1)
-    cells = {
+    return {
+        "DEVICE": f"{count} × {name}" if count > 1 else name,
         "STATE": state_word(device),
         "MEMORY": _memory(device, report),
         "FREE": _free(device, report),
@@ -127,7 +128,6 @@ def _row(
         "BANDW.": _bandwidth(device["bandwidth"]),
         "ID": _joined_ids([ids[member["id"]] for member in group]),
     }
-    return Row(group, f"{count} × {name}" if count > 1 else name, cells)
 
 
 def has_own_memory(device: DeviceDoc, report: ReportDoc) -> bool:
@@ -399,24 +399,12 @@ def _may_leave(column: str, rows: Sequence[Row], columns: Sequence[str]) -> bool
 
 
 def _width(rows: Sequence[Row], column: str) -> int:
-    cells = [_head(column), _UNITS[column], *(_cell(row, column) for row in rows)]
+    cells = [_head(column), _UNITS[column], *(row.cells[column] for row in rows)]
     return max(map(text.width_of, cells))
 
 
 def _head(column: str) -> str:
     return "  DEVICE" if column == "DEVICE" else column  # above the names, not the mark
-
-
-def _cell(row: Row, column: str) -> str:
-    return _marked(row) if column == "DEVICE" else row.cells[column]
-
-
-def _marked(row: Row) -> str:
-    return f"{'*' if row.is_primary else ' '} {_branch(row)}{row.name}"
-
-
-def _branch(row: Row) -> str:
-    return "└ " if row.is_part else ""
 
 
 def _one_line_each(rows: Sequence[Row], columns: Sequence[str], context: Context) -> list[str]:
@@ -428,7 +416,7 @@ def _one_line_each(rows: Sequence[Row], columns: Sequence[str], context: Context
         if any(cells.values())
     ]
     for row in rows:
-        cells = {column: _cell(row, column) for column in columns}
+        cells = {column: row.cells[column] for column in columns}
         output.append(_painted(row, cells, widths, context))
     return output
 
@@ -453,7 +441,7 @@ def _painted(row: Row, cells: dict[str, str], widths: dict[str, int], context: C
 
 
 def _two_lines_each(rows: Sequence[Row], context: Context) -> list[str]:
-    longest = max(text.width_of(_marked(row)) for row in rows)
+    longest = max(text.width_of(row.cells["DEVICE"]) for row in rows)
     state = max(text.width_of(row.cells["STATE"]) for row in rows)
     edge = min(context.width, max(_TWO_LINES_BELOW, longest + len(text.GAP) + state))
     output = []
@@ -469,7 +457,7 @@ def _name_lines(row: Row, edge: int, context: Context) -> list[str]:
     """Return the name, wrapped at spaces, with the state at the end of its first line."""
     state = row.cells["STATE"]
     room = edge - len(text.GAP) - text.width_of(state)
-    first, *others = text.folded(row.name, room, _marked(row)[: 2 + len(_branch(row))], " " * 4)
+    first, *others = text.folded(row.name, room, row.mark, " " * 4)
     space = " " * (edge - text.width_of(first) - text.width_of(state))
     colour = context.colour and not row.is_dim
     style = "bold" if row.is_primary else None
