@@ -13,7 +13,7 @@ from reports import report_of
 from trees import Tree
 
 import probe_core
-from probe_core.cli.table import lines
+from probe_core.cli.table import _memory_note, lines
 from probe_core.commands.context import Context
 from probe_core.commands.tables import grid
 from probe_core.model.ids import short_name, title
@@ -212,6 +212,24 @@ ROWS = [
     ("alpha", "1", "a reason of several words"),
     ("beta", "12", ""),
 ]
+
+
+@pytest.mark.parametrize(
+    ("total", "limit", "available", "shown"),
+    [
+        (None, None, None, "RAM unknown"),
+        ((1 << 40) - 1, None, None, "RAM 1024.0 GiB"),
+        (1 << 40, None, 1 << 39, "RAM 1.00 TiB, 0.50 free"),
+        (1 << 30, None, None, "RAM 1.0 GiB"),
+        ((1 << 30) - 1, None, 1 << 20, "RAM 1024 MiB, 1 free"),
+        (4 << 30, 1 << 30, 0, "RAM limit 1.0 GiB of 4.0, 0.0 free"),
+        (None, 1 << 30, None, "RAM limit 1.0 GiB"),
+    ],
+)
+def test_the_memory_of_the_system_is_in_one_unit(
+    total: int | None, limit: int | None, available: int | None, shown: str
+) -> None:
+    assert _memory_note({"total": total, "limit": limit, "available": available}) == shown
 
 
 def test_grid_wraps_then_puts_below_then_stacks() -> None:

@@ -16,9 +16,10 @@ import pytest
 
 import probe_core
 from probe_core.machine import Machine
-from probe_core.sampling.cpu import interfaces
+from probe_core.sampling.cpu import _busy, interfaces, read_times
 from probe_core.sampling.node import NODE
 from probe_core.sampling.roster import IDLE_S, Idle, Roster
+from probe_core.sysfs.rates import NEEDS_TWO, WENT_BACK
 from probe_core.testing import Tree
 
 CARD = "pci:0000:01:00.0"
@@ -357,3 +358,37 @@ def test_a_host_that_just_ends_is_quiet(tmp_path: Path) -> None:
         [sys.executable, "-c", script], capture_output=True, env=environ, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_times_of_each_cpu(tmp_path: Path) -> None:
+    """Idle and iowait are no work; what is lent to guests is counted in user time already."""
+    tree = Tree(tmp_path)
+    lines = ["cpu  9 9 9 9", "cpu0 1 2 4 8 16 32 64 128 256 512", "cpu1 1 2 4 8", "cpu2 1 2 4"]
+    tree.file("/proc/stat", "\n".join([*lines, "cpux 1 1 1 1", "intr 1", "cpu3 1 1 1 1"]))
+    assert read_times(tree.machine()) == {0: (231, 255), 1: (7, 15)}
+
+
+BEFORE = {0: (10, 100), 1: (10, 100), 2: (10, 100)}
+
+
+@pytest.mark.parametrize(
+    ("group", "now", "busy"),
+    [
+        ([0], {0: (15, 110)}, (0.5, "")),
+        ([0, 1], {0: (15, 110), 1: (10, 110)}, (0.25, "")),
+        ([0, 3], {0: (15, 110), 3: (99, 99)}, (0.5, "")),  # it came since
+        ([0], {0: (21, 110)}, (1.0, "")),
+        ([0], {0: (9, 110)}, (0.0, "")),  # a tick back
+        ([0], {0: (8, 110)}, (None, WENT_BACK)),
+        ([0, 1], {0: (9, 110), 1: (9, 110)}, (0.0, "")),
+        ([0, 1], {0: (9, 110), 1: (8, 110)}, (None, WENT_BACK)),
+        ([0], {0: (10, 99)}, (None, WENT_BACK)),
+        ([0], {0: (10, 100)}, (None, NEEDS_TWO)),
+        ([3], {3: (10, 100)}, (None, NEEDS_TWO)),
+        ([4], {0: (15, 110)}, (None, "/proc/stat does not list its CPUs")),
+    ],
+)
+def test_the_share_of_time_in_which_processors_worked(
+    group: list[int], now: dict[int, tuple[int, int]], busy: tuple[float | None, str]
+) -> None:
+    assert _busy(group, BEFORE, now) == busy

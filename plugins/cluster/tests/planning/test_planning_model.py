@@ -79,13 +79,19 @@ def test_a_layer_reads_its_active_weights_and_the_whole_cache() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "count"), [("70b", 70e9), ("1.5T", 1.5e12), ("7e9", 7e9), ("350M", 350e6), ("12", 12)]
+    ("text", "count"),
+    [
+        *[("70b", 70e9), ("1.5T", 1.5e12), ("7e9", 7e9), ("350M", 350e6), ("12", 12)],
+        *[("1", 1), (" 999999t ", 999999e12), ("1.5", 2), ("2k", 2000)],
+    ],
 )
 def test_sizes_as_people_write_them(text: str, count: float) -> None:
     assert parse_count(text) == count
 
 
-@pytest.mark.parametrize("text", ["", "b", "seven", "-7b", "nan", "inf", "1e30", "0"])
+@pytest.mark.parametrize(
+    "text", ["", "b", "seven", "-7b", "nan", "inf", "1e30", "0", "0.9", "1e18"]
+)
 def test_what_is_no_size_is_told(text: str) -> None:
     with pytest.raises(ClusterError, match="is no "):
         parse_count(text)
