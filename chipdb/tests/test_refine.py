@@ -1,7 +1,11 @@
 """A register and a device tree that describe one GPU agree; what all candidates share is told."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
+from probe_chipdb.candidates import refines
 from probe_chipdb.database import Database
 from probe_chipdb.pci_text import facts_in
 
@@ -38,6 +42,39 @@ def test_another_name_beside_the_soc_is_one(real: Database) -> None:
     assert match.chip is not None
     assert (match.chip.id, match.confidence) == ("arm/mt8195-mali-g57mc5", "medium")
     assert len(match.conflicts) == 1
+
+
+def entry(name: str, units: int | None = None, counts: str = "", **more: str) -> Any:
+    """Return what `refines` reads of a chip."""
+    facts = {"vendor": "acme", "family": "valhall"} | more
+    return SimpleNamespace(name=name, units=units, raw=lambda column: counts, **facts)
+
+
+DESIGN, KIT = entry("Mali-G610"), entry("Jetson AGX Orin Developer Kit", 2048)
+
+
+@pytest.mark.parametrize(
+    ("chip", "design", "does"),
+    [
+        (entry("Acme 3588 Mali-G610 MP4", 4), DESIGN, True),
+        (entry("Acme 3588 Mali-G610 MP4", 4), entry("Mali-G610", 4), True),
+        (entry("Acme 3588 Mali-G610 MP4", 4), entry("Mali-G610", 6), False),
+        (entry("Acme 3588 Mali-G610 MP4", 4), entry("Mali-G610", None, "1-4"), True),
+        (entry("Acme 3588 Mali-G610 MP4", 4), entry("Mali-G610", None, "5-6"), False),
+        (entry("Acme 3588 Mali-G610 MP4"), entry("Mali-G610", 6), True),
+        (entry("Acme 3588 Mali-G6100"), DESIGN, False),
+        (entry("Acme 3588 Mali-G52"), DESIGN, False),
+        (entry("Acme 3588 Mali-G610", vendor="other"), DESIGN, False),
+        (entry("Acme 3588 Mali-G610", family="bifrost"), DESIGN, False),
+        (DESIGN, DESIGN, False),
+        (entry("Jetson AGX Orin 64GB", 1792), KIT, True),
+        (entry("Jetson AGX Orin"), KIT, True),
+        (entry("Jetson AGX Orinoco"), KIT, False),
+        (entry("The Jetson AGX Orin"), KIT, False),
+    ],
+)
+def test_which_chip_is_an_implementation_of_a_design(chip: Any, design: Any, does: bool) -> None:
+    assert refines(chip, design) is does
 
 
 @pytest.mark.parametrize(
