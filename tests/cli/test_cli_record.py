@@ -6,12 +6,14 @@ import json
 import os
 import stat
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import recorded
 
 from probe_core.cli import main
+from probe_core.cli.record import _LEFT_OUT, _coverage, _summary
 
 VM = "vm-without-accelerator--cpu"
 ASLEEP = "laptop--sleeping-nvidia-geforce-rtx-4060-laptop-gpu"
@@ -90,3 +92,48 @@ def test_machine_whose_probers_read_no_files(capsys: Any, tmp_path: Path) -> Non
     status, _, err = told(capsys, "-", "--machine", str(tmp_path))
     assert status == 2
     assert err == "probe record: on darwin plugins read no files that could be recorded\n"
+
+
+def gathered(**more: Any) -> Any:
+    recording = SimpleNamespace(files={"/a": b""}, links={"/b": "a", "/c": "a"}, answers=[])
+    found: dict[str, Any] = {"asleep": [], "unreadable": [], "over": 0, "recording": recording}
+    return SimpleNamespace(**found | more)
+
+
+def test_what_was_written_and_what_was_left_out() -> None:
+    first = ["1 file and 2 links were written to x.json.", _LEFT_OUT]
+    assert _summary("x.json", gathered()) == first
+    assert _summary("-", gathered())[0] == "1 file and 2 links were written to standard output."
+    whole = gathered(asleep=[f"d{n}" for n in range(9)], unreadable=["/d"], over=2)
+    whole.recording.answers = ["nvidia", "acme"]
+    assert _summary("x.json", whole) == [
+        *first,
+        "Answers of libraries: nvidia and acme.",
+        "Left out, so as not to wake them: most files of d0, d1, d2, d3, d4, d5, d6, d7 ….",
+        "Left out, for they cannot be read: 1 file.",
+        "Left out, for a recording is full: 2 files.",
+    ]
+    asleep = gathered(asleep=[f"d{n}" for n in range(8)])
+    assert _summary("x.json", asleep)[-1].endswith("most files of d0, d1, d2, d3, d4, d5, d6, d7.")
+
+
+def test_which_plugins_files_it_holds() -> None:
+    none: Any = SimpleNamespace(covered=[], silent=[], refused=[], findings=[])
+    install = (
+        "Files that only other plugins read are missing: install those first, then record again."
+    )
+    assert _coverage(none) == [
+        "Covered: the files that probe-core reads; no installed plugin declares others.",
+        install,
+    ]
+    finding = {"what": "it is odd", "why": "w", "fix": "f"}
+    some: Any = SimpleNamespace(
+        covered=["amd", "nvidia"], silent=["a", "b"], refused=["c: why"], findings=[finding]
+    )
+    assert _coverage(some) == [
+        "Covered: the files that probe-core reads, and those of amd and nvidia.",
+        install,
+        "Not covered, for their manifests declare no files: a or b.",
+        "Not covered: c: why.",
+        "it is odd: w; f.",
+    ]

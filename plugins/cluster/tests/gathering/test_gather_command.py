@@ -99,6 +99,22 @@ def test_lines_and_document_are_the_same(files: list[str]) -> None:
     assert json.loads("\n".join(document_lines(empty))) == cluster_document(empty)
 
 
+def test_a_file_that_is_too_long_or_not_there_costs_itself(tmp_path: Path) -> None:
+    from probe_cluster.gathering import Files
+
+    long, absent = tmp_path / "long.json", tmp_path / "absent.json"
+    with open(long, "wb") as file:
+        file.truncate((4 << 20) + 1)
+    nodes = asyncio.run(gather(Files([str(long), str(absent)]))).nodes
+    assert [(node.status, node.fix is not None) for node in nodes.values()] == [
+        ("invalid", True),
+        ("missing", True),
+    ]
+    reasons = [node.reason for node in nodes.values()]
+    assert str(reasons[0]).startswith(f"{long}: ")
+    assert reasons[1] == f"{absent}: No such file or directory"
+
+
 def test_no_repr_holds_the_text_of_the_reports(files: list[str]) -> None:
     """`asyncio.run` makes the repr of its result, which was twice the size of all reports."""
     from probe_cluster.gathering import Files
