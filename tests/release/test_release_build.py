@@ -351,3 +351,20 @@ def test_ci_runs_the_pages_own_commands() -> None:
     ci = (ROOT / ".ci/run").read_text("utf-8")
     assert 'eval "$(offline collect)"' in ci
     assert "install=$(offline install)" in ci
+
+
+def test_what_an_upgrade_leaves_is_what_no_record_lists(tmp_path: Path) -> None:
+    trial = module("try_install")
+    site = tmp_path / "lib/python3.11/site-packages"
+    listed = ["probe_core/__init__.py", "../../../bin/probe", "../../../share/man/man1/probe.1"]
+    own = ["probe_core-1.dist-info/RECORD", "probe_core-1.dist-info/METADATA", *listed]
+    for name in [*own, "probe_core/__pycache__/__init__.cpython-311.pyc", "other.py"]:
+        (site / name).resolve().parent.mkdir(parents=True, exist_ok=True)
+        (site / name).resolve().touch()
+    (site / own[0]).write_text("".join(f"{name},sha256=a,1\n" for name in own), "utf-8")
+    assert trial.of_nobody(tmp_path) == set()
+    (site / "probe_core/old.py").touch()
+    (site / "probe_gone").mkdir()
+    (tmp_path / "bin/probe-old").touch()
+    left = {"lib/python3.11/site-packages/probe_core/old.py", "bin/probe-old"}
+    assert trial.of_nobody(tmp_path) == left | {"lib/python3.11/site-packages/probe_gone"}
