@@ -10,10 +10,13 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from probe_core.isolation import processes
+from probe_core.isolation.processes import MARK_VARIABLE
 from probe_core.isolation.run import Run
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -148,6 +151,20 @@ def test_open_files_are_looked_at_rarely(monkeypatch: pytest.MonkeyPatch) -> Non
     assert looks == [True, False, False, True]
 
 
+@linux
+@pytest.mark.parametrize(("pid", "status"), [(None, None), (1, "ok"), (None, "ok")])
+def test_what_has_not_begun_or_is_over_is_not_looked_at(
+    pid: int | None, status: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[object] = []
+    monkeypatch.setattr(processes, "excess", lambda *_, with_files: looks.append(with_files))
+    run = Run.__new__(Run)
+    run.status, run.pid = status, None
+    child: Any = SimpleNamespace(pid=pid, run=run)
+    processes.Watch().check([child], time.monotonic)
+    assert looks == []
+
+
 WRITTEN = """
     def written(file, mib):
         for _ in range(mib):
@@ -242,6 +259,27 @@ def test_a_memfd_that_is_mapped_and_passed_on_counts_once(
     """
     )
     assert (run.status, run.reason) == ("ok", None)
+
+
+@linux
+def test_a_daemon_is_known_by_its_mark_alone() -> None:
+    """A child is over; what has its mark goes, and what has another's or none stays."""
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    sleep, variable = [sys.executable, "-c", "import time; time.sleep(60)"], MARK_VARIABLE
+    mark = f"{os.getpid()}-marked"  # of no test that runs beside this one
+    environs = [{variable: mark}, {variable: f"{mark}-not"}, {"OTHER": mark}]
+    daemons = [subprocess.Popen(sleep, env=e, start_new_session=True) for e in environs]
+    try:
+        deadline = time.monotonic() + 10
+        left = processes.end_leftovers({ended.pid: mark}, deadline, time.monotonic)
+        assert left == {}
+        daemons[0].wait(10)
+        assert [daemon.poll() is None for daemon in daemons] == [False, True, True]
+    finally:
+        for daemon in daemons:
+            daemon.kill()
+            daemon.wait()
 
 
 @linux
