@@ -15,11 +15,11 @@ import pytest
 
 from probe_core.model.complete import _NOUNS
 from probe_core.model.device import FIELDS
-from probe_core.model.field import Field, FreeTable, Items
+from probe_core.model.field import Field, Flag, FreeTable, Items, Number, Text, Value
 from probe_core.model.ids import KINDS, STATUSES
 from probe_core.model.parts import SEVERITIES
 from probe_core.model.report import REPORT
-from probe_core.model.schema import schema
+from probe_core.model.schema import _value, noun_of, schema
 
 ROOT = Path(__file__).parents[1]
 SCHEMA: dict[str, Any] = json.loads(json.dumps(schema()))
@@ -123,6 +123,35 @@ def test_every_field_of_a_sighting_is_a_field_of_a_device() -> None:
     reported = {name for name, field in FIELDS.items() if not field.internal}
     assert reported == set(DEFS["device"]["properties"])
     assert set(FIELDS) - reported == {"step_facts"}
+
+
+@pytest.mark.parametrize(
+    ("value", "schema_of", "noun"),
+    [
+        (Text(), {"type": "string"}, "text"),
+        (Text(3, "^a"), {"type": "string", "minLength": 3, "pattern": "^a"}, "text"),
+        (Items(Text()), {"type": "array", "items": {"type": "string"}}, "a list of texts"),
+        (
+            Items(Flag(), least=2),
+            {"type": "array", "items": {"type": "boolean"}, "minItems": 2},
+            "a list of true or false",
+        ),
+        (Number(1, 9, whole=True), {"type": "integer", "minimum": 1}, "a whole number from 1 to 9"),
+        (Number(0, 9, whole=True), {"type": "integer", "minimum": 0}, "a whole number from 0 to 9"),
+        (Number(0.5), {"type": "number", "exclusiveMinimum": 0}, "a number, 0.5 or more"),
+        (Number(0, 1), {"type": "number", "minimum": 0}, "a number from 0 to 1"),
+        (Number(-1, 1), {"type": "number"}, "a number from -1 to 1"),
+        (
+            Items(Number(1, 9, whole=True)),
+            {"type": "array", "items": {"type": "integer", "minimum": 1}},
+            "a list of whole numbers from 1 to 9",
+        ),
+    ],
+)
+def test_each_kind_of_value_has_its_schema_and_its_noun(
+    value: Value, schema_of: dict[str, Any], noun: str
+) -> None:
+    assert (_value(value), noun_of(value)) == (schema_of, noun)
 
 
 def test_additions_are_allowed() -> None:
