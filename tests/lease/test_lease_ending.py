@@ -1,0 +1,96 @@
+"""What `probe leases --end` asks before it ends anything, and the words for what it leaves."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from probe_core.cli.leases import _confirmed, _obstacle, _unrecorded
+from probe_core.commands import Context
+
+OWN, OTHER = os.geteuid(), 4_000_000_001  # a number of no user
+NOBODY = 4_000_000_000  # and of no process
+
+
+def proof(members: dict[int, int | None], foreign: dict[int, int | None] | None = None) -> Any:
+    return SimpleNamespace(members=members, foreign=foreign or {})
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+QUESTION = "End these 1 processes of other users? [y/N]\n"
+REFUSAL = "probe leases: these are other users' processes: --yes ends them, too\n"
+
+
+@pytest.mark.parametrize(
+    ("stdin", "confirmed", "users", "asked"),
+    [
+        (io.StringIO("y\n"), False, set(), REFUSAL),  # a pipe is nobody who was asked
+        (io.StringIO(), True, {OTHER}, ""),
+        (Terminal("y\n"), False, {OTHER}, QUESTION),
+        (Terminal(" YES \n"), False, {OTHER}, QUESTION),
+        (Terminal("n\n"), False, set(), QUESTION),
+        (Terminal("\n"), False, set(), QUESTION),
+        (Terminal(""), False, set(), QUESTION),
+    ],
+)
+def test_other_users_processes_are_ended_only_when_somebody_said_so(
+    stdin: Any,
+    confirmed: bool,
+    users: set[int],
+    asked: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "stdin", stdin)
+    found = _confirmed([proof({NOBODY: OTHER, 1: 0})], Context(environ={}), confirmed)
+    assert found == users
+    shown = f"process {NOBODY} of {OTHER}: ?\n" if asked else ""
+    assert capsys.readouterr().err == shown + asked
+
+
+@pytest.mark.parametrize("members", [{}, {1: 0}])
+def test_roots_own_need_no_word(
+    members: dict[int, int | None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _confirmed([proof(members)], Context(environ={}), False) == set()
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (
+            proof({1: OWN}, {9: OTHER, 7: OTHER}),
+            f"process 7 of {OTHER} holds it, and is not proven to be the lease's",
+        ),
+        (proof({}), "held, and its holder cannot be seen from here"),
+        (
+            proof({NOBODY: OTHER, 1: OWN}),
+            f"its processes are {OTHER}'s; root ends them by the device's name",
+        ),
+        (proof({1: OWN}), "its processes are stuck in the kernel"),
+    ],
+)
+def test_why_a_lease_is_left(found: Any, words: str) -> None:
+    assert _obstacle(found) == words
+
+
+def test_what_all_leaves_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    first: Any = SimpleNamespace(doc={"device": "a:1", "pid": 7})
+    second: Any = SimpleNamespace(doc={"device": "a:2", "pid": None})
+    context = Context(environ={})
+    assert _unrecorded("a:1,a:2", [first, second], [], context) == 0
+    assert capsys.readouterr().err == ""
+    assert _unrecorded("x,all", [first, second], [first], context) == 1
+    assert capsys.readouterr().err == (
+        "probe leases: lock of a:2 by process ? is not ended: no record says whose it is\n"
+    )
