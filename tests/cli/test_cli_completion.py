@@ -55,6 +55,8 @@ def offered(line: str) -> tuple[str, list[str]]:
 
 
 CASES: list[tuple[str, str, list[str]]] = [
+    ("--nope=", "words", []),
+    ("--json=", "words", []),
     ("expl", "words", ["explain"]),
     ("ex", "words", ["explain", "exec", "export"]),
     ("topo", "words", ["topology"]),
