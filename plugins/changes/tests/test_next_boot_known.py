@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from probe_changes.grub import GrubMenu
 from probe_changes.kernels import Kernels
 from probe_changes.loaders import next_boot
 from probe_changes.module_file import read_module
+from probe_changes.projection import Projection
 from probe_changes.versions import package_key, version_key
 from probe_core.machine import Machine
 from probe_core.testing import Tree
@@ -260,6 +262,16 @@ def test_a_key_that_nobody_can_look_up_is_not_known(tmp_path: Path) -> None:
     answer = predicted(computer)
     assert (causes(answer), answer["status"]) == ([], "unknown")
     assert "whether nvidia's key is enrolled is not known" in answer["reason"]
+
+
+@pytest.mark.parametrize(("name", "is_noted"), [("amdgpu", True), ("amd", True), ("nvidia", False)])
+def test_what_is_not_known_counts_for_devices_that_are_here(name: str, is_noted: bool) -> None:
+    device = {"vendor": "amd", "driver": {"name": "amdgpu"}}
+    processor = {"vendor": "intel", "driver": None}
+    request = SimpleNamespace(report={"devices": [processor, device]})
+    projection: Any = SimpleNamespace(_request=request, unknown=[])
+    Projection._note(projection, name, "it is not known")
+    assert projection.unknown == ["it is not known"] * is_noted
 
 
 def test_a_half_configured_package_is_a_warning(tmp_path: Path) -> None:
