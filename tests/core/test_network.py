@@ -174,6 +174,14 @@ def test_rdma_ports_have_state_layer_and_rate(tree: Tree) -> None:
     assert "interface" not in down
 
 
+@pytest.mark.parametrize("name", ["x-1", "0-0", "0-", "01", "0-a_b", "-1", "0-1"])
+def test_a_connection_of_thunderbolt_is_known_by_its_name(name: str, tree: Tree) -> None:
+    for entry in (name, f"{name}.0"):
+        tree.file(f"/sys/bus/thunderbolt/devices/{entry}/tx_speed", "20.0 Gb/s")
+    found = [link["name"] for link in network(tree.machine())]
+    assert found == ([name] if name == "0-1" else [])
+
+
 def test_thunderbolt_hosts_are_links_and_docks_are_none(tree: Tree) -> None:
     thunderbolt(tree)
     assert network(tree.machine()) == [

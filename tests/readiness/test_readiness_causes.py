@@ -93,6 +93,13 @@ def regions_that_end_before_they_begin(root: Path) -> Node:
 
 
 @healthy
+def regions_beyond_64_bits(root: Path) -> Node:
+    node = window(root, "0000000000007fc0\n")
+    node.file(f"{FOLDER}/resource", f"0x1 0x1{'0' * 16} 0x1\n0xe0000000 0xefffffff 0x1\n")
+    return node
+
+
+@healthy
 def windows_in_an_odd_form(root: Path) -> Node:
     return window(root, "all\n")
 
