@@ -200,7 +200,7 @@ def test_keys_are_typed(live: Live, terminal: Terminal) -> None:
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("shown", ["", "08:00.0"])
+@pytest.mark.parametrize("shown", ["", "Alerts", "08:00.0"])
 def test_a_key_that_comes_while_it_starts_opens_its_tab(
     shown: str, live: Live, terminal: Terminal
 ) -> None:

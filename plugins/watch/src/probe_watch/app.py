@@ -147,7 +147,7 @@ class WatchApp(App[int]):
         yield Static(id="title", classes="line")
         if 1 < len(self.nodes) <= MOST_TABS:
             yield Tabs(*(Text(name) for name in self.nodes), id="chosen")
-        with TabbedContent(id="views"):
+        with Views(id="views"):
             with TabPane("Devices", id="devices"):
                 yield Grid("devices-table")
                 yield Static(id="graphs")
@@ -355,7 +355,7 @@ class WatchApp(App[int]):
 
     def on_tabbed_content_tab_activated(self, event: TabbedContent.TabActivated) -> None:
         """Draw a tab that was opened, and put the keys on its table."""
-        # Not of one that was left meanwhile: Textual opens the tab of what gets the keys.
+        # Not of one that was left meanwhile.
         if self._is_ready and event.pane.id == self.tab:
             self._grid(f"{event.pane.id}-table").focus(scroll_visible=False)
             self.show()
@@ -530,6 +530,16 @@ class WatchApp(App[int]):
         question.append(panels.task_details(task))
         question.append(f"\n\ny  {word} this one process    n, Escape  leave it", style="bold")
         self.push_screen(Dialog(word, question, asks=True), answered)
+
+
+class Views(TabbedContent):
+    """Tabs that are opened by keys alone.
+
+    Textual opens that of the focused widget, too, and says so late: a key may have opened another.
+    """
+
+    def on_tab_pane_focused(self, event: TabPane.Focused) -> None:
+        event.prevent_default()
 
 
 class Dialog(ModalScreen[bool]):
