@@ -8,6 +8,7 @@ import os
 import shlex
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from probe_core.commands import CommandError
 from probe_watch.alerts import Alerts, rules_of
 from probe_watch.app import WatchApp
 from probe_watch.grid import Grid
-from probe_watch.hosts import interval_for, names_of, script
+from probe_watch.hosts import Host, interval_for, names_of, script
 from probe_watch.lines import device_document, sample_document
 from probe_watch.node import Node
 from probe_watch.recorded import Reader, Recording, seconds_of
@@ -99,6 +100,26 @@ def test_a_file_without_samples_is_refused_with_what_makes_one(tmp_path: Path) -
             Recording(str(tmp_path / name))
     with pytest.raises(CommandError, match="No such file"):
         Recording(str(tmp_path / "none"))
+
+
+def test_a_device_that_took_the_place_of_another_has_its_own_name() -> None:
+    node = Node("desk", Alerts(rules_of({})))
+    app: Any = SimpleNamespace(take=lambda node, happening: node.take(happening))
+
+    async def main() -> None:
+        host = Host(app, node, 1.0)
+        for name, at in (("NVIDIA A100", 1), ("NVIDIA L4", 2)):
+            host._reader = Reader()  # as of a connection that was made anew
+            device = {**report(name)["devices"][0], "id": address(at)}
+            documents = [device_document(device, NIGHT)] + [
+                sample_document(busy(address(at)), NIGHT + at + second, [], full=True)
+                for second in range(2)
+            ]
+            host._feed("".join(json.dumps(document) + "\n" for document in documents).encode())
+            assert list(node.names.values()) == [name.removeprefix("NVIDIA ")]
+            assert node.time == NIGHT + at
+
+    asyncio.run(main())
 
 
 @pytest.mark.heavy
