@@ -98,7 +98,7 @@ def test_ranges_are_of_the_rows_that_are_there() -> None:
 
 
 @pytest.mark.heavy
-@pytest.mark.timeout(3600)
+@pytest.mark.timeout(900)
 def test_ranges_are_what_the_script_computes(monkeypatch: pytest.MonkeyPatch) -> None:
     # It fits all figures once for each publication: minutes of one core.
     bench = str(PUBLISHED.parent)
