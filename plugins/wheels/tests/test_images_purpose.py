@@ -29,6 +29,7 @@ MAC: dict[str, object] = {
     "files": {}, "links": {},
 }  # fmt: skip
 NODES: dict[str, dict[str, object]] = {
+    "t4-418": make.node("10de:1eb8", "418.87.00", mode="legacy"),
     "t4-470": make.node("10de:1eb8", "470.256.02", mode="legacy"),
     "v100-535": make.node("10de:1db6", "535.154.05", mode="cdi"),
     "v100-595": make.node("10de:1db6", "595.45.04", mode="cdi"),
@@ -408,6 +409,16 @@ IMAGES: dict[str, tuple[dict[str, object], make.Files]] = {
         make.config(ALL, Cmd=["/usr/local/cuda/extras/demo_suite/vectorAdd"]),
         {**BASE, "usr/local/cuda/extras/demo_suite/vectorAdd": program(targets="sm_80")},
     ),
+    "tensorflow, its cuda": (
+        make.config((*ALL, "CUDA_VERSION=12.5.1")), {**BASE, **TENSORFLOW, **CUDA_12},
+    ),
+    # A T4 is of the brand Tesla, or of one that the hook calls unknown.
+    "tensorflow, its brand": (
+        make.config(
+            (*ALL, "NVIDIA_REQUIRE_CUDA=cuda>=12.5 brand=tesla,driver>=470,driver<471")
+        ),
+        {**BASE, **TENSORFLOW, **CUDA_12},
+    ),
     "rockchip": (make.config(), {**BASE, "usr/lib/librknnrt.so": library()}),
     "arm": (make.config(arch="arm"), ARM),
     "arm v6": ({**make.config(arch="arm"), "variant": "v6"}, ARM),
@@ -574,6 +585,10 @@ CASES = [
     ("rocm's libraries", "cpu", N, "devices"),
     ("cuda's sample", "cpu", N, "devices"),
     ("cuda's sample", "5090-590", N, "code"),
+    # A driver of before CUDA 10.2 has no newer one; what does not start uses no CPU either.
+    ("tensorflow, its cuda", "t4-418", N, "start check"),
+    ("tensorflow, its cuda", "h100-legacy", R, ""),
+    ("tensorflow, its brand", "t4-470", U, "start check"),
     # A compat library without a note serves the branches that the image's requirement lets in.
     ("compat without a note", "t4-470", R, ""),
     ("compat without a note", "v100-535", U, "libcuda"),

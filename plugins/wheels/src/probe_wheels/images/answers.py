@@ -143,8 +143,7 @@ def _by_mode(
         shown = [*_left_out(by_device, words), *shown]
     refused = [step for _, found in by_device for step in found if step.word == NO]
     if contents.falls_back and together in (NO, UNKNOWN):
-        reasons = refused if together == NO else [s for s in shown if s.word == UNKNOWN]
-        shown = _on_cpu(contents, shown, reasons)
+        shown = _on_cpu(contents, shown, refused if together == NO else [])
         together = worst(shown)
     word = worst([*steps, Step("devices", together if together != RUNS else "ok", "")])
     answer = Answer(word, [*steps, *shown])
@@ -155,16 +154,19 @@ def _by_mode(
     return answer
 
 
-def _on_cpu(contents: Contents, shown: list[Step], reasons: Sequence[Step]) -> list[Step]:
-    """Return the steps of what uses the CPU where it cannot use a GPU, and starts all the same.
+def _on_cpu(contents: Contents, shown: list[Step], refused: Sequence[Step]) -> list[Step]:
+    """Return the steps of what uses the CPU where it cannot use a GPU, where it starts at all.
 
     What takes the CPU first starts, too, where nobody knows whether it could use a GPU.
     """
-    first = reasons[0]
-    if any(step.ends for step in reasons) or (first.word == UNKNOWN and not contents.cpu_first):
+    unsure = [step for step in shown if step.word == UNKNOWN]
+    if any(step.ends for step in refused) or not (refused or contents.cpu_first):
         return shown
-    end = "it uses the CPU" if first.word == NO else "it uses the CPU at least"
-    return [Step(first.name, LESS, f"{first.reason}: {end}", first.place, first.fix)]
+    if starting := [step for step in unsure if step.ends]:
+        return starting  # nobody knows whether it starts at all
+    first, end = (refused or unsure)[0], "" if refused else " at least"
+    reason = f"{first.reason}: it uses the CPU{end}"
+    return [Step(first.name, LESS, reason, first.place, first.fix)]
 
 
 def _first(words: Sequence[str]) -> str:

@@ -161,7 +161,9 @@ def _compare(name: str, operator: str, value: tuple[int, ...], gpu: Gpu) -> bool
         owns = [gpu.driver]
     else:
         owns = [cuda_of_driver(gpu.driver, gpu.os)]
-        newest = DRIVERS["ptx"]["rows"][0]
+        newest, oldest = DRIVERS["ptx"]["rows"][0], DRIVERS["ptx"]["rows"][-1]
+        if not owns[0] and value >= version_of(oldest[1]):
+            owns = [(0,)]  # its CUDA is older than the table
         is_newer = gpu.driver[:1] > version_of(newest[2])[:1]
         if is_newer and value > version_of(newest[1]):
             return None  # its CUDA is newer than the table
