@@ -418,7 +418,10 @@ CASES = [
     ("alpine-asking", "cpu", U, "glibc"),
     ("asking-cpu-torch", "h100-570-legacy", L, "code"),
     ("asking-cpu-torch", "cpu", U, "devices"),
-    ("cuda-cpu-torch", "h100-570-legacy", N, "code"),
+    # A PyTorch for the CPU never loads libcuda, whatever its base is made for.
+    ("cuda-cpu-torch", "h100-570-legacy", L, "code"),
+    ("cuda-cpu-torch", "cpu", L, "devices"),
+    ("cuda-cpu-torch", "t4-450-legacy", N, "start check"),
     # Nor does the CUDA of an image that switches the checks off and has no code.
     ("watching", "h100-535-cdi", U, "driver"),
     ("watching", "5090-595-cdi", R, ""),

@@ -185,6 +185,14 @@ TENSORRT: make.Files = {
     f"usr/lib/libnvinfer_builder_resource_{name}.so.10.9.0": library()
     for name in ("ptx", "sm75", "sm80", "sm86", "sm89", "sm90")
 }
+LINKED_GGML = library("libggml-cpu.so", "libggml-cuda.so")
+WHISPER: make.Files = {
+    "bin/bash": program(),
+    "app/whisper-cli": program("libggml.so"),
+    "app/libggml-base.so": library(),
+    "app/libggml-cpu.so": library(),
+    "app/libggml-cuda.so": library("libcuda.so.1", targets="sm_80 sm_90"),
+}
 NO_NOTE: make.Files = {
     "usr/local/cuda/compat/libcuda.so.550.54.15": make.binary(),
     "usr/local/cuda/compat/libcuda.so.1": make.link("libcuda.so.550.54.15"),
@@ -419,6 +427,28 @@ IMAGES: dict[str, tuple[dict[str, object], make.Files]] = {
         ),
         {**BASE, **TENSORFLOW, **CUDA_12},
     ),
+    "whisper.cpp by a shell": (
+        starting("bash", "-c"), {**BASE, **WHISPER, "app/libggml.so": LINKED_GGML},
+    ),
+    "whisper.cpp, backends by name": (
+        starting("bash", "-c"), {**BASE, **WHISPER, "app/libggml.so": library("libggml-base.so")},
+    ),
+    "whisper.cpp for rocm": (
+        starting("bash", "-c"),
+        {**BASE, "bin/bash": program(), "app/whisper-cli": program("libggml.so"),
+         "app/libggml.so": library("libggml-hip.so"), "app/libggml-hip.so": hip("gfx942"),
+         "app/libggml-cpu.so": library()},
+    ),
+    "compat, torch for the cpu": (
+        make.config((*ALL, "CUDA_VERSION=12.4.1")), {**BASE, **CPU_TORCH, **NO_NOTE},
+    ),
+    "torch for the cpu, triton": (
+        make.config(),
+        {**BASE, **CPU_TORCH, **make.wheel("triton", "3.1.0", {"triton/_C.so": library()})},
+    ),
+    "cuda, onnx runtime for the cpu": (
+        make.config((*ALL, "CUDA_VERSION=12.4.1")), {**BASE, **ONNX_CPU},
+    ),
     "rockchip": (make.config(), {**BASE, "usr/lib/librknnrt.so": library()}),
     "arm": (make.config(arch="arm"), ARM),
     "arm v6": ({**make.config(arch="arm"), "variant": "v6"}, ARM),
@@ -589,6 +619,14 @@ CASES = [
     ("tensorflow, its cuda", "t4-418", N, "start check"),
     ("tensorflow, its cuda", "h100-legacy", R, ""),
     ("tensorflow, its brand", "t4-470", U, "start check"),
+    # ggml's own library tells what a shell will start: a backend that is linked needs libcuda.
+    ("whisper.cpp by a shell", "cpu", N, "devices"),
+    ("whisper.cpp by a shell", "h100-580", R, ""),
+    ("whisper.cpp, backends by name", "cpu", L, "devices"),
+    ("whisper.cpp for rocm", "cpu", L, "devices"),
+    ("compat, torch for the cpu", "3090-535", L, "libcuda"),
+    ("torch for the cpu, triton", "cpu", R, ""),
+    ("cuda, onnx runtime for the cpu", "cpu", L, "devices"),
     # A compat library without a note serves the branches that the image's requirement lets in.
     ("compat without a note", "t4-470", R, ""),
     ("compat without a note", "v100-535", U, "libcuda"),

@@ -365,17 +365,21 @@ def _watch(contents: Contents, watcher: str) -> None:
 def _host_library(contents: Contents) -> str:
     """Return a library of the host that the loader wants for the program or what it links.
 
-    "" where it wants none. A backend of ggml that is linked, not loaded by name, keeps its program
-    from starting then.
+    "" where it wants none. A backend of ggml that is linked, not loaded by name, keeps its programs
+    from starting then, so ggml's own library counts as the program does, which a shell may start.
     """
     program = contents.program
-    if program is None or program.binary is None:
-        return program.path if program and program.missing and mounts_program(program.path) else ""
-    for path, binary in contents.linked(program.binary, program.path):
-        for name in binary.needed:
-            # That of a compat folder is none that the loader finds.
-            if mounted_by(name) and not contents.found(name, binary, path):
-                return name
+    if program and program.missing and mounts_program(program.path):
+        return program.path
+    started = [(program.path, program.binary)] if program else []
+    ggml = [f"/{p}" for p in contents.files.tree.files if "/libggml.so" in f"/{p}"]
+    started += [(path, contents.binary(path)) for path in ggml]
+    for start, own in started:
+        for path, binary in contents.linked(own, start) if own else ():
+            for name in binary.needed:
+                # That of a compat folder is none that the loader finds.
+                if mounted_by(name) and not contents.found(name, binary, path):
+                    return name
     return ""
 
 

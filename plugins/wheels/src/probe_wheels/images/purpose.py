@@ -55,7 +55,7 @@ def purpose_of(documents: Sequence[DistributionDoc], names: Iterable[str]) -> Pu
     """Return what the code of distributions, and of libraries beside them, is for."""
     purpose = Purpose()
     present = set(names)
-    is_for_cpu = any(is_cpu_build(d) and framework_key(d) == "torch" for d in documents)
+    is_for_cpu = any(_is_for_cpu(d) and framework_key(d) == "torch" for d in documents)
     counted: list[tuple[str, bool]] = []
     compiling: list[tuple[str, bool]] = []
     components: set[str] = set()
@@ -75,6 +75,11 @@ def purpose_of(documents: Sequence[DistributionDoc], names: Iterable[str]) -> Pu
         elif entry and entry[1].get("compiles"):
             purpose.compiling.update(entry[1].get("compiles", ()))
             compiling.append(_use(document, present))
+    if not counted and any(map(_is_for_cpu, documents)):
+        # What programs are written for takes the CPU, whatever its base, or Triton, is made for.
+        purpose.use, purpose.skips = TAKING, True
+        if any(use == NEEDING for use, _ in compiling):
+            purpose.compiling, compiling = set(), []
     # What compiles at run time (triton) works for the framework beside it, which decides.
     uses = counted or compiling
     if uses:
@@ -84,6 +89,14 @@ def purpose_of(documents: Sequence[DistributionDoc], names: Iterable[str]) -> Pu
     elif components:
         purpose.vendors, purpose.components = components, True
     return purpose
+
+
+def _is_for_cpu(document: DistributionDoc) -> bool:
+    """Return whether a distribution is a framework that programs are written for, for the CPU."""
+    entry = framework_of(document["name"])
+    if entry is None or not entry[1].get("leads") or vendors_of(document):
+        return False
+    return is_cpu_build(document) or entry[1].get("plain") == "cpu"
 
 
 def framework_key(document: DistributionDoc) -> str:
