@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from probe_wheels.images.steps import NO, UNKNOWN, Step, text_of
+from probe_wheels.images.users import groups_of
 from probe_wheels.rules import IMAGES, version_of
 
 TYPE_CHECKING = False
@@ -34,7 +35,7 @@ def group_steps(contents: Contents, node: Node, device: str) -> Iterator[Step]:
         fix = f"start it with --group-add and the number of `stat -c %g {device}`"
         yield Step("groups", UNKNOWN, reason, "User", fix)
         return
-    own, listed = _groups_of(contents, user, group)
+    own, listed = groups_of(contents, user, group)
     if node.group in own or (node.group in listed and not group):
         return
     if node.group in listed:
@@ -46,31 +47,6 @@ def group_steps(contents: Contents, node: Node, device: str) -> Iterator[Step]:
         return
     reason = f"{device} belongs to group {node.group}, and the image's user {user} is not in it"
     yield Step("groups", NO, reason, "User", _FIX_GROUP.format(group=node.group))
-
-
-def _groups_of(contents: Contents, user: str, group: str) -> tuple[set[int], set[int]]:
-    """Return the numbers of a user's own group, and of those that list it, by the image's files."""
-    own, name, listed = [_number(group)], user, []
-    for row in _rows(contents.files.text("/etc/passwd")):
-        if len(row) > 3 and user in (row[0], row[2]):
-            name = row[0]
-            own += [] if group else [_number(row[3])]
-            break
-    for row in _rows(contents.files.text("/etc/group")):
-        if len(row) > 3 and group == row[0]:
-            own.append(_number(row[2]))
-        elif len(row) > 3 and name in row[3].split(","):
-            listed.append(_number(row[2]))
-    return {n for n in own if n is not None}, {n for n in listed if n is not None}
-
-
-def _number(text: str) -> int | None:
-    """Return a group's number of 32 bits; None for anything else."""
-    return int(text) if text.isdecimal() and len(text) < 11 else None
-
-
-def _rows(text: str) -> list[list[str]]:
-    return [line.split(":") for line in text.splitlines()[:4096]]
 
 
 def pairing_steps(contents: Contents, node: Node) -> Iterator[Step]:

@@ -45,6 +45,7 @@ OPAQUE = ".wh..wh..opq"
 MAX_TEXT = 16 << 20
 MAX_LINKS = 500_000
 MAX_FILES = 500_000
+MAX_CLOSED = 100_000
 WHOLE = 8 << 20
 """A file of a compressed layer is read whole up to that size."""
 
@@ -123,11 +124,13 @@ class Layer:
     """One layer: files that may decide, links, whiteouts, and what stands in the way of others.
 
     `others` are the hashes of the paths of all that is no folder, `folders` those of folders:
-    they hide what lower layers have at the same place. `problem` says why it could not be read.
+    they hide what lower layers have at the same place. `closed` are folders that not everybody may
+    search: mode, user and group. `problem` says why it could not be read.
     """
 
     __slots__ = (
-        "files", "folders", "hard", "label", "links", "opaque", "others", "problem", "whiteouts",
+        "closed", "files", "folders", "hard", "label", "links", "opaque", "others", "problem",
+        "whiteouts",
     )  # fmt: skip
 
     def __init__(self, label: str) -> None:
@@ -139,6 +142,7 @@ class Layer:
         self.opaque: set[str] = set()
         self.others: set[int] = set()
         self.folders: set[int] = set()
+        self.closed: dict[str, tuple[int, int, int]] = {}
         self.problem: str | None = None
 
 
@@ -197,6 +201,9 @@ def _scan(source: Source, layer: Layer, budget: Budget) -> None:
         _forget(layer, path)
         if member.kind == FOLDER:
             layer.folders.add(hash(path))
+            layer.closed.pop(path, None)
+            if member.mode & 0o111 != 0o111 and len(layer.closed) < MAX_CLOSED:
+                layer.closed[path] = (member.mode, member.uid, member.gid)
             continue
         if not path:
             raise BadImage("its root is no folder")

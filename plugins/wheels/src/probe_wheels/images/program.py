@@ -20,12 +20,16 @@ _DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class Program:
-    """What an image starts: its path, what the loader needs of it, and why it cannot be told."""
+    """What an image starts: its path, what the loader needs of it, and why it cannot be told.
 
-    __slots__ = ("binary", "missing", "path", "problem")
+    `hops` are the files that are executed for it: scripts, and then itself.
+    """
 
-    def __init__(self, path: str) -> None:
+    __slots__ = ("binary", "hops", "missing", "path", "problem")
+
+    def __init__(self, path: str, hops: list[str]) -> None:
         self.path = path
+        self.hops = hops
         self.binary: Binary | None = None
         self.missing = False
         self.problem: str | None = None
@@ -41,13 +45,14 @@ def program_of(files: ImageFiles, config: Config) -> Program | None:
     words = config.program
     if not words:
         return None
-    path = words[0]
+    path, hops = words[0], list[str]()
     for _ in range(MAX_HOPS):
         found = _located(files.tree, path, config)
-        program = Program(found or path)
+        program = Program(found or path, hops)
         if found is None:
             program.missing = True
             return program
+        hops.append(found)
         file = files.tree.file(found.lstrip("/"))
         read = files.read(file) if file else None
         if read is None:
@@ -77,7 +82,9 @@ def _located(tree: Tree, name: str, config: Config) -> str | None:
 
 def _interpreter(read: Read) -> str:
     """Return what a script's first line names: its interpreter, behind `env` the program."""
-    words = read.head[2:].partition(b"\n")[0].decode("utf-8", "replace").split()
+    # Linux cuts spaces and tabs, and takes a carriage return for a part of the name.
+    line = read.head[2:].partition(b"\n")[0].decode("utf-8", "replace").replace("\t", " ")
+    words = [word for word in line.split(" ") if word]
     if not words:
         return "/bin/sh"
     if words[0].endswith("/env"):

@@ -6,6 +6,7 @@ from probe_wheels.frameworks import framework_of
 from probe_wheels.images.config import shell_variables
 from probe_wheels.images.nvidia import mounted_by, mounts_program
 from probe_wheels.images.steps import LESS, NO, UNKNOWN, Step, text_of
+from probe_wheels.images.users import user_steps
 from probe_wheels.judging import title
 from probe_wheels.records import is_library
 from probe_wheels.rules import IMAGES
@@ -34,6 +35,7 @@ def system_steps(contents: Contents, node: Node) -> Iterator[Step]:
     """Yield the steps that hold for every device of a node."""
     yield _platform(contents, node)
     if not contents.is_environment:
+        yield from user_steps(contents)
         yield _program(contents)
         yield from _glibc(contents)
     yield from _instructions(contents, node)

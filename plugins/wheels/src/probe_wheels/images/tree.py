@@ -22,7 +22,8 @@ MAX_HOPS = 40
 class Tree:
     """The files of an image that may decide, by their paths without a leading slash.
 
-    `layers` has the number of the layer that a file lies in; the base's is 0.
+    `layers` has the number of the layer that a file lies in; the base's is 0. `closed` has mode,
+    user and group of folders that not everybody may search.
     """
 
     def __init__(
@@ -31,6 +32,7 @@ class Tree:
         self.files = files
         self.links = links
         self.layers = layers or {}
+        self.closed: dict[str, tuple[int, int, int]] = {}
         self._names: dict[str, set[str]] | None = None
 
     def resolve(self, path: str) -> str:
@@ -127,6 +129,7 @@ def merge(layers: Sequence[Layer]) -> Tree:
     files: dict[str, File] = {}
     ranks: dict[str, int] = {}
     links: dict[str, str] = {}
+    closed: dict[str, tuple[int, int, int]] = {}
     above = _Above()
     for number in range(len(layers) - 1, -1, -1):
         layer = layers[number]
@@ -139,8 +142,11 @@ def merge(layers: Sequence[Layer]) -> Tree:
                 files[path], ranks[path] = linked, number
         hidden = above.hides
         links.update({p: target for p, target in layer.links.items() if not hidden(p)})
+        closed.update({p: mode for p, mode in layer.closed.items() if not hidden(p)})
         above.add(layer)
-    return _placed(Tree(files, links, ranks))
+    tree = _placed(Tree(files, links, ranks))
+    tree.closed = closed
+    return tree
 
 
 def _hard(layers: Sequence[Layer], number: int, target: str) -> File | None:
