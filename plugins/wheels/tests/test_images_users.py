@@ -112,3 +112,9 @@ def test_a_carriage_return_is_a_part_of_the_interpreters_name(
     files = make.layer({"entry.sh": line, "usr/bin/env": SERVE})
     config = make.config(Entrypoint=["/entry.sh"], Cmd=None)
     assert told(tmp_path / "a.tar", config, files)[0] == word
+
+
+def test_the_folder_where_it_starts_is_no_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.tar"
+    assert told(path, make.config(WorkingDir="/usr/bin/serve")) == ("no", "loader")
+    assert told(path, make.config(WorkingDir="/usr/bin")) == ("runs", "")

@@ -163,6 +163,9 @@ def _platform_of_libraries(contents: Contents, node: Node) -> Step:
 
 def _program(contents: Contents) -> Step:
     program = contents.program
+    folder = contents.image.config.folder
+    if folder and contents.files.is_file(folder):
+        return Step("loader", NO, f"its WorkingDir {folder} is a file", "WorkingDir")
     if program is None:
         return Step("loader", "ok", "it names no program")
     place = contents.place(program.path)
