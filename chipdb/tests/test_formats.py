@@ -1,13 +1,16 @@
 """Number formats of architectures: what hardware computes in, and which release can use it."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
+import probe_chipdb
 from probe_chipdb.database import Database
 from probe_chipdb.entry.files import read_folder
 from probe_chipdb.formats import BY, FORMATS, Cell, cells
+from probe_chipdb.table import FILES, Table
 from probe_chipdb.tools import export
 from probe_chipdb.tools.check import check
 
@@ -45,7 +48,7 @@ def state(found: tuple[Cell, ...], name: str, by: str = "hardware") -> tuple[str
 
 def test_every_cell_has_a_state_or_a_reason(real: Database) -> None:
     for arch in real.archs():
-        found = cells(arch.id)
+        found = cells(arch.id, real.formats())
         assert len(found) == len(BY) * len(FORMATS)
         for cell in found:
             assert bool(cell.state) != bool(cell.reason), (arch.id, cell)
@@ -84,8 +87,9 @@ def test_what_is_not_known_says_why(real: Database) -> None:
     mi300x = real.chip("amd/instinct-mi300x")
     assert mi300x is not None
     assert "the rates of fp8 are those of its FNUZ types" in state(mi300x.formats(), "fp8-e4m3")[2]
-    assert state(cells(""), "fp32") == (None, "", "the architecture is not known")
-    shared = cells("hopper+ampere-ga100")
+    text = real.formats()
+    assert state(cells("", text), "fp32") == (None, "", "the architecture is not known")
+    shared = cells("hopper+ampere-ga100", text)
     assert state(shared, "fp8-e4m3") == (None, "", "it differs among the architectures")
     assert state(shared, "fp32")[0] == "native"
 
@@ -152,3 +156,85 @@ def test_the_export(real: Database, tmp_path: Path) -> None:
             if "source" in cell}  # fmt: skip
     assert {key for keys in used for key in keys.split(", ")} == set(content["sources"])
     assert all(source["title"] for source in content["sources"].values())
+
+
+ACME = Path(__file__).parents[1] / "examples/probe-chips-acme/src/acme_chips"
+ACME_ROW = """
+[[row]]
+archs = ["acme-one"]
+formats = ["fp8-e4m3", "fp8-e5m2"]
+state = "none"
+source = "acme-x-datasheet"
+at = "table 3"
+quote = "FP8: not supported"
+"""
+
+
+def package(folder: Path, rows: str) -> Path:
+    """Acme's package with a file of number formats."""
+    shutil.copytree(ACME, folder / "acme_chips")
+    (folder / "acme_chips/formats").mkdir(exist_ok=True)
+    (folder / "acme_chips/formats/acme.toml").write_text(rows)
+    info = folder / "probe_chips_acme-1.0.dist-info"
+    info.mkdir()
+    (info / "entry_points.txt").write_text("[probe_core.chipdb.v1]\nacme = acme_chips\n")
+    return folder
+
+
+def formats_of(db: Database, chip: str) -> tuple[Cell, ...]:
+    entry = db.chip(chip)
+    assert entry is not None
+    return entry.formats()
+
+
+def test_a_package_says_in_what_its_architectures_compute(real: Database, tmp_path: Path) -> None:
+    db = probe_chipdb.load(path=[str(package(tmp_path, ACME_ROW))])
+    assert db.problems == ()
+    found = formats_of(db, "acme/x1")
+    assert state(found, "fp8-e5m2") == ("none", "", "")
+    assert state(found, "bf16") == ("native", "", "")  # its rates say it
+    reason = "its documents and history that were read do not name this format on this architecture"
+    assert state(found, "bf16", "mlx") == (None, "", reason)
+    cell = next(cell for cell in found if cell.format == "fp8-e4m3" and cell.by == "hardware")
+    assert (cell.source, cell.quote) == ("acme-x-datasheet", "FP8: not supported")
+    ours, theirs = (formats_of(each, "nvidia/h100-sxm5-80gb") for each in (real, db))
+    assert [cell.as_json() for cell in ours] == [cell.as_json() for cell in theirs]
+
+
+@pytest.mark.parametrize("archs", ['"hopper"', '"acme-one", "hopper"', '"new"'])
+def test_a_package_says_nothing_of_others(real: Database, tmp_path: Path, archs: str) -> None:
+    folder = package(tmp_path, GROUPS.replace('"one"', '"hopper"') + ACME_ROW)
+    path = folder / "acme_chips/formats/acme.toml"
+    path.write_text(path.read_text().replace('"acme-one"', archs))
+    db = probe_chipdb.load(path=[str(folder)])
+    (problem,) = db.problems
+    assert "archs: hopper is no architecture of this package; name its own" in problem
+    ours, theirs = (formats_of(each, "nvidia/h100-sxm5-80gb") for each in (real, db))
+    assert [cell.as_json() for cell in ours] == [cell.as_json() for cell in theirs]
+    assert state(formats_of(db, "acme/x1"), "fp8-e4m3")[0] is None
+    assert any("archs: 'hopper' is unknown" in text for text in errors(folder / "acme_chips"))
+
+
+def test_the_check_holds_a_package_to_the_same(tmp_path: Path) -> None:
+    folder = package(tmp_path, ACME_ROW) / "acme_chips"
+    assert errors(folder) == []
+    path = folder / "formats/acme.toml"
+    path.write_text(ACME_ROW.replace('quote = "FP8: not supported"\n', ""))
+    (error,) = errors(folder)
+    assert "has no source, place and words" in error
+    path.write_text(ACME_ROW.replace('"fp8-e4m3", "fp8-e5m2"', '"int8"'))
+    (error,) = errors(folder)
+    assert "acme-one has rates of int8, and int8 is 'none'" in error
+    path.write_text('[unknown]\nmlx = "so"\n' + ACME_ROW)
+    (error,) = errors(folder)
+    assert "the reasons for cells without a row are the project's" in error
+
+
+def test_they_travel_with_the_texts_of_a_table(tmp_path: Path) -> None:
+    """A host reads packages in a child, and makes the tables anew from their texts."""
+    db = probe_chipdb.load(path=[str(package(tmp_path, ACME_ROW))])
+    (own,) = [table for table in db.tables() if table.origin.startswith("package:")]
+    texts = {name: getattr(own, name.removesuffix(".txt")).data for name in FILES}
+    texts["formats.txt"] = own.formats.encode()
+    again = probe_chipdb.load(packages=False, added=([], [Table(own.origin, "", texts)], ()))
+    assert state(formats_of(again, "acme/x1"), "fp8-e4m3") == ("none", "", "")

@@ -9,7 +9,7 @@ import pytest
 
 from probe_chipdb.__main__ import main
 from probe_chipdb.database import Database
-from probe_chipdb.table import FILES, from_folder
+from probe_chipdb.table import FILES, FORMATS, from_folder
 from probe_chipdb.tools import diff, pages
 from probe_chipdb.tools.build import TABLE, build, outdated, schemas
 
@@ -77,7 +77,7 @@ def test_what_has_no_data_beside_it_is_not_outdated(tmp_path: Path) -> None:
 
 def test_a_build_leaves_nothing_but_the_table(data: Path, tmp_path: Path) -> None:
     build(str(data), str(tmp_path / "a"))
-    assert sorted(os.listdir(tmp_path / "a")) == sorted(FILES)
+    assert sorted(os.listdir(tmp_path / "a")) == sorted((*FILES, FORMATS))
 
 
 READERS = [

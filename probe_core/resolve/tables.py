@@ -47,8 +47,9 @@ def pieces_of(tables: Iterable[Table], problems: Iterable[str]) -> Iterator[dict
 
     for table in tables:
         texts = {name: getattr(table, name.removesuffix(".txt")).data.decode() for name in FILES}
-        if rules := getattr(table, "rules", ""):  # an older chipdb has none of packages
-            texts["rules.txt"] = rules
+        for name in ("rules", "formats"):  # an older chipdb has none of packages
+            if text := getattr(table, name, ""):
+                texts[f"{name}.txt"] = text
         for name, text in texts.items():
             parts = [text[at : at + _TEXT] for at in range(0, len(text), _TEXT)] or [""]
             for at in range(0, len(parts), _PIECES):

@@ -551,7 +551,7 @@ class Chip:
         """Number formats of its architecture, by the hardware and by programs; with reasons."""
         from probe_chipdb.formats import cells
 
-        return cells(self._fields[4])
+        return cells(self._fields[4], self._db.formats())
 
     def why_no_peaks(self, units: int | None = None) -> str | None:
         """The reason for an empty `peaks()`, or None when there are some."""

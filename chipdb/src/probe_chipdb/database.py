@@ -208,6 +208,11 @@ class Database:
         ids = {id_ for source in self.tables() for id_, _ in source.archs}
         return tuple(arch for id_ in sorted(ids) if (arch := self.arch(id_)))
 
+    def formats(self) -> str:
+        """Number formats: what packages say of architectures of their own, then the built ones."""
+        own = "".join(source.formats for source in self.tables() if source is not self._built)
+        return own + (self._built.formats or table.formats_text())
+
     def source(self, key: str) -> dict[str, str] | None:
         """title, publisher, ref and status of a source, or None."""
         from probe_chipdb.table import SOURCE, unescape

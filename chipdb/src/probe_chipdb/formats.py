@@ -3,7 +3,7 @@
 Read only when it is asked for: no look-up of a chip pays for it.
 """
 
-from probe_chipdb.table import formats_text, items, unescape
+from probe_chipdb.table import items, unescape
 
 FORMATS = (
     "fp64", "fp32", "tf32", "fp16", "bf16", "fp8-e4m3", "fp8-e5m2", "fp8-e4m3fnuz", "fp8-e5m2fnuz",
@@ -47,13 +47,13 @@ class Cell:
         return f"<Cell {self.by} {self.format} {self.state or 'unknown'}>"
 
 
-def cells(arch: str, text: str | None = None) -> tuple[Cell, ...]:
+def cells(arch: str, text: str) -> tuple[Cell, ...]:
     """Every format of an architecture by the hardware and by each program, in their order.
 
     arch: an id, ids joined by "+", of which the answer is what they share, or the empty text where
-    it is not known. text: a built `formats.txt`. Raises OSError where the package has none.
+    it is not known. text: what `Database.formats` has.
     """
-    rows = [line.split("\t") for line in (text or formats_text()).splitlines()]
+    rows = [line.split("\t") for line in text.splitlines()]
     found = [_of_arch(part, rows) for part in arch.split("+")]
     return tuple(_shared([each[key] for each in found]) for key in found[0])
 

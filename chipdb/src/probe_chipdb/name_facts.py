@@ -67,8 +67,9 @@ def add_name_facts(query: "Query", name: str, kind: str, *, may_hold_ids: bool) 
 
 
 def _add_keys(query: "Query", name: str, kind: str) -> None:
-    query.name_key = normalise(name, kind)
-    query.die_key = with_die(name, kind) if query.name_key else ""
+    # The key with its die is short, and a step on the way of a line of lspci to its product.
+    query.die_key = with_die(name, kind)
+    query.name_key = normalise(query.die_key or name, kind)
     target = query.name_key.partition(":")[0]
     # OpenCL and HIP print an AMD device's compiler target in the place of its name.
     if target.startswith("gfx") and target.isalnum():

@@ -291,10 +291,11 @@ def _identity(status: os.stat_result) -> tuple[int, int, int, int]:
 class Table:
     """The four texts of one origin: the built table, one vendor package, or one site file.
 
-    rules: of names, which a package or site adds to the built ones; empty of the built table.
+    rules: of names, which a package or site adds to the built ones; formats: number formats of
+    its own architectures. Both are empty of the built table, which has files of them.
     """
 
-    __slots__ = ("archs", "chips", "index", "origin", "rules", "sources", "version")
+    __slots__ = ("archs", "chips", "formats", "index", "origin", "rules", "sources", "version")
 
     def __init__(
         self, origin: str, version: str, texts: "Mapping[str, bytes | SortedFile]"
@@ -305,8 +306,10 @@ class Table:
             SortedText(text) if isinstance(text, bytes) else text
             for text in (texts.get(name, b"") for name in FILES)
         )
-        rules = texts.get(RULES, b"")
-        self.rules = rules.decode() if isinstance(rules, bytes) else ""
+        self.rules, self.formats = (
+            text.decode() if isinstance(text := texts.get(name, b""), bytes) else ""
+            for name in (RULES, FORMATS)
+        )
 
     def ids(self, key: str) -> tuple[str, ...]:
         """The chip (or arch) ids filed under an index key, in the order of the data."""

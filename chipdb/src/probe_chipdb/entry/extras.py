@@ -125,6 +125,9 @@ def disown(data: Data, earlier: "list[Table]", vendors: frozenset[str], named: "
         problem = ("[publishers]", "", "only a site's own file may list publishers", "remove it")
         data.problems.append(Problem("package", *problem))
     _disown_archs(data, earlier, vendors)
+    for at, of_format in reversed([*foreign_formats(data)]):
+        del data.formats.rows[at]
+        data.problems.append(of_format)
     for at, of_row in reversed([*foreign_rows(data, built, vendors)]):
         data.rules.remove(at)
         data.problems.append(of_row)
@@ -152,6 +155,15 @@ def foreign_rows(
         if fault:
             label = f"{stage} {row['pattern']!r}"
             yield at, Problem(data.rules.files[at], label, "pattern", fault, fix)
+
+
+def foreign_formats(data: Data) -> "Iterator[tuple[int, Problem]]":
+    """Rows of number formats of architectures that the package does not have, by their place."""
+    for at, row in enumerate(data.formats.rows):
+        if others := [arch for arch in data.formats.archs(row) if arch not in data.archs]:
+            fault = f"{', '.join(others[:_MOST_NAMED])} is no architecture of this package"
+            label = f"row {at + 1}, {', '.join(row['formats'])}"
+            yield at, Problem("formats", label, "archs", fault, "name its own architectures alone")
 
 
 def rows_with_brands(data: Data, built: "Table", vendors: frozenset[str]) -> "Iterator[Problem]":

@@ -16,6 +16,7 @@ from probe_chipdb.table import (
     CLOCK,
     CPUID,
     ECC,
+    FORMATS,
     INTERCONNECT,
     LIMITS,
     MEMORY,
@@ -177,10 +178,12 @@ def to_table(data: Data, origin: str, version: str) -> Table:
 
 
 def texts(data: Data) -> dict[str, str]:
-    """The four files of a table, and the rules of names where there are any."""
+    """The four files of a table; the rules of names and number formats where there are any."""
     of_socs = ranges(data)
-    rules = {RULES: data.rules.compiled()} if data.rules else {}
-    return rules | {
+    more = {RULES: data.rules.compiled()} if data.rules else {}
+    if formats := data.formats.compiled(data.archs):
+        more[FORMATS] = formats
+    return more | {
         "chips.txt": _lines(
             _chip_row(chip, of_socs.get(id_), data.sources) for id_, chip in data.chips.items()
         ),

@@ -14,7 +14,7 @@ from probe_chipdb.entry.files import read_folder, toml_files
 from probe_chipdb.entry.pack import texts
 from probe_chipdb.entry.spec import Json, Problem
 from probe_chipdb.rules import Rules, use
-from probe_chipdb.table import FILES, FORMAT, FORMATS
+from probe_chipdb.table import FILES, FORMAT
 
 # `schema`: the JSON Schemas that editors use for completion, from the same fields as the check.
 
@@ -101,10 +101,7 @@ def build(folder: str, into: str) -> list[Problem]:
     if data.rules.rows:  # the keys of the index are names that these have normalised
         use(Rules(data.rules.compiled()))
     os.makedirs(into, exist_ok=True)
-    files = rendered(texts(data), digest(folder))
-    if data.formats.rows:
-        files[FORMATS] = data.formats.compiled(data.archs)
-    for name, text in files.items():
+    for name, text in rendered(texts(data), digest(folder)).items():
         path = os.path.join(into, name)
         if _read(path) != text:
             _replace(path, text)

@@ -25,7 +25,7 @@ from probe_chipdb.peaks import (
     find,
     natural_accumulator,
 )
-from probe_chipdb.table import CHIP, READS, formats_text, parts
+from probe_chipdb.table import CHIP, READS, parts
 
 FORMAT = 1
 LICENCE = "Apache-2.0"
@@ -95,7 +95,7 @@ def formats_document(db: Database) -> Json:
     """Number formats by architecture: what is known; else the reason, by who would have it."""
     archs: dict[str, list[dict[str, str]]] = {}
     keys: set[str] = set()
-    text = formats_text()
+    text = db.formats()
     reasons = {cell.by: cell.reason for cell in cells("-", text)}  # of an id that no row has
     for arch in db.archs():
         known = []

@@ -18,9 +18,13 @@ def format_problems(data: "Data") -> "Iterator[Problem]":
     taken: dict[tuple[str, str, str], int] = {}
     if not data.formats.rows:
         return
-    for by in (by for by in BY if by not in data.formats.unknown):
-        sentence = "a cell without a row has no reason"
-        yield Problem("formats", "[unknown]", by, sentence, "say why such a cell is not known")
+    if data.rules.base is None:
+        for by in (by for by in BY if by not in data.formats.unknown):
+            sentence = "a cell without a row has no reason"
+            yield Problem("formats", "[unknown]", by, sentence, "say why such a cell is not known")
+    elif data.formats.unknown:
+        sentence = "the reasons for cells without a row are the project's"
+        yield Problem("formats", "[unknown]", "", sentence, "remove it; a row may be `unknown`")
     for at, row in enumerate(data.formats.rows, 1):
         for fault in (*_faults(row, data), *_overlaps(row, data, at, taken)):
             yield Problem("formats", f"row {at}, {', '.join(row['formats'])}", *fault)
