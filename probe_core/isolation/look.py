@@ -11,7 +11,7 @@ import sys
 from time import monotonic, sleep
 
 from probe_core.fastpath import signal, start_thread
-from probe_core.isolation.processes import end_process
+from probe_core.isolation.ending import end_process
 from probe_core.isolation.worker import Worker
 from probe_core.machine.mounts import Mounts
 

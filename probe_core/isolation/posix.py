@@ -11,6 +11,7 @@ import select
 import sys
 
 from probe_core.fastpath import signal, start_thread
+from probe_core.isolation.ending import end_all
 from probe_core.isolation.limits import stay_small
 from probe_core.isolation.worker import TICK_S
 
@@ -232,7 +233,7 @@ class Driver:
         """End some children as `end_all` does all."""
         ending = [child for child in self._children if child.run in runs]
         self._children = [child for child in self._children if child not in ending]
-        _end(ending, clock)
+        end_all(ending, clock)
 
     def check(self, clock: Clock) -> None:
         """Look at how much memory the children take that are asked something."""
@@ -251,21 +252,12 @@ class Driver:
         `attend` is called with the time before each wait, and may start more children. The children
         are still there afterwards.
         """
-        # Not at the top: it is read while the interpreters of the children start.
-        from probe_core.isolation import processes  # noqa: F401
-
         _watch(self._children, clock, self._wake_fd, cancelled, attend)
 
     def end_all(self, clock: Clock) -> None:
         """End every child with all that it started, reap within bounds, close every pipe."""
-        _end(self._children, clock)
+        end_all(self._children, clock)
         self._children = []
-
-
-def _end(children: Sequence[Child], clock: Clock) -> None:
-    from probe_core.isolation.processes import end_all
-
-    end_all(children, clock)
 
 
 def _watch(

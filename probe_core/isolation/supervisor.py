@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 from time import sleep
 
-from probe_core import proc
 from probe_core.fastpath import call_c, signal
 from probe_core.isolation import NOTHING_LEFT
 from probe_core.isolation.start import discard, go_first
@@ -176,6 +175,8 @@ def _end_all(prober: int, own_group: str | None) -> int:
 
 def _kill_children() -> None:
     """Kill every process whose parent this is: also those that it has just inherited."""
+    from probe_core import proc  # hardly any prober leaves one
+
     for pid in proc.processes():
         process = proc.status(pid)
         if process is not None and process.parent == os.getpid():

@@ -218,15 +218,14 @@ def read_file(file: FileIO, limit: int, page: int = 0) -> bytes:
 
     A piece that is shorter than a `page` is the last.
     """
-    pieces, size = [], 0
-    while size < limit:
-        piece = file.read(min(_PIECE, limit - size))
-        if not piece:
-            break
+    piece = file.read(min(_PIECE, limit))
+    if len(piece) < page:  # as nearly all are that a probe reads, of which there are hundreds
+        return piece
+    pieces = []
+    while piece:
         pieces.append(piece)
-        size += len(piece)
-        if len(piece) < page:
-            break
+        limit -= len(piece)
+        piece = file.read(min(_PIECE, limit)) if len(piece) >= page else b""
     return b"".join(pieces)
 
 

@@ -117,7 +117,10 @@ class Accept:
 
 
 def load_chips(sightings: Iterable[Sighting], database: Database | None) -> None:
-    """Have chipdb read the rows of the chips on the buses, by their ids and by their names."""
+    """Have chipdb read the rows of the chips on the buses.
+
+    By their ids alone: which name a driver prints is not known yet, and some print none.
+    """
     if database is None:
         return
     from probe_core.resolve import processors  # noqa: F401
@@ -129,7 +132,6 @@ def load_chips(sightings: Iterable[Sighting], database: Database | None) -> None
         try:
             chip = database.match(pci=number, subsystem=subsystem).chip
             if chip is not None:
-                database.match(name=chip.name)
                 chip.peaks()
         except Exception:  # a broken table: `resolve` says so
             return

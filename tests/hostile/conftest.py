@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from probe_core.config import load_config
-from probe_core.isolation import processes
+from probe_core.isolation import ending
 from probe_core.probing import document
 
 sys.path.insert(0, str(Path(__file__).parent))  # helpers lie beside the tests
@@ -125,8 +125,8 @@ def untouched(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Any]]:
     monkeypatch.setenv(TRACE, mark)
     yield unchanged
     for _ in range(1000):  # a supervisor of very many is reaped by a later call, see `_reap_late`
-        processes._reap_late()
-        if not processes._unreaped:
+        ending._reap_late()
+        if not ending._unreaped:
             break
         time.sleep(0.01)
     with pytest.raises(ChildProcessError):  # neither a child nor a zombie

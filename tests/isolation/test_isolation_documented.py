@@ -8,6 +8,7 @@ from pathlib import Path
 from probe_core import config
 from probe_core.isolation import (
     confine,
+    ending,
     launch,
     limits,
     look,
@@ -66,14 +67,14 @@ def test_the_sentences_hold() -> None:
     text = " ".join(PAGE.read_text().split())
     assert f"{limits.FILE_SIZE_LIMIT >> 20} MiB a file" in text
     assert "half a second is abandoned" in text
-    assert processes.REAP_S == 0.5
+    assert ending.REAP_S == 0.5
     assert "alarm a second after the deadline" in text
     assert confine.GRACE_S == 1.0
     assert "a quarter of the time that remains (at least a tenth of the deadline)" in text
     assert (run.QUIET_SHARE, run.QUIET_LEAST) == (0.25, 0.1)
     assert f"with less than {launch.LEAST_S:g} s left" in text
     assert f"is ended after {run.CLEANUP_S:g} s" in text
-    assert f"After {processes._ASKING_S:g} s the host kills the supervisor" in text
+    assert f"After {ending._ASKING_S:g} s the host kills the supervisor" in text
     assert f"begins to end the children within {worker.TICK_S:g} s" in text
     assert f"Up to {worker.INTERRUPTIONS} more exceptions" in text
     assert f"Polling looks every {worker.TICK_S:g} s, or after ten times as long" in text

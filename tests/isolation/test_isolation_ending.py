@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from probe_core.isolation import processes
+from probe_core.isolation import ending, processes
 from probe_core.isolation.launch import run_probers
 from probe_core.isolation.limits import FILE_SIZE_LIMIT
 from probe_core.isolation.run import Run
@@ -180,7 +180,7 @@ def test_a_host_that_inherits_orphans_keeps_no_zombie(tmp_path: Path) -> None:
 UNKILLABLE = """
 import ctypes, os, sys, time
 sys.path.insert(0, sys.argv[1])
-from probe_core.isolation import processes
+from probe_core.isolation import ending
 from probe_core.isolation.launch import run_probers
 from probe_core.machine import Machine
 from probe_core.registry.prober import Prober
@@ -201,9 +201,9 @@ prober.deadline_s = 0.6
 start = time.monotonic()
 run, = run_probers([prober], Machine(), (), meanwhile=keep_a_zombie)
 print(run.status, run.abandoned, run.stuck, len(run.sightings), time.monotonic() - start < 10.0)
-print(len(processes._unreaped), os.waitid(os.P_PID, *processes._unreaped, os.WEXITED | os.WNOHANG))
+print(len(ending._unreaped), os.waitid(os.P_PID, *ending._unreaped, os.WEXITED | os.WNOHANG))
 os.waitpid(zombie[0], 0)
-while processes._unreaped:
+while ending._unreaped:
     run_probers([], Machine(), ())
     time.sleep(0.01)
 try:
@@ -301,4 +301,4 @@ def test_a_prober_has_no_terminal_no_input_and_no_core_file(run_hook: Hook, port
 
 
 def test_reap_bound_is_the_documented_one() -> None:
-    assert processes.REAP_S == 0.5
+    assert ending.REAP_S == 0.5
