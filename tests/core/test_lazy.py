@@ -141,6 +141,24 @@ def test_a_first_report_brings_nothing_that_only_some_reports_need(bare: str) ->
     assert loaded_by(code) & rare == set()
 
 
+def test_children_start_before_what_only_their_answers_need() -> None:
+    loaded = loaded_by(
+        "import probe_core.cli.devices, probe_core.commands.context, probe_core.pipeline.run\n"
+        "from probe_core.probers import builtin_probers\n"
+        "builtin_probers()\n"
+        "import probe_core.isolation.launch, probe_core.isolation.posix"
+    )
+    later = {
+        "probe_core.isolation.processes",
+        "probe_core.model.field",
+        "probe_core.model.parts",
+        "probe_core.probers.cpu",
+        "probe_core.proc",
+        "probe_core.resolve",
+    }
+    assert loaded & later == set()
+
+
 def test_chipdb_is_read_without_parsers(bare: str) -> None:
     loaded = loaded_by(COMMAND, "--machine", bare, "--json")
     assert "probe_chipdb.database" in loaded

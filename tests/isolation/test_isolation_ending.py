@@ -81,6 +81,15 @@ def test_six_answer_while_two_hang(make_prober: Callable[..., Prober]) -> None:
     assert [run.status for run in runs] == ["ok"] * 2 + ["timeout"] * 2 + ["ok"] * 4
 
 
+def test_garbage_is_collected_and_not_looked_for_in_imports(run_hook: Hook) -> None:
+    run = run_hook(
+        "import gc\n"
+        'yield {"ids": ["x:1"], "kind": "npu",'
+        ' "extra": {"enabled": gc.isenabled(), "spared": gc.get_freeze_count() > 1000}}'
+    )
+    assert run.sightings[0]["extra"] == {"enabled": True, "spared": True}
+
+
 def test_the_tail_of_standard_error_is_kept(run_hook: Hook) -> None:
     run = run_hook('print("out"); os.write(1, b"raw\\n"); sys.stderr.write("err\\n"); 1 / 0')
     assert run.status == "call_error"

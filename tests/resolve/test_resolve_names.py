@@ -1,12 +1,15 @@
-"""The name of an accelerator whose ids stand for several products."""
+"""Chips by name: of ids that several products share, and of names as a driver prints them."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from reports import report_of
 
+from probe_core.pipeline.merge import Observation, merge
+from probe_core.resolve import look_up, open_chipdb, resolve
 from probe_core.testing import Tree
 
 
@@ -35,3 +38,24 @@ def test_a_board_that_tells_its_product_has_that_name(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     tree.pci("0000:01:00.0", "1e52:401e", pci_class="120000", subsystem="1e52:0014")
     assert report_of(tree.machine())["devices"][0]["name"] == "Tenstorrent Wormhole n300"
+
+
+def test_what_was_looked_up_on_arrival_is_not_looked_up_again() -> None:
+    """Of a name that no chip has in that form, which takes as long as all else of a device."""
+    database, _ = open_chipdb(())
+    assert database is not None
+    sighting: Any = {
+        "ids": ["pci:0000:01:00.0"],
+        "kind": "gpu",
+        "vendor": "amd",
+        "name": "AMD Instinct MI300X OAM",
+        "pci": {"id": "1002:74a1", "subsystem": "1002:74a1", "revision": "00"},
+        "memory": {"kind": "dedicated", "total": 206141652992},
+        "units": 304,
+    }
+    look_up(sighting, "amd", database)
+    devices, _ = merge([Observation("amd", 400, sighting)])
+    answers = dict(database._memo)
+    assert resolve(devices, database) == []
+    assert devices[0]["chip"]["id"] == "amd/instinct-mi300x"
+    assert database._memo == answers
