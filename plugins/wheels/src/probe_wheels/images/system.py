@@ -171,6 +171,9 @@ def _program(contents: Contents) -> Step:
     place = contents.place(program.path)
     if program.missing and mounts_program(program.path):
         return Step("loader", "ok", f"{program.path} comes with NVIDIA's driver")
+    if program.missing and program.path.endswith("\r"):
+        reason = "the first line of its script ends in a carriage return, as on Windows"
+        return Step("loader", NO, reason, f"/{program.hops[-1].lstrip('/')}")
     if program.missing:
         return Step("loader", NO, f"its program {program.path} is not in it", place)
     if program.binary is None:
