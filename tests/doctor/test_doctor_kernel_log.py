@@ -247,7 +247,7 @@ def test_the_worst_xid_counts(
 
 # NVIDIA's catalogue, "Xid Errors": "Immediate Action" of each number.
 OF_PROGRAMS = {13, 31, 43, 45, 94}
-RESET = {46, 48, 62, 64, 74, 95, 109, 119, 120, 140, 143}
+BY_RESET = {46, 48, 62, 64, 74, 95, 109, 119, 120, 140, 143}
 
 
 @pytest.mark.parametrize("number", range(1, 160))
@@ -261,7 +261,7 @@ def test_each_xid_counts_as_the_catalogue_has_it(number: int) -> None:
     kept = weaker if number in OF_PROGRAMS else line
     assert _xids([weaker, line]) == {f"pci:{PCI}": kept}
     is_reset = _xids([reset, line]) == {f"pci:{PCI}": line}
-    assert is_reset == (number in RESET | {79})
+    assert is_reset == (number in BY_RESET | {79})
 
 
 @pytest.mark.parametrize(

@@ -34,9 +34,19 @@ DEVICE = Device(
     arithmetic=1000.0,
     attention=200.0,
     layer=0.5,
+    begins=0.0,
     efficiency=Efficiency(1.0, 0.0, "by hand"),
     costs=ServingCosts(
-        cache=0.5, apart=0.5, reduce=0.5, reduce_pcie=0.25, step=3.0, request=0.125, chunk=8
+        cache=0.5,
+        apart=0.5,
+        reduce=0.5,
+        reduce_pcie=0.25,
+        layer=1.0,
+        begins=0.0,
+        mixed=True,
+        step=3.0,
+        request=0.125,
+        chunk=8,
     ),
     inner=INNER,
     outer=Link("pcie5", 100.0, 2.0),
@@ -100,7 +110,8 @@ def test_an_all_reduce(tensor: int, seconds: float) -> None:
         (20, ONE, 16 + 5),  # operations, which take longer than bytes
         (20, Split(2, 1, False), 8 + 5 + 10 * 2 * (0.25 + 2000 / 500)),
         (1, Split(1, 2, False), 4 + 5 + 2 * (0.5 + 0.1)),
-        (1, Split(1, 4, False), 4 + 5 + 4 * (2.0 + 1.0)),
+        # The longest of four stages has three of the ten layers, and the others wait for it.
+        (1, Split(1, 4, False), (4 + 5) * 12 / 10 + 4 * (2.0 + 1.0)),
     ],
 )
 def test_a_pass_through_all_layers(tokens: float, split: Split, seconds: float) -> None:
@@ -130,6 +141,13 @@ def test_a_prompt_alone_and_beside_answers() -> None:
     assert serving._prompt(DEVICE, MODEL, LOAD, ONE) == pytest.approx(alone)
     beside = 10 / 8 * (read_of(5) / 100 - read_of(1) / 100) + 200
     assert serving._pause(DEVICE, MODEL, LOAD, ONE, 1) == pytest.approx(beside)
+    slower = replace(DEVICE, begins=0.25)
+    more = 10 / 8 * 10 * 0.25
+    assert serving._prompt(slower, MODEL, LOAD, ONE) == pytest.approx(alone + more)
+    assert serving._pause(slower, MODEL, LOAD, ONE, 1) == pytest.approx(beside + more)
+    apart = replace(DEVICE, costs=DEVICE.costs._replace(mixed=False))
+    waiting = 10 / 8 * (read_of(4.5) / 100 + 5) + 200
+    assert serving._pause(apart, MODEL, LOAD, ONE, 1) == pytest.approx(waiting)
     unknown = replace(DEVICE, arithmetic=None)
     assert serving._prompt(unknown, MODEL, LOAD, ONE) is None
     assert serving._pause(unknown, MODEL, LOAD, ONE, 1) == 0
