@@ -16,6 +16,7 @@ from probe_core.readiness.actions import parts_of_text
 from probe_core.readiness.chain import broken
 from probe_core.readiness.findings import Usable, finding_of, severity_of
 from probe_core.readiness.fixes import action_for, fix_for, fix_of_machine, meaning_of
+from probe_core.readiness.library import NIXOS_VERSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -232,7 +233,7 @@ READS: dict[str, tuple[str, ...]] = {
         *("/dev", *_PROCESS, "/etc/passwd", "/etc/group", "/sys/fs/selinux/enforce"),
         *("/sys/bus/pci/devices", "/proc/driver/nvidia"),
     ),
-    "library": ("/proc/driver/nvidia/version", *_LOADER),
+    "library": ("/proc/driver/nvidia/version", NIXOS_VERSION, *_LOADER),
     "granted": (
         *("/dev", "/proc/devices", "/sys/fs/cgroup/devices", "/sys/bus/pci/devices"),
         *(_NVIDIA_GPUS, "/proc/self", "/proc/self/limits"),

@@ -234,7 +234,9 @@ def account_variables(machine: Machine) -> dict[str, str]:
 
 
 def _plain(value: str) -> str:
-    return value if value.replace(".", "").isalnum() and len(value) < 24 else "?"
+    """Return the value, "?" for what is no version; an empty one is another fault, or none."""
+    is_version = value.replace(".", "").isalnum() and len(value) < 24
+    return value if is_version or not value else "?"
 
 
 # The control groups that limit this process, under names that tell nothing of it.

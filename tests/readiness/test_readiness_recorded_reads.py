@@ -26,6 +26,7 @@ DISGUISED = {
     "a_copy_of_nvml_alone": ("/home/user/lib",),
     "rocm_of_a_wheel": ("/srv/env/lib",),
     "libraries_in_a_configured_folder": ("/etc/ld.so.conf.d/nvidia.conf",),
+    "libraries_of_a_configuration_that_is_named": ("/etc/ld.so.conf.d/nvidia.conf",),
     "desktop_with_libraries_for_games": ("/etc/ld.so.conf.d/", "/usr/lib/i386-linux-gnu/"),
     "dead_mps_daemon": ("/tmp/mps", "/proc/4242"),
     "mps_folder_without_daemon": ("/tmp/mps",),

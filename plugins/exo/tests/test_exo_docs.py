@@ -24,10 +24,10 @@ def run(*arguments: str) -> str:
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("number", range(4))
 def test_the_readmes_python_runs(number: int, tmp_path: Path) -> None:
     blocks = re.findall(r"```python\n(.*?)```", (HERE / "README.md").read_text("utf-8"), re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     script = tmp_path / "block.py"
     script.write_text(blocks[number])
     run(str(script))

@@ -93,9 +93,9 @@ def test_the_user_must_be_allowed_to_execute_the_program(
 def test_an_upper_layer_opens_a_folder_and_a_link_leads_into_one(tmp_path: Path) -> None:
     assert isinstance(SERVE, bytes)
     config = make.config(User="1000", Cmd=["/usr/bin/tool"])
-    lower = owned({"root": (None, 0o700, 0, 0), "root/tool": (SERVE, 0o755, 0, 0)})
-    link = make.layer({"usr/bin/tool": make.link("/root/tool")})
-    opened = owned({"root": (None, 0o755, 0, 0)})
+    lower = owned({"srv": (None, 0o700, 0, 0), "srv/tool": (SERVE, 0o755, 0, 0)})
+    link = make.layer({"usr/bin/tool": make.link("/srv/tool")})
+    opened = owned({"srv": (None, 0o755, 0, 0)})
     assert told(tmp_path / "a.tar", config, lower, link) == ("no", "user")
     assert told(tmp_path / "b.tar", config, lower, link, opened) == ("runs", "")
     assert told(tmp_path / "c.tar", config, opened, lower, link) == ("no", "user")
