@@ -233,7 +233,7 @@ READS: dict[str, tuple[str, ...]] = {
         *("/dev", *_PROCESS, "/etc/passwd", "/etc/group", "/sys/fs/selinux/enforce"),
         *("/sys/bus/pci/devices", "/proc/driver/nvidia"),
     ),
-    "library": ("/proc/driver/nvidia/version", NIXOS_VERSION, *_LOADER),
+    "library": ("/proc/driver/nvidia/version", *_LOADER, NIXOS_VERSION),
     "granted": (
         *("/dev", "/proc/devices", "/sys/fs/cgroup/devices", "/sys/bus/pci/devices"),
         *(_NVIDIA_GPUS, "/proc/self", "/proc/self/limits"),
