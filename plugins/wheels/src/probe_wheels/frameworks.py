@@ -63,6 +63,12 @@ def framework_of(
     return None
 
 
+def key_of(name: str) -> str:
+    """Return the key of the framework that a distribution is a build of, "" for none."""
+    entry = framework_of(name)
+    return entry[0] if entry else ""
+
+
 VENDORS = ("nvidia", "amd", "intel", "apple")
 """Those whose code in libraries is known."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from probe_wheels.distributions import normal
-from probe_wheels.frameworks import framework_of, on_torch, toolkit_of, vendors_of
+from probe_wheels.frameworks import framework_of, key_of, on_torch, toolkit_of, vendors_of
 from probe_wheels.images.nvidia import WAIVED, is_waived
 from probe_wheels.images.steps import LESS, NO, UNKNOWN, Step, text_of
 from probe_wheels.images.system import glibc_of_node, missing_library, version_step
@@ -151,8 +151,7 @@ def _framework(verdict: VerdictDoc) -> tuple[str, FrameworkDoc] | None:
 
 
 def _key(verdict: VerdictDoc) -> str:
-    entry = _framework(verdict)
-    return entry[0] if entry else ""
+    return key_of(verdict["wheel"].split(" ")[0])
 
 
 def _flag(verdict: VerdictDoc, name: Literal["leads", "needed"]) -> bool:

@@ -9,6 +9,7 @@ from probe_wheels.frameworks import (
     VENDORS,
     framework_of,
     has_code,
+    key_of,
     on_torch,
     own_libraries,
     vendors_of,
@@ -55,7 +56,7 @@ def purpose_of(documents: Sequence[DistributionDoc], names: Iterable[str]) -> Pu
     """Return what the code of distributions, and of libraries beside them, is for."""
     purpose = Purpose()
     present = set(names)
-    is_for_cpu = any(_is_for_cpu(d) and framework_key(d) == "torch" for d in documents)
+    is_for_cpu = any(_is_for_cpu(d) and key_of(d["name"]) == "torch" for d in documents)
     counted: list[tuple[str, bool]] = []
     compiling: list[tuple[str, bool]] = []
     components: set[str] = set()
@@ -97,12 +98,6 @@ def _is_for_cpu(document: DistributionDoc) -> bool:
     if entry is None or not entry[1].get("leads") or vendors_of(document):
         return False
     return is_cpu_build(document) or entry[1].get("plain") == "cpu"
-
-
-def framework_key(document: DistributionDoc) -> str:
-    """Return the key of the framework that a distribution is a build of, "" for none."""
-    entry = framework_of(document["name"])
-    return entry[0] if entry else ""
 
 
 def _use(document: DistributionDoc, names: set[str]) -> tuple[str, bool]:
