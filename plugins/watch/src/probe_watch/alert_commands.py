@@ -124,7 +124,7 @@ class AlertCommands:
         while not self._closing.is_set():
             try:
                 edge = self._waiting.get_nowait()
-            except Empty:  # what comes from now on has a thread of its own
+            except Empty:  # what comes from now on is a new thread's, in a round at the latest
                 return
             problem = self._run(edge)
             if problem and not self._closing.is_set():
