@@ -414,7 +414,7 @@ def layout_of(
     `model` has the context of `load`, prompt and answer.
     """
     split = Split(tensor, stages, expert)
-    largest = -(-model.layers // stages) / model.layers
+    largest = _largest_part(model, stages)
     weights = _weights(model, tensor, expert) * largest
     cache = model.kv_bytes * largest / _cache_parts(model, tensor, expert)
     room = device.memory - weights - _buffers(device, model, split)
@@ -512,6 +512,11 @@ def _pause(device: Device, model: Model, load: Load, split: Split, together: flo
     return load.prompt / part * longer + _attention(device, model, load, split)
 
 
+def _largest_part(model: Model, stages: int) -> float:
+    """Return the part of a model's layers that the largest of so many stages has."""
+    return -(-model.layers // stages) / model.layers
+
+
 def _pass(device: Device, model: Model, split: Split, tokens: float) -> float:
     """Return the seconds of so many tokens through all layers, without reading any cache."""
     reading = _read(model, tokens, split, device.costs.apart) / device.bandwidth
@@ -524,7 +529,7 @@ def _pass(device: Device, model: Model, split: Split, tokens: float) -> float:
     if split.tensor > 1:
         seconds += model.layers * 2 * _reduce(device, model, split.tensor, tokens)
     # The stage with the most layers paces the others.
-    seconds *= -(-model.layers // split.stages) * split.stages / model.layers
+    seconds *= _largest_part(model, split.stages) * split.stages
     if split.stages > 1:
         link = device.inner if split.stages * split.tensor <= device.per_node else device.outer
         seconds += split.stages * link.seconds(int(model.hop_bytes * tokens))
