@@ -22,6 +22,9 @@ __all__ = ["CHECKS"]
 
 _OURS = ("probe_core", "probe_chipdb")
 
+TRIED = ((3, 14),)
+"""Versions on whose free-threaded build the tests were run, with the lock off."""
+
 
 @check("no-bytecode")
 def bytecode(request: Request) -> ResultDoc:
@@ -85,24 +88,29 @@ def _is_variable() -> bool:
 
 @check("python-untried")
 def untried_python(request: Request) -> ResultDoc:
-    """Whether this Python is a free-threaded build, on which nothing of probe was ever run."""
+    """Whether this Python is a free-threaded build on which the tests of probe were never run."""
     if not request.machine.live:
         return not_applicable("a recording says nothing of the Python that reads it")
-    # "t" is its letter (PEP 703); Windows has no flags before 3.14.
-    flags = getattr(sys, "abiflags", "")
-    if "t" not in flags:
+    flags = getattr(sys, "abiflags", "")  # Windows has none before 3.14
+    if not is_untried(flags, sys.version_info[:2]):
         return passed()
     version = f"{sys.version_info[0]}.{sys.version_info[1]}"
     return failed(
         finding(
             "python-untried",
-            what="probe has not been tried on a free-threaded Python: what it shows may be wrong",
+            what=f"probe has not been tried on a free-threaded Python {version}: "
+            "what it shows may be wrong",
             why=f"{clean_text(sys.executable)} is built without the global interpreter lock",
             fix=f"install probe with the ordinary build of Python {version}",
             severity="info",
             evidence=f"sys.abiflags: {flags}",
         )
     )
+
+
+def is_untried(flags: str, version: tuple[int, int]) -> bool:
+    """Return whether a build of Python with these ABI flags is free-threaded and untried."""
+    return "t" in flags and version not in TRIED  # its letter in PEP 703
 
 
 CHECKS = (bytecode, untried_python)

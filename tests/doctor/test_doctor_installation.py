@@ -17,7 +17,7 @@ import pytest
 import probe_chipdb
 import probe_core
 from probe_core.doctor.check import Request
-from probe_core.doctor.installation import CHECKS
+from probe_core.doctor.installation import CHECKS, TRIED, is_untried
 from probe_core.machine import Machine
 
 PACKAGES = [Path(str(package.__file__)).parent for package in (probe_core, probe_chipdb)]
@@ -106,6 +106,7 @@ def test_a_free_threaded_build_is_said_to_be_untried(flags: str, count: int) -> 
     )
     findings = json.loads(done.stdout)["findings"]
     version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    count *= sys.version_info[:2] not in TRIED
     assert [
         (found["code"], found["severity"], found["fix"], found["evidence"]) for found in findings
     ] == [
@@ -116,6 +117,20 @@ def test_a_free_threaded_build_is_said_to_be_untried(flags: str, count: int) -> 
             f"sys.abiflags: {flags}",
         )
     ] * count
+
+
+@pytest.mark.parametrize(
+    ("flags", "version", "expected"),
+    [
+        ("t", (3, 13), True),
+        ("t", (3, 14), False),
+        ("td", (3, 14), False),
+        ("t", (3, 15), True),
+        ("", (3, 13), False),
+    ],
+)
+def test_the_builds_that_were_tried(flags: str, version: tuple[int, int], expected: bool) -> None:
+    assert is_untried(flags, version) is expected
 
 
 def test_a_recording_says_nothing_of_the_installation(tmp_path: Path) -> None:

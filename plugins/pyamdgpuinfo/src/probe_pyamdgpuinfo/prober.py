@@ -5,6 +5,8 @@ It opens device nodes read-write, so the manifest marks it active: it runs only 
 
 from __future__ import annotations
 
+import warnings
+
 from probe_core.api import Unavailable, each_card, hookimpl, not_applicable
 from probe_core.sysfs.sighting import AVOIDED
 from probe_pyamdgpuinfo import nodes
@@ -73,9 +75,13 @@ def _sightings(request: Request, render_nodes: list[Node]) -> Iterator[Sighting]
 
 def _library() -> Make:
     try:
-        from pyamdgpuinfo import (  # type: ignore[import-untyped, import-not-found, unused-ignore]
-            GPUInfo,
-        )
+        # It does not declare that it can do without the global interpreter lock: a free-threaded
+        # Python takes the lock back, in this process alone, and warns of it.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            from pyamdgpuinfo import (  # type: ignore[import-untyped, import-not-found, unused-ignore]
+                GPUInfo,
+            )
     except ImportError as error:
         raise Unavailable(
             f"pyamdgpuinfo cannot be imported: {error}",
