@@ -26,7 +26,8 @@ READ_LIMIT = 1 << 20
 _COPIES = 8
 """Tries to copy an environment that other threads change. A judgement: each lasts microseconds."""
 
-KERNELS = ("/sys/", "/proc/", "/dev/")
+_PLAIN = ("/sys/", "/proc/")
+KERNELS = (*_PLAIN, "/dev/")
 
 _PIECE = 64 << 10
 """Bytes asked for at once: nearly every file of /proc and /sys comes in one piece."""
@@ -101,10 +102,11 @@ class Machine:
         can mean something.
         """
         # A kernel's file is never one of those, and a look at it costs a fifth of reading it.
-        plain = self.live and is_kernels(path) and not path.startswith("/dev/")
-        place = self.path(path)
-        with FileIO(place) if plain else open_regular(place) as file:
-            return read_file(file, limit, _PAGE if plain and path.startswith(_ATTRIBUTES) else 0)
+        if self.live and path.startswith(_PLAIN) and "/.." not in path:
+            with FileIO(self.path(path)) as file:
+                return read_file(file, limit, _PAGE if path.startswith(_ATTRIBUTES) else 0)
+        with open_regular(self.path(path)) as file:
+            return read_file(file, limit)
 
     def read(self, path: str, limit: int = READ_LIMIT) -> str | None:
         """Return the stripped text of a file, or None when it cannot be read.

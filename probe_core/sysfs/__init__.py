@@ -1,14 +1,14 @@
 """The toolkit for authors of probers: what Linux shows of a device below /sys and /proc.
 
-    from probe_core.sysfs import pci, pcie, power
+    from probe_core.sysfs import pci
 
     for function in pci.functions(request.machine, request.bus, vendors=("1ac0",)):
         yield {
             "ids": [function.id],
             "kind": "npu",
-            "pci": function.ids,
+            "pci": function.pci,
             "power_state": function.power_state,
-            "links": pcie.links(request.machine, function.folder),
+            "links": function.links(request.machine),
         }
 
 Every function takes the `Machine`, so recorded machines work. None raises, whatever a file holds;

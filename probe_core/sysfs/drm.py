@@ -39,5 +39,6 @@ def by_device(machine: Machine) -> dict[str, dict[str, int]]:
             # Connectors (card0-DP-1) are listed as well, and are no nodes.
             if (number := number_of(name, stem)) is not None:
                 device = machine.realpath(f"{CLASS}/{name}/device")
-                devices.setdefault(device, {}).setdefault(label, number)
+                numbers = devices.setdefault(device, {})
+                numbers[label] = min(number, numbers.get(label, number))
     return devices

@@ -5,7 +5,6 @@ Every file read here is kept in memory by the kernel's PCI core: none wakes a de
 
 from __future__ import annotations
 
-from probe_core.model.ids import driver_name, pci_class, pci_id, pci_vendor
 from probe_core.sysfs import drivers, power
 
 TYPE_CHECKING = False
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from probe_core.machine import Machine
-    from probe_core.model.document import PciDoc
+    from probe_core.model.document import LinkDoc, PciDoc
 
 __all__ = [
     "DEVICES",
@@ -53,17 +52,21 @@ class Function:
     (SR-IOV) belongs to ("" for a physical one).
     """
 
-    __slots__ = ("address", "driver", "folder", "owner", "pci", "status")
+    __slots__ = ("_seen", "address", "driver", "folder", "owner", "pci", "status")
 
     def __init__(
         self, machine: Machine, address: str, sighting: Mapping[str, Any] | None = None
     ) -> None:
-        """Read the function at `address`; ids that the bus prober's `sighting` has are taken."""
-        sighting = sighting or {}
+        """Read the function at `address`; what the bus prober's `sighting` has is not read again.
+
+        The driver and the power state are: they may have changed.
+        """
+        self._seen = sighting = sighting or {}
+        driver = sighting.get("driver") or {}
         self.address = address
         self.folder = f"{DEVICES}/{address}"
         self.pci: PciDoc = sighting.get("pci") or identity(machine, self.folder)
-        self.driver = drivers.bound(machine, self.folder) or driver_name(sighting) or ""
+        self.driver = drivers.bound(machine, self.folder) or driver.get("name") or ""
         self.status = power.status(machine, self.folder)
         self.owner = physical_function(machine, self.folder) or ""
 
@@ -97,6 +100,27 @@ class Function:
         """Whether most of the driver's files are out of bounds: reading them could wake it."""
         return power.asleep(self.status)
 
+    def links(self, machine: Machine) -> list[LinkDoc]:
+        """Return a sighting's ``links``: its PCIe link, as `pcie.links` does."""
+        if (links := self._seen.get("links")) is not None:
+            return [*links]
+        from probe_core.sysfs import pcie  # which itself reads by this module
+
+        return pcie.links(machine, self.folder, self.status)
+
+    def node_index(self, machine: Machine) -> dict[str, int]:
+        """Return a sighting's ``node_index``: the minors of its DRM and accel nodes."""
+        if seen := self._seen.get("node_index"):
+            return {**seen}
+        from probe_core.sysfs import accel, drm
+
+        return drm.minors(machine, self.folder) | accel.minors(machine, self.folder)
+
+    def numa_node(self, machine: Machine) -> int | None:
+        """Return its NUMA node, as `numa_node` of this module does."""
+        node: int | None = self._seen.get("numa_node")
+        return numa_node(machine, self.folder) if node is None else node
+
 
 def functions(
     machine: Machine,
@@ -127,7 +151,8 @@ def functions(
 
 def _fits(sighting: Mapping[str, Any], vendors: frozenset[str], bases: frozenset[str]) -> bool:
     """Return whether a sighting may be of a vendor and class; what it does not tell may."""
-    vendor, base = pci_vendor(sighting) or "", (pci_class(sighting) or "")[:2]
+    pci = sighting.get("pci") or {}
+    vendor, base = pci.get("id", "")[:4], pci.get("class", "")[:2]
     return vendor in ("", *vendors) and (not bases or base in ("", *bases))
 
 
@@ -184,6 +209,8 @@ def normal_id(address: str) -> str | None:
     NVML writes domains with eight digits, the kernel with four: they are numbers, and never cut
     (GB10 sits in domain 000f, VMD's domains begin at 10000).
     """
+    from probe_core.model.ids import pci_id  # of which a prober of the bus's functions needs none
+
     try:
         name = pci_id(address)
     except ValueError:

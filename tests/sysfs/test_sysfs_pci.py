@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from trees import Tree
 
-from probe_core.sysfs import drivers, pci, power
+from probe_core.sysfs import drivers, drm, pci, pcie, power
 
 
 def test_function_of_a_card(tree: Tree) -> None:
@@ -51,6 +51,39 @@ def test_what_the_bus_prober_saw_is_not_looked_for_again(tree: Tree) -> None:
     )
     (card,) = pci.functions(tree.machine(), bus, vendors=("1002",), classes=("03",))
     assert (card.address, card.pci, card.driver) == ("0000:02:00.0", ids, "amdgpu")
+
+
+def test_a_function_has_what_the_bus_prober_read_of_it(tree: Tree) -> None:
+    folder = tree.pci(
+        "0000:01:00.0", "1002:744c", numa_node=1, drm=(2, 128), current_link_width=16,
+        current_link_speed="16.0 GT/s PCIe",
+    )  # fmt: skip
+    tree.file(f"{folder}/accel/accel3/uevent", "")
+    machine = tree.machine()
+    read = pci.Function(machine, "0000:01:00.0")
+    assert read.links(machine) == pcie.links(machine, folder)
+    assert (read.links(machine)[0]["width"], read.numa_node(machine)) == (16, 1)
+    assert read.node_index(machine) == {"drm_card": 2, "drm_render": 128, "accel": 3}
+    link = {"kind": "pcie", "peer": None, "width": 4}
+    bus = {"links": [link], "numa_node": 0, "node_index": {"drm_render": 130}}
+    seen = pci.Function(machine, "0000:01:00.0", bus)
+    assert (seen.links(machine), seen.numa_node(machine)) == ([link], 0)
+    assert seen.node_index(machine) == {"drm_render": 130}
+    # An empty list is an answer, a missing NUMA node or an empty index is looked for.
+    bare = pci.Function(machine, "0000:01:00.0", {"links": [], "node_index": {}})
+    assert (bare.links(machine), bare.numa_node(machine)) == ([], 1)
+    assert bare.node_index(machine)["drm_render"] == 128
+
+
+def test_of_several_drm_nodes_of_a_device_the_lowest_number_counts(tree: Tree) -> None:
+    folder = tree.pci("0000:01:00.0", "1002:744c")
+    for name in ("card9", "card10"):
+        tree.file(f"{folder}/drm/{name}/uevent", "")
+        tree.link(f"{folder}/drm/{name}/device", folder)
+        tree.link(f"/sys/class/drm/{name}", f"{folder}/drm/{name}")
+    machine = tree.machine()
+    assert drm.by_device(machine) == {machine.realpath(folder): {"drm_card": 9}}
+    assert drm.minors(machine, folder) == {"drm_card": 9}
 
 
 def test_virtual_functions_know_their_owner(tree: Tree) -> None:

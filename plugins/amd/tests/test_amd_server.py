@@ -5,9 +5,15 @@ The KFD figures follow the dumps in the test data of ROCm/k8s-device-plugin.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
+
+from probe_amd import kfd
+from probe_amd.prober import probe_devices
+from probe_core.api import Machine, Request
+from probe_core.probers.bus import Scan
 
 GIB = 1 << 30
 VRAM = 206_141_652_992
@@ -32,8 +38,40 @@ def gfx942(tree: Any, number: int, location: int, simds: int, minor: int, **more
     )  # fmt: skip
 
 
+class Counting(Machine):
+    """A machine that counts how often each file is read."""
+
+    __slots__ = ("reads",)
+
+    def __init__(self, root: str) -> None:
+        super().__init__(root)
+        self.reads: Counter[str] = Counter()
+
+    def read_bytes(self, path: str, limit: int = 1 << 20) -> bytes:
+        self.reads[path] += 1
+        return super().read_bytes(path, limit)
+
+
+def test_each_file_is_read_once_and_none_that_the_bus_prober_has_read(tree: Any) -> None:
+    build_eight(tree)
+    for place in range(8):
+        tree.file(f"{kfd.NODES}/{place + 2}/gpu_id", 100 + place)
+        tree.file(f"{kfd.PROCESSES}/7/vram_{100 + place}", place)
+    bus = [*Scan(tree.machine()).answer()]  # type: ignore[misc]
+    machine = Counting(str(tree.root))
+    cards = list(probe_devices(Request(machine, bus)))  # type: ignore[arg-type]
+    assert [(card["processes"], len(card["links"])) for card in cards] == [(0, 8), *[(1, 8)] * 7]
+    assert max(machine.reads.values()) == 1
+    assert not [path for path in machine.reads if path.endswith(("_link_speed", "numa_node"))]
+
+
 @pytest.fixture
 def eight(tree: Any) -> list[dict[str, Any]]:
+    build_eight(tree)
+    return list(tree.devices().values())
+
+
+def build_eight(tree: Any) -> None:
     tree.file("/sys/module/amdgpu/version", "6.8.5")
     tree.file("/opt/rocm/.info/version", "6.3.1-48")
     for place, bus in enumerate(BUSES):
@@ -45,7 +83,6 @@ def eight(tree: Any) -> list[dict[str, Any]]:
                          min_bandwidth=64000, max_bandwidth=64000)  # fmt: skip
     tree.cpu_node(0)
     tree.cpu_node(1)
-    return list(tree.devices().values())
 
 
 def test_eight_cards_with_name_units_and_bandwidth(eight: list[dict[str, Any]]) -> None:

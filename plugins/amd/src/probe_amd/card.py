@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from probe_amd import gfx, kfd, memory
-from probe_core.sysfs import drm, pci, pcie
 from probe_core.sysfs.numbered import entries
 from probe_core.sysfs.sighting import Draft
 
@@ -25,15 +24,23 @@ _POWER_FILES = {"limit_watts": "cap", "default_watts": "cap_default", "max_watts
 
 
 class System:
-    """What is the same for all cards: KFD's grants, the owners of its nodes, amdgpu's version."""
+    """What is the same for all cards: KFD's grants, the owners of its nodes, amdgpu's version.
 
-    __slots__ = ("driver", "grants", "owners")
+    `using` are the folders of the processes that use KFD, None where it does not list them.
+    """
+
+    __slots__ = ("driver", "grants", "owners", "using")
 
     def __init__(
-        self, grants: Grants, owners: Mapping[int, str], driver: Mapping[str, str]
+        self,
+        grants: Grants,
+        owners: Mapping[int, str],
+        using: list[str] | None,
+        driver: Mapping[str, str],
     ) -> None:
         self.grants = grants
         self.owners = owners
+        self.using = using
         self.driver = driver
 
 
@@ -50,7 +57,7 @@ def describe(
 ) -> dict[str, Any]:
     """Return the sighting of a card; `nodes` are its readable nodes in KFD."""
     draft = _start(machine, function)
-    draft.put("numa_node", pci.numa_node(machine, function.folder))
+    draft.put("numa_node", function.numa_node(machine))
     if function.driver != "amdgpu":
         return _not_driven(machine, draft, function)
     if len(nodes) == 1 and not layout.split:
@@ -65,6 +72,9 @@ def describe(
         draft.note(mode, text)
     _identify(machine, draft, function, nodes)
     shared = _compute(machine, draft, function, nodes, layout)
+    if nodes and not layout.split:  # of a partitioned card HIP sees the partitions, not the card
+        draft.fields["backends"] = ["hip"]
+        draft.put("processes", kfd.holders(machine, nodes[0], system.using))
     whole = nodes if layout.complete else []
     memory.describe(machine, draft, function.folder, whole, shared, function.asleep)
     _add_power(machine, draft, function)
@@ -79,7 +89,7 @@ def _start(machine: Machine, function: Function) -> Draft:
         vendor="amd",
         pci=function.pci,
         power_state=function.power_state,
-        node_index=drm.minors(machine, function.folder),
+        node_index=function.node_index(machine),
     )
 
 
@@ -157,9 +167,6 @@ def _only_of_kfd(
         draft.note("clock_source", "driver maximum (KFD max_engine_clk_fcompute)")
     if layout.complete:
         draft.note("xcds", sum(node.properties.get("num_xcc", 0) for node in nodes) or None)
-    if not layout.split:  # of a partitioned card HIP sees the partitions, not the card
-        draft.fields["backends"] = ["hip"]
-        draft.put("processes", kfd.processes(machine, nodes[0]))
 
 
 def _connect(
@@ -169,7 +176,7 @@ def _connect(
     nodes: list[Node],
     owners: Mapping[int, str],
 ) -> None:
-    wires: list[LinkDoc] = pcie.links(machine, function.folder)
+    wires: list[LinkDoc] = function.links(machine)
     # All partitions of a card have the same wires: the first one's list is enough.
     wires += kfd.xgmi(machine, nodes[0], owners) if nodes else []
     draft.put("links", wires, ASLEEP if function.asleep else "the card's link files give no link")

@@ -7,8 +7,6 @@ are listed but cannot be read. KFD's order is the order of ROCR_VISIBLE_DEVICES,
 
 from __future__ import annotations
 
-import errno
-
 from probe_core.sysfs.numbered import entries
 
 TYPE_CHECKING = False
@@ -25,6 +23,7 @@ LIMIT = 16_384
 MAX_NODES = 4096
 """Numbers that are looked at for gaps: far more than the 72 nodes of eight MI300X in CPX mode."""
 
+PROCESSES = "/sys/class/kfd/kfd/proc"
 MAX_PROCESSES = 4096
 """Processes that are counted: a bound on time, a tenth of a second."""
 
@@ -37,27 +36,27 @@ _WIRE = 15
 
 
 class Node:
-    """One GPU (or one partition of a GPU) as KFD lists it. `index` is its number among GPUs."""
+    """One GPU (or one partition of a GPU) as KFD lists it.
 
-    __slots__ = ("folder", "index", "number", "properties")
+    `index` is its number among GPUs. `address` is its PCI address; on a partitioned MI300 the
+    function number is the partition's number. The `properties` have its `gpu_id`, too.
+    """
+
+    __slots__ = ("address", "folder", "index", "number", "properties")
 
     def __init__(self, number: int, index: int, folder: str, properties: dict[str, int]) -> None:
         self.number = number
         self.index = index
         self.folder = folder
         self.properties = properties
+        location = properties.get("location_id", 0)
+        bus, slot = location >> 8 & 0xFF, location & 0xFF
+        self.address = f"{properties.get('domain', 0):04x}:{bus:02x}:{slot >> 3:02x}.{slot & 7}"
 
     def get(self, name: str) -> int | None:
         """Return a property that is positive; KFD writes 0 where it does not know."""
         value = self.properties.get(name, 0)
         return value if value > 0 else None
-
-    @property
-    def address(self) -> str:
-        """PCI address; on a partitioned MI300 the function number is the partition's number."""
-        location, domain = self.properties.get("location_id", 0), self.properties.get("domain", 0)
-        bus, slot = location >> 8 & 0xFF, location & 0xFF
-        return f"{domain:04x}:{bus:02x}:{slot >> 3:02x}.{slot & 7}"
 
     def part(self, address: str) -> int:
         """The number of this partition of the card at `address`; 0 of a card in one piece.
@@ -120,6 +119,7 @@ class Topology:
         elif properties.get("simd_count", 0) > 0:  # CPUs are nodes too, with simd_count 0
             gpu_id, refusal = _read(machine, f"{folder}/gpu_id")
             if gpu_id or not machine.exists(f"{folder}/gpu_id"):
+                properties |= parse(f"gpu_id {gpu_id}")
                 self.nodes.append(Node(number, len(self.nodes), folder, properties))
             else:
                 self.closed[number] = refusal
@@ -147,6 +147,8 @@ def _read(machine: Machine, path: str) -> tuple[str, str]:
     try:
         text = machine.read_bytes(path, LIMIT).decode("utf-8", "replace").strip("\0 \t\r\n")
     except (OSError, ValueError) as error:
+        import errno  # here: most can be read
+
         reason = errno.errorcode.get(getattr(error, "errno", None) or 0, "cannot be read")
         return "", f"{path}: {reason}"
     return text, f"{path} is empty"
@@ -180,13 +182,19 @@ def _tables(machine: Machine, folder: str) -> list[dict[str, int]]:
     return [parse(machine.read(f"{path}/properties", LIMIT) or "") for path in paths]
 
 
-def processes(machine: Machine, node: Node) -> int | None:
-    """Return how many processes hold memory of `node`; None when KFD does not say."""
-    folder, gpu_id = "/sys/class/kfd/kfd/proc", machine.read_int(f"{node.folder}/gpu_id")
-    if not gpu_id or not machine.exists(folder):
+def processes(machine: Machine, nodes: list[Node]) -> list[str] | None:
+    """Return the folders of the processes that use KFD; None where it lists none, or no node."""
+    if not any(node.get("gpu_id") for node in nodes) or not machine.exists(PROCESSES):
         return None
-    pids = machine.listdir(folder)[:MAX_PROCESSES]
-    return sum(1 for pid in pids if machine.read_int(f"{folder}/{pid}/vram_{gpu_id}"))
+    return [f"{PROCESSES}/{pid}" for pid in machine.listdir(PROCESSES)[:MAX_PROCESSES]]
+
+
+def holders(machine: Machine, node: Node, using: list[str] | None) -> int | None:
+    """Return how many of the processes `using` KFD hold memory of `node`; None when unknown."""
+    gpu_id = node.get("gpu_id")
+    if using is None or gpu_id is None:
+        return None
+    return sum(1 for folder in using if machine.read_int(f"{folder}/vram_{gpu_id}"))
 
 
 def xgmi(machine: Machine, node: Node, owners: Mapping[int, str]) -> list[LinkDoc]:

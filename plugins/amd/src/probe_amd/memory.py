@@ -6,7 +6,6 @@ mem_info_* are bytes (amdgpu_vram_mgr.c, amdgpu_gtt_mgr.c); they answer from the
 from __future__ import annotations
 
 from probe_amd import gfx, kfd
-from probe_core.sysfs import meminfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -120,6 +119,8 @@ def _dedicated(draft: Draft, sizes: Sizes, shared: bool | None) -> None:
 def _unified(machine: Machine, draft: Draft, sizes: Sizes) -> None:
     """Of an APU a program can use the carve-out (VRAM) and what GTT may map of the system's."""
     draft.put("memory.kind", "unified")
+    from probe_core.sysfs import meminfo  # here: cards have memory of their own
+
     lines = meminfo.sizes(machine)
     system, available = lines.get("MemTotal"), lines.get("MemAvailable")
     if system:

@@ -37,6 +37,7 @@ def _all(request: Request, cards: list[Function]) -> Iterator[dict[str, Any]]:
     system = card.System(
         Grants(topology, cards, nodes, machine.live),
         {node.number: f"pci:{address}" for address, own in nodes.items() for node in own},
+        kfd.processes(machine, topology.nodes),
         _driver(machine),
     )
     layouts = partitions.layouts(machine, cards, nodes, topology, request.avoid)

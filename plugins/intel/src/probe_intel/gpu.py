@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.sysfs import accel, drivers, drm, nodes, pcie
+from probe_core.sysfs import drivers, nodes
 from probe_core.sysfs.sighting import Draft
 from probe_intel import clocks, memory
 from probe_intel.bound import DRIVERS, add_fact
@@ -50,7 +50,7 @@ def start(machine: Machine, function: Function, kind: str) -> Draft:
         vendor="intel",
         pci=function.pci,
         power_state=function.power_state,
-        node_index=drm.minors(machine, function.folder) | accel.minors(machine, function.folder),
+        node_index=function.node_index(machine),
     )
     if function.driver:
         driver = {"name": function.driver}
@@ -76,7 +76,7 @@ def not_driven(function: Function, names: Sequence[str]) -> str:
 
 def _connect(machine: Machine, draft: Draft, function: Function) -> None:
     """Put the card's link; an unknown one too, so that no other prober's guess fills the gap."""
-    links = pcie.links(machine, function.folder)
+    links = function.links(machine)
     draft.fields["links"] = links or [{"kind": "pcie", "peer": None}]
     if not links:
         reason = "the switch on the card is not to be seen from here"
