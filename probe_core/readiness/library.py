@@ -222,11 +222,16 @@ class Libraries:
         """Return the path of the first of several libraries, wheels and /opt included."""
         key = " ".join(names)
         if key not in self._paths:
-            folders = (*self.folders, *self._rocm, *self._wheels)
-            paths = (f"{folder}/{name}" for folder in folders for name in names)
+            paths = (f"{folder}/{name}" for folder in self._everywhere() for name in names)
             path = next((path for path in paths if self.exists(path)), None)
             self._paths[key] = [path] if path else []
         return next(iter(self._paths[key]), None)
+
+    def _everywhere(self) -> Iterator[str]:
+        """Yield the folders in which a library may lie; where others are is looked up last."""
+        yield from self.folders
+        yield from self._rocm
+        yield from self._wheels
 
     def names(self, folder: str) -> list[str]:
         """Return the names in a folder, which is listed once: rocBLAS has hundreds of files."""

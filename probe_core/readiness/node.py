@@ -266,8 +266,10 @@ def _numbers(paths: Sequence[str], scene: Scene) -> StepDoc | None:
 
 def _uvm_without_driver(paths: Sequence[str], scene: Scene) -> StepDoc | None:
     """Return the step when nvidia_uvm is surely not loaded, and cannot be from here."""
+    if UVM not in paths:
+        return None
     loaded = scene.modules.loaded
-    if UVM not in paths or "nvidia" not in loaded or "nvidia_uvm" in loaded:
+    if "nvidia" not in loaded or "nvidia_uvm" in loaded:
         return None
     evidence = f"{UVM} is there, nvidia_uvm is not in /proc/modules"
     if created_on_demand(scene):

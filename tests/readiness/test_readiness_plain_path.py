@@ -7,7 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from readiness_nodes import Node, amd, intel, nvidia
+from readiness_nodes import LIBRARIES, Node, amd, intel, nvidia
+from reports import report_of
+
+from probe_core.readiness.library import Libraries
+from probe_core.testing.stage import Watched
 
 SCRIPT = """
 import json, sys
@@ -42,6 +46,24 @@ def test_no_fix_is_imported_where_none_is_needed(tmp_path: Path) -> None:
         state, names = imported(make(tmp_path / make.__name__))
         assert state == "ready"
         assert names & FOR_BROKEN == set()
+
+
+def test_of_gpus_that_work_only_those_with_a_second_module_have_it_looked_for(
+    tmp_path: Path,
+) -> None:
+    for make in (nvidia, amd, intel):
+        watched = Watched(make(tmp_path / make.__name__).machine())
+        report_of(watched)
+        assert ("/proc/modules" in watched.noted) is (make is nvidia)
+
+
+def test_packages_are_searched_for_a_library_that_the_loader_does_not_find(tmp_path: Path) -> None:
+    name, node = "libhsa-runtime64.so.1", amd(tmp_path)
+    for path in (f"/opt/rocm/lib/{name}", f"{LIBRARIES}/{name}"):
+        watched = Watched(node.machine())
+        assert Libraries(watched).find_any(name) == path
+        assert ("/opt" in watched.noted) is path.startswith("/opt/")
+        node.file(f"{LIBRARIES}/{name}", b"\x7fELF\x02")
 
 
 def test_a_broken_one_needs_them(tmp_path: Path) -> None:

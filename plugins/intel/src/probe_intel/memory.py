@@ -11,7 +11,6 @@ source says that reading it wakes nothing, so it is read of an awake device alon
 
 from __future__ import annotations
 
-from probe_core.sysfs import meminfo
 from probe_core.sysfs.numbered import entries
 
 TYPE_CHECKING = False
@@ -79,6 +78,8 @@ def _describe_own(
 
 def describe_system(machine: Machine, draft: Draft) -> None:
     """Say that the device uses the system's memory, all of it."""
+    from probe_core.sysfs import meminfo  # here: cards have memory of their own
+
     draft.fields["memory"] = meminfo.unified(machine)
     if "total" not in draft.fields["memory"]:
         draft.put("memory.total", None, "/proc/meminfo gives no MemTotal")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from probe_core.api import ask_each, hookimpl, not_applicable
-from probe_intel import functions, gaudi, gpu, npu
+from probe_intel import functions, gpu
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from probe_core.api import NotApplicable, Request, SampleRequest
+    from probe_core.api import Machine, NotApplicable, Request, SampleRequest
     from probe_core.sysfs.pci import Function
     from probe_intel.sampler import Sampler
 
@@ -25,17 +25,28 @@ def probe_devices(request: Request) -> NotApplicable | Iterator[dict[str, Any]]:
 
 
 def _all(request: Request, kinds: dict[str, list[Function]]) -> Iterator[dict[str, Any]]:
-    describers = {"gpu": gpu.describe, "npu": npu.describe, "accelerator": gaudi.describe}
-
     def ask(of_kind: tuple[str, Function], may_ask: bool) -> Iterator[dict[str, Any]]:
         kind, function = of_kind
         if may_ask:
-            yield describers[kind](request.machine, function)
+            yield _describe(request.machine, kind, function)
         else:
             yield gpu.passive(request.machine, function, kind)
 
     members = [(kind, function) for kind, functions in kinds.items() for function in functions]
     yield from ask_each(request, members, ask, lambda of_kind: of_kind[1].id)
+
+
+def _describe(machine: Machine, kind: str, function: Function) -> dict[str, Any]:
+    # Most computers have GPUs alone.
+    if kind == "npu":
+        from probe_intel import npu
+
+        return npu.describe(machine, function)
+    if kind == "accelerator":
+        from probe_intel import gaudi
+
+        return gaudi.describe(machine, function)
+    return gpu.describe(machine, function)
 
 
 @hookimpl
