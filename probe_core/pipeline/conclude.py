@@ -80,11 +80,15 @@ def warm_up(collected: Collected, chips: Chips, os: str, load: Load) -> None:
     """
     seen = [observation.sighting for observation in collected.observations]
     load_chips(seen, chips.open())
+    if os == "linux":
+        import probe_core.pipeline.network
     if any(sighting["kind"] in ACCELERATORS for sighting in seen):
-        import probe_core.readiness.library  # noqa: F401
+        import probe_core.readiness.library
     vendors = {str(sighting["vendor"]) for sighting in seen if sighting["kind"] == "gpu"}
     if "amd" in vendors:
         load("amd")
+    if "nvidia" in vendors:
+        import probe_core.readiness.modules  # noqa: F401
     if vendors:
         from probe_core.visibility import load_rules
 

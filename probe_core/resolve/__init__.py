@@ -123,6 +123,7 @@ def load_chips(sightings: Iterable[Sighting], database: Database | None) -> None
     """
     if database is None:
         return
+    import probe_chipdb.cpu  # noqa: F401
     from probe_core.resolve import processors  # noqa: F401
 
     ids = {(pci_model(s), pci_subsystem(s)) for s in sightings if s.get("pci")}

@@ -159,6 +159,29 @@ def test_children_start_before_what_only_their_answers_need() -> None:
     assert loaded & later == set()
 
 
+WARMED = """
+from probe_core import Machine
+from probe_core.pipeline import conclude
+from probe_core.pipeline.probers import Builtins
+from probe_core.pipeline.settings import CHIPS, Chips, load_settings
+machine, (config, _) = Machine(sys.argv[1]), load_settings({}, {})
+collected, chips = Builtins(machine, config).collect(), Chips(config, {CHIPS: False}, -1)
+conclude.warm_up(collected, chips, machine.os, bool)
+before = set(sys.modules)
+node = conclude.describe(machine)
+devices, _ = conclude.merge_devices(collected, node, machine)
+conclude.resolve(devices, chips.open())
+conclude.Readiness(devices, machine)
+conclude.see_devices(devices, machine, bool)
+"""
+
+
+@pytest.mark.heavy
+def test_the_last_steps_find_what_they_need_imported_while_children_ran(tmp_path: Path) -> None:
+    root = recorded.unpack(recorded.read("dgx-h100--8x-nvidia-h100-80gb-hbm3"), tmp_path)
+    assert loaded_by(WARMED, str(root)) == set()
+
+
 def test_chipdb_is_read_without_parsers(bare: str) -> None:
     loaded = loaded_by(COMMAND, "--machine", bare, "--json")
     assert "probe_chipdb.database" in loaded
