@@ -106,8 +106,8 @@ def test_a_quotation_holds_the_figure(
 def test_the_share_of_figures_that_were_read_only_rises() -> None:
     """Raise the first number with each document that is read; the last falls with it."""
     stated = check(DATA).stated
-    assert stated["vendor"] >= 179
-    assert stated["recalled"] <= 756
+    assert stated["vendor"] >= 551
+    assert stated["recalled"] <= 543
 
 
 def test_no_figure_of_the_table_is_a_vendors_without_words() -> None:
