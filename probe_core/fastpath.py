@@ -35,28 +35,31 @@ __all__ = [
 
 
 class _Decoder:
-    """What the C scanner asks of a decoder: the defaults of `json.loads` but for constants."""
+    """What the C scanner asks of a decoder: the defaults of `json.loads` but for some hooks."""
 
     strict = True
     parse_float = float
     parse_int = int
 
-    def __init__(self, parse_constant: Callable[[str], object]) -> None:
-        self.parse_constant = parse_constant
+    def __init__(self, **hooks: Callable[[str], object]) -> None:
+        vars(self).update(hooks)
 
     def __getattr__(self, name: str) -> None:
         """Have no hook, of whatever name: each release may ask for one more."""
 
 
-def json_scanner(parse_constant: Callable[[str], object]) -> Scan | None:
+def json_scanner(
+    parse_constant: Callable[[str], object], **numbers: Callable[[str], object]
+) -> Scan | None:
     """Return what reads a JSON value in a text from a place on; None where `json` must do it.
 
-    `parse_constant` makes a value of NaN, Infinity and -Infinity, as for `json.loads`.
+    `parse_constant` makes a value of NaN, Infinity and -Infinity, as for `json.loads`; `numbers`
+    are `parse_int` and `parse_float`, where they are not its defaults.
     """
     try:
         from _json import make_scanner
 
-        decoder: Any = _Decoder(parse_constant)
+        decoder: Any = _Decoder(parse_constant=parse_constant, **numbers)
         scan: Scan = make_scanner(decoder)
         if scan('{"a": [1, null, "b"]}', 0) == ({"a": [1, None, "b"]}, 21):
             return scan

@@ -12,11 +12,11 @@ from probe_core.fastpath import json_encoder, json_quoter, json_scanner
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any
+    from typing import Any, NoReturn
 
     Scan = Callable[[str, int], tuple[Any, int]]
 
-__all__ = ["parse", "parse_strict", "write", "write_lines"]
+__all__ = ["parse", "parse_bounded", "parse_strict", "write", "write_lines"]
 
 # Not each exception: one that a handler of the host's signals raises just then is the host's.
 # Up to 3.12 the scanner sets none while json.decoder is not imported, which is a SystemError.
@@ -33,28 +33,61 @@ _REFUSED = (
 _BLANKS = " \t\r\n"
 """What may stand around a JSON text."""
 
-_scanners: dict[object, Scan | None] = {}
-"""Each scanner once it is made, by what it makes of constants: a prober's devices share one."""
-
 
 def parse(text: str | bytes) -> Any:
     """Return what `json.loads` returns; raises `ValueError` or `RecursionError` as it does."""
-    return _parsed(text, float)
+    return _parsed(text, "json")
 
 
 def parse_strict(text: str | bytes) -> Any:
     """Return the same of a text that is JSON: NaN and Infinity are a `ValueError`, too."""
-    return _parsed(text, _no_number)
+    return _parsed(text, "strict")
+
+
+def parse_bounded(text: str | bytes) -> Any:
+    """Return the same where all readers hold each number: one beyond 64 bits is an error, too."""
+    return _parsed(text, "bounded")
 
 
 def _no_number(text: str) -> None:
     raise ValueError(f"{text} is no number of JSON")
 
 
-def _parsed(text: str | bytes, parse_constant: Callable[[str], object]) -> Any:
-    if parse_constant not in _scanners:
-        _scanners[parse_constant] = json_scanner(parse_constant)
-    scan = _scanners[parse_constant]
+def _whole(text: str) -> int:
+    number = int(text)
+    return number if -_BOUND < number < _BOUND else _beyond()
+
+
+def _real(text: str) -> float:
+    number = float(text)
+    return number if -_BOUND < number < _BOUND else _beyond()
+
+
+def _beyond() -> NoReturn:
+    raise ValueError("it has a number beyond 64 bits")
+
+
+_BOUND = 1 << 63
+
+_HOOKS: Mapping[str, Mapping[str, Any]] = {
+    "json": {"parse_constant": float},
+    "strict": {"parse_constant": _no_number},
+    "bounded": {
+        "parse_constant": _no_number,
+        "parse_int": _whole,
+        "parse_float": _real,
+    },
+}
+"""What makes numbers, as arguments of `json.loads`."""
+
+_scanners: dict[str, Scan | None] = {}
+"""Each scanner once it is made, by the name of its hooks: a prober's devices share one."""
+
+
+def _parsed(text: str | bytes, numbers: str) -> Any:
+    if numbers not in _scanners:
+        _scanners[numbers] = json_scanner(**_HOOKS[numbers])
+    scan = _scanners[numbers]
     if scan is not None:
         try:
             plain = text if isinstance(text, str) else text.decode()
@@ -68,7 +101,7 @@ def _parsed(text: str | bytes, parse_constant: Callable[[str], object]) -> Any:
             pass
     import json
 
-    return json.loads(text, parse_constant=parse_constant)
+    return json.loads(text, **_HOOKS[numbers])
 
 
 def write(data: object) -> str:

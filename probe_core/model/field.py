@@ -7,7 +7,7 @@ from probe_core.wording import INVALID, clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
     from typing import Any, ClassVar, NoReturn, ParamSpec
 
     from attrs import frozen
@@ -202,7 +202,7 @@ class Items(Value):
 
     def holds(self, value: object) -> bool:
         """Return whether it is a list of such items."""
-        return isinstance(value, (list, tuple)) and all(self.item.holds(item) for item in value)
+        return isinstance(value, (list, tuple)) and _all_hold(self.item, value)
 
 
 class TableOf(Value):
@@ -227,7 +227,11 @@ class TableOf(Value):
 
     def holds(self, value: object) -> bool:
         """Return whether it is a table of such values."""
-        return isinstance(value, dict) and all(self.value.holds(item) for item in value.values())
+        return isinstance(value, dict) and _all_hold(self.value, value.values())
+
+
+def _all_hold(kind: Value, items: Collection[object]) -> bool:
+    return kind.scalars.issuperset(map(type, items)) or all(map(kind.holds, items))
 
 
 class Free(Value):

@@ -120,14 +120,16 @@ def _made(value: Any, known: dict[bytes, Any], depth: int) -> Any:
     )
 
 
-def plain_bytes(value: Any) -> bytes | None:
+def plain_bytes(value: Any, version: int = _PLAIN_FORMAT) -> bytes | None:
     """Return bytes that are the same for equal data of the same types; None where there are none.
+
+    Of a newer `version` of marshal they are sooner made, and the same for equal data alone.
 
     True is not 1 and 1.0 is not 1 here, unlike in a comparison: which of them stands in a report
     matters.
     """
     try:
-        return marshal.dumps(value, _PLAIN_FORMAT)
+        return marshal.dumps(value, version)
     except ValueError:  # it holds what is frozen already, or no JSON, which is checked elsewhere
         return None
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from probe_core.jsontext import parse_strict
+from probe_core.jsontext import parse_bounded
 from probe_core.machine.files import read_head
 from probe_core.model.complete import complete
 from probe_core.model.findings import finding
 from probe_core.model.ids import KINDS
 from probe_core.model.parts import SEVERITIES
 from probe_core.model.report import FALLBACKS, REPORT
-from probe_core.model.views import ALIKE_AT, plain_bytes
+from probe_core.wording import TEXT_LIMIT as NAME_LIMIT
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import Any
 
     from probe_core.model.document import FindingDoc, ReportDoc
@@ -69,16 +68,16 @@ def parse_document(raw: bytes) -> ReportDoc:
     """Return the document in a report's text; raises `ValueError` with the reason."""
     _bounded(raw)
     try:
-        document = parse_strict(raw)
+        document = parse_bounded(raw)
     except ValueError as error:
         if type(error) is ValueError:  # about a number, which it names
             raise
         raise ValueError("not a report (it is no JSON document)") from None
-    cleaner = _Cleaner()
-    cleaner.clean([document], -1)
+    if not _is_clean(raw):
+        _clean([document], set())
     if not isinstance(document, dict) or document.get("schema") != 1:
         raise ValueError("it is no report of schema 1")
-    whole = complete_report(document, cleaner.alike)
+    whole = complete_report(document)
     if not whole["devices"]:
         raise ValueError("it has no devices")
     return whole
@@ -90,62 +89,44 @@ def _bounded(raw: bytes, limit: int = FILE_LIMIT) -> bytes:
     return raw
 
 
-class _Cleaner:
-    """Gives the text of one foreign document, in place, what may be shown on a terminal.
+def _is_clean(raw: bytes) -> bool:
+    """Return whether `_clean` would change nothing, where the JSON itself shows it, as most does.
 
-    It remembers what was clean, because eight devices of one kind have most names, texts and parts
-    eight times.
+    JSON has control characters only as escapes, DEL left out; in UTF-16 and UTF-32 it has zeros.
     """
-
-    def __init__(self) -> None:
-        self._names: set[str] = set()
-        self._parts: dict[bytes, int] = {}
-        self.alike: dict[int, int] = {}
-        """Number of each part that equals an earlier one, to that one's."""
-
-    def clean(self, part: Any, depth: int) -> bool:
-        """Clean a table or list, and return whether it was clean.
-
-        `depth` is how many tables and lists it lies in; see `ALIKE_AT`. Raises `ValueError` for
-        a number that other readers do not hold.
-        """
-        key = plain_bytes(part) if depth == ALIKE_AT else None
-        if key is not None and key in self._parts:
-            self.alike[id(part)] = self._parts[key]
-            return True
-        was_clean = True
-        for name, item in part.items() if isinstance(part, dict) else enumerate(part):
-            kind = type(item)  # JSON has these types and no others
-            if kind is str:
-                # What `clean_text` leaves as it is, nearly all texts, is worth no call.
-                if len(item) > TEXT_LIMIT or not (item.isascii() and item.isprintable()):
-                    part[name] = clean_text(item, TEXT_LIMIT)
-                    was_clean = was_clean and part[name] == item
-            elif kind is dict or kind is list:
-                was_clean = self.clean(item, depth + 1) and was_clean
-            elif (kind is int or kind is float) and not abs(item) < 1 << 63:
-                raise ValueError("it has a number beyond 64 bits")
-        if isinstance(part, dict) and not self._names.issuperset(part):
-            was_clean = self._clean_names(part) and was_clean
-        if key is not None and was_clean:
-            self._parts[key] = id(part)
-        return was_clean
-
-    def _clean_names(self, table: dict[str, Any]) -> bool:
-        names = [*table]
-        items = [(clean_text(name), item) for name, item in table.items()]
-        table.clear()
-        table.update(items)
-        self._names.update(table)
-        return names == [*table]
+    if not raw.isascii() or any(byte in raw for byte in (b"\\", b"\x7f", b"\0")):
+        return False
+    at = 0
+    while at + NAME_LIMIT < len(raw):  # no text is longer than what lies between two quotes
+        at = raw.rfind(b'"', at, at + NAME_LIMIT + 1) + 1
+        if not at:
+            return False
+    return True
 
 
-def complete_report(document: dict[str, Any], alike: Mapping[int, int] | None = None) -> ReportDoc:
-    """Fill in what the report leaves out; raise `ValueError` for what its readers cannot use.
+def _clean(part: Any, names: set[str]) -> None:
+    """Give the text of a foreign table or list, in place, what may be shown on a terminal.
 
-    `alike` is that of `complete`.
+    `names` gets those that are clean: eight devices of one kind have most names eight times.
     """
-    complete(document, REPORT, alike)
+    for name, item in part.items() if isinstance(part, dict) else enumerate(part):
+        kind = type(item)  # JSON has these types and no others
+        if kind is str:
+            # What `clean_text` leaves as it is, nearly all texts, is worth no call.
+            if len(item) > TEXT_LIMIT or not (item.isascii() and item.isprintable()):
+                part[name] = clean_text(item, TEXT_LIMIT)
+        elif kind is dict or kind is list:
+            _clean(item, names)
+    if isinstance(part, dict) and not names.issuperset(part):
+        items = [(clean_text(name, NAME_LIMIT), item) for name, item in part.items()]
+        part.clear()
+        part.update(items)
+        names.update(part)
+
+
+def complete_report(document: dict[str, Any]) -> ReportDoc:
+    """Fill in what the report leaves out; raise `ValueError` for what its readers cannot use."""
+    complete(document, REPORT)
     for device in document["devices"]:
         if device["kind"] not in KINDS:
             raise ValueError(f"a device's kind is none of {', '.join(KINDS)}")

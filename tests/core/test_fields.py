@@ -226,6 +226,17 @@ def test_an_added_table_is_merged_name_by_name(monkeypatch: pytest.MonkeyPatch) 
     assert device["others"] == {"fans.a": [{"prober": "x", "value": 2}]}
 
 
+def test_of_a_scalar_the_type_alone_decides_whether_a_field_holds_it() -> None:
+    """Flat tables with the same names and types are checked once."""
+    tables = [REPORT, *(field.fields for field in REPORT.values() if field.fields), FIELDS]
+    tables += [field.fields for field in FIELDS.values() if field.fields]
+    values = {str: ("", "x", "gpu", "pci:0000:01:00.0"), bool: (True, False)}
+    values |= {int: (0, -1, 1 << 70), float: (0.0, -1.5, 1e300)}
+    for value in (field.value for table in tables for field in table.values()):
+        held = {kind: {value.holds(item) for item in values[kind]} for kind in values}
+        assert held == {kind: {kind in value.scalars} for kind in values}
+
+
 @pytest.mark.parametrize("name", ["DeviceDoc", "Sighting"])
 def test_the_typed_dicts_have_the_fields_of_the_table(name: str) -> None:
     in_report = name == "DeviceDoc"

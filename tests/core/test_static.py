@@ -185,6 +185,31 @@ def test_text_of_a_foreign_report_is_safe(document: dict[str, Any], file: Path) 
     assert read_document(str(file))["devices"][0]["name"] == "GPU\ufffd[2J\ufffd"
 
 
+LONG = "n" * 257
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "safe"),
+    [
+        ("n", "a\u202eb", ("n", "a\ufffdb")),
+        ("n", "a\x7fb", ("n", "a\ufffdb")),
+        ("a\x9bb", "c", ("a\ufffdb", "c")),
+        (LONG, LONG, (LONG[:255] + "…", LONG)),
+        ("n", 17 * LONG, ("n", (17 * LONG)[:4095] + "…")),
+    ],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-le", "utf-32-be"])
+@pytest.mark.parametrize("is_escaped", [True, False])
+def test_text_is_made_safe_however_it_is_written(
+    name: str, text: str, safe: tuple[str, str], encoding: str, is_escaped: bool
+) -> None:
+    """In UTF-16 a bidirectional override is two ASCII bytes."""
+    devices = [{"id": "cpu:0", "kind": "cpu", "extra": {name: text}}]
+    written = json.dumps({"schema": 1, "devices": devices}, ensure_ascii=is_escaped)
+    document = parse_document(written.encode(encoding))
+    assert document["devices"][0]["extra"] == dict([safe])
+
+
 def test_each_of_two_like_devices_is_made_safe_and_whole(tmp_path: Path) -> None:
     """Equal parts are looked at once where nothing is to do in them, and never shared."""
     peak = {"dtype": "fp16", "path": "vector", "tflops": 1.0, "source": None, "mhz": None}
@@ -208,11 +233,56 @@ def test_each_of_two_like_devices_is_made_safe_and_whole(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("at", [0, 1, 2])
-def test_a_number_that_others_do_not_hold_is_found_in_each_device(at: int) -> None:
+@pytest.mark.parametrize("number", [1 << 63, -(1 << 63), 1e19, -1e19])
+def test_a_number_that_others_do_not_hold_is_found_in_each_device(at: int, number: float) -> None:
     devices: Any = [{"id": f"cpu:{n}", "kind": "cpu", "extra": {"n": 1}} for n in range(3)]
-    devices[at]["extra"]["n"] = 1 << 63
+    devices[at]["extra"]["n"] = number // 2
+    assert parse_document(json.dumps({"schema": 1, "devices": devices}).encode())
+    devices[at]["extra"]["n"] = number
     with pytest.raises(ValueError, match="it has a number beyond 64 bits"):
         parse_document(json.dumps({"schema": 1, "devices": devices}).encode())
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("part", "wrong", "why"),
+    [
+        (
+            "visibility",
+            {"cuda": {"visible": True, "index": True}},
+            "what a runtime shows .*'index'",
+        ),
+        (
+            "links",
+            [{"kind": "pcie", "width": 16}, {"kind": "pcie", "width": True}],
+            "a link .*'wid",
+        ),
+        ("peaks", [{"tflops": 1}, {"tflops": True}], "a peak has a 'tflops'"),
+        ("peaks", [{"tflops": 1}, {"tflops": None}], "a peak has no 'tflops'"),
+        ("others", {"name": [{"prober": "a", "value": 1}, 2]}, "a device has a 'others'"),
+        ("readiness", {"steps": [{"step": "node", "status": "ok", "code": 1}]}, "a step .*'code'"),
+    ],
+)
+def test_what_equals_a_sound_part_but_for_a_type_is_refused(
+    at: int, part: str, wrong: Any, why: str
+) -> None:
+    """Like parts are checked once, and True is not 1."""
+    sound: dict[str, Any] = {
+        "visibility": {"cuda": {"visible": True, "index": 1}},
+        "links": [{"kind": "pcie", "width": 16}, {"kind": "pcie", "width": 1}],
+        "peaks": [{"tflops": 1}, {"tflops": 1}],
+        "others": {"name": [{"prober": "a", "value": 1}]},
+        "readiness": {"steps": [{"step": "node", "status": "ok", "code": None}]},
+    }
+    devices = [{"id": f"cpu:{n}", "kind": "cpu", **sound} for n in range(3)]
+    document = {"schema": 1, "devices": devices}
+    assert parse_document(json.dumps(document).encode())
+    assert Report.from_json(document).devices[2].links[1]["width"] == 1
+    devices[at][part] = wrong
+    with pytest.raises(ValueError, match=why):
+        parse_document(json.dumps(document).encode())
+    with pytest.raises(ValueError, match=why):
+        Report.from_json(document)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root asks who could have written a file")
