@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from probe_cluster.gathering.known_texts import KnownTexts
     from probe_cluster.gathering.lines import Stream
     from probe_cluster.gathering.model import BasicsDoc, Message
     from probe_cluster.gathering.process import Ended
@@ -199,13 +200,13 @@ def _last_end(text: bytes) -> int:
     return 0
 
 
-def document_of(text: bytes) -> tuple[bytes, Json]:
+def document_of(text: bytes, known: KnownTexts) -> tuple[bytes, Json]:
     """Return the document within `text` and its value. Raises `ValueError` that says what is wrong.
 
-    Lines before and after it are passed over.
+    Lines before and after it are passed over. The value lacks what `known` leaves out.
     """
     try:
-        return text, parse_json(text)
+        return text, parse_json(known.left_out(text))
     except (ValueError, RecursionError) as error:
         problem = error
     starts, last = _starts(text), _last_end(text)

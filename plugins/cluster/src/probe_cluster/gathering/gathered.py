@@ -11,11 +11,12 @@ import time
 from dataclasses import dataclass, field, replace
 
 from probe_cluster.gathering.answers import document_of
+from probe_cluster.gathering.known_texts import KnownTexts
 from probe_cluster.gathering.model import LONGER, Answer, Limits, Sink, Target
 from probe_cluster.gathering.summaries import summary_of
 from probe_cluster.shared import ClusterError, plain
 from probe_core import __version__
-from probe_core.commands import parse_report, write_json
+from probe_core.commands import parse_json, parse_report, write_json
 from probe_core.wording import clean_text, counted, error_text
 
 TYPE_CHECKING = False
@@ -197,6 +198,7 @@ class _Gather:
         self._progress = progress
         self._arrived = arrived
         self._stop = stop
+        self._known = KnownTexts()
         self._targets = self._gathered.targets
 
     def waiting(self) -> list[Target]:
@@ -224,7 +226,7 @@ class _Gather:
         if node.status is not None:
             return
         node.seconds = time.monotonic() - self._start
-        checked = _checked(answer, node, self._texts or self._arrived is not None)
+        checked = _checked(answer, node, self._known, self._texts or self._arrived is not None)
         node.status, node.reason, node.fix = checked.status, checked.reason, checked.fix
         node.text, node.sent, node.basics = checked.text, checked.sent, checked.basics
         if self._arrived is not None:
@@ -323,7 +325,7 @@ async def _stopped(work: asyncio.Future[None]) -> None:
         await asyncio.wait({work}, timeout=_MARGIN_S)
 
 
-def _checked(answer: Answer, node: Node, texts: bool) -> Answer:
+def _checked(answer: Answer, node: Node, known: KnownTexts, texts: bool) -> Answer:
     """Return the answer, as invalid where its text is no report; its summary goes to the node.
 
     Its text is one line where `texts` are kept, else None.
@@ -331,14 +333,14 @@ def _checked(answer: Answer, node: Node, texts: bool) -> Answer:
     if answer.status != "ok":
         return _readable(answer)
     try:
-        text, document = document_of(answer.text or b"")
+        text, document = document_of(answer.text or b"", known)
     except ValueError as error:
         return _invalid(answer, str(error), "run it again, or run `probe --json` on that node")
     try:
         if not isinstance(document, dict):
             raise ValueError("its answer is no table of JSON")
         node.summary = summary_of(document)
-        return replace(answer, text=_one_line(text, document) if texts else None)
+        return replace(answer, text=_one_line(text) if texts else None)
     except (ValueError, RecursionError) as error:
         reason = clean_text(str(error), 300) or "its answer is nested too deep"
         return _invalid(answer, reason, _version_fix(answer, document))
@@ -357,10 +359,10 @@ def _version_fix(answer: Answer, document: Json) -> str:
     return "run `probe --json` on that node: another program may have its name"
 
 
-def _one_line(text: bytes, document: Json) -> bytes:
+def _one_line(text: bytes) -> bytes:
     """Return the report as one line of ASCII, which a document of all nodes can hold as it is."""
     text = text.strip()
-    return text if text.isascii() and b"\n" not in text else write_json(document).encode()
+    return text if text.isascii() and b"\n" not in text else write_json(parse_json(text)).encode()
 
 
 def _readable(answer: Answer) -> Answer:
