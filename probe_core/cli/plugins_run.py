@@ -216,7 +216,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         from probe_core.machine import Machine
 
         return _run(prober, Machine(environ=context.environ), config, context)
-    from probe_core.commands.reports import opened
+    from probe_core.commands.recorded import opened
 
     with opened(args.machine) as machine:
         return _run(prober, machine, config, context)

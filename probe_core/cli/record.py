@@ -64,7 +64,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if args.source is None:
         gathered = recorded_machine(Machine(environ=context.environ), sources, asked, context)
     else:
-        from probe_core.commands.reports import opened
+        from probe_core.commands.recorded import opened
 
         with opened(args.source) as machine:
             gathered = recorded_machine(machine, sources, asked, context)

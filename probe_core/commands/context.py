@@ -275,7 +275,7 @@ class Context:
         path = getattr(self.args, "machine", None)
         if path is None:
             return probe(Machine(environ=self.environ))
-        from probe_core.commands.reports import opened
+        from probe_core.commands.recorded import opened
 
         with opened(path) as machine:
             return probe(machine)

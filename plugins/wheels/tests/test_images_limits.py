@@ -15,7 +15,8 @@ import pytest
 import wheel_files as build
 from test_images_answers import CPU, CU128, LEVEL_ZERO, MI300X, RENDER, look, split, with_files
 
-from probe_core.commands.reports import opened, probe_document
+from probe_core.commands.recorded import opened
+from probe_core.commands.reports import probe_document
 from probe_core.model.document import StepDoc
 from probe_wheels.images.answers import Answer, answer_of
 from probe_wheels.images.contents import Contents, contents_of

@@ -12,13 +12,13 @@ from collections.abc import Mapping
 
 from probe_cluster.planning.offers import offer
 from probe_core.model.verdict import native_runtime
-from probe_exo.installed import MLX_WHEELS, Installed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, TypedDict
 
     from probe_cluster.planning.offers import Offer
+    from probe_exo.installed import Installed
 
     class Figures(TypedDict):
         """What old exo wants to know of a node; `Facts` says what each key means."""
@@ -115,6 +115,8 @@ def engines(
 
 def _not_installed(installed: Installed, why_not: dict[str, str]) -> dict[str, str]:
     """Return `why_not` with what no wheel brings; MLX of any kind computes on the CPU too."""
+    from probe_exo.installed import MLX_WHEELS  # here: an export asks for no wheels
+
     reasons = installed.reasons
     if installed.mlx is not None:
         for name in ("MlxMetal", "MlxCuda"):

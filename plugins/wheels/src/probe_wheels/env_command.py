@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 
 from probe_core.commands import CommandError, add_probe_options, did_you_mean
-from probe_core.commands.reports import opened
+from probe_core.commands.recorded import opened
 from probe_core.machine import Machine
 from probe_wheels.choice import CPU, choose, pin_of
 from probe_wheels.devices import gpus_of, module_driver

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 
 from probe_core.commands import CommandError, parse_json, parse_report, read_report_text
-from probe_core.commands.reports import opened, probe_document
+from probe_core.commands.recorded import opened
+from probe_core.commands.reports import probe_document
 from probe_core.model.ids import ACCELERATORS
 from probe_core.model.rocm import release_of_driver
 from probe_core.model.toolkit import TOOLKIT, mode_of_toolkit
