@@ -7,7 +7,7 @@ from probe_core.commands.options import SHARED_OPTIONS, Argument, Option, under
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from probe_core.commands import Context
     from probe_core.leasing import Lease
@@ -154,15 +154,24 @@ def _check(args: argparse.Namespace, command: list[str]) -> None:
         raise CommandError("exec: --wait takes seconds, 0 or more", USAGE)
 
 
-def _prepare() -> None:
-    """Import what leasing takes: done while a library answers, it takes no time of its own."""
+def _prepared(command: list[str], environ: Mapping[str, str]) -> Mapping[str, str]:
+    """Do what needs no report, and return what `versions` does.
+
+    While a library answers it takes no time of its own.
+    """
     import probe_core.leasing.keeper
-    import probe_core.leasing.obtain
-    import probe_core.selection.interpreter  # noqa: F401
+    import probe_core.leasing.obtain  # noqa: F401
+    from probe_core.fastpath import call_c
+    from probe_core.selection.interpreter import versions
+
+    call_c("getpid")  # the first call loads what calls C
+    return versions(command, environ)
 
 
-def _report(args: argparse.Namespace, context: Context) -> ReportDoc:
-    report = context.report(_prepare)
+def _report(
+    args: argparse.Namespace, context: Context, meanwhile: Callable[[], None] | None = None
+) -> ReportDoc:
+    report = context.report(meanwhile)
     if getattr(args, "machine", None):
         # A recorded machine's visibility is that of its own environment; the command gets ours.
         from probe_core.pipeline.refresh import refresh
@@ -172,13 +181,19 @@ def _report(args: argparse.Namespace, context: Context) -> ReportDoc:
 
 
 def _leased(args: argparse.Namespace, context: Context, command: list[str]) -> Lease:
-    report = _report(args, context)  # before the imports, see `_prepare`
+    installed: list[Mapping[str, str]] = []
+
+    def prepare() -> None:
+        installed.append(_prepared(command, context.environ))
+
+    report = _report(args, context, prepare)  # before the imports
+    if not installed:
+        prepare()
     from probe_core.cli.refusals import refusal
     from probe_core.commands.context import CommandError
     from probe_core.leasing import LeaseError
     from probe_core.leasing.obtain import hand_out
     from probe_core.selection import SelectionError
-    from probe_core.selection.interpreter import versions
     from probe_core.selection.request import Request
 
     request = Request(
@@ -199,7 +214,7 @@ def _leased(args: argparse.Namespace, context: Context, command: list[str]) -> L
             wait=args.wait,
             command=command,
             measure=lambda: _report(args, context),
-            versions=versions(command, context.environ),
+            versions=installed[0],
             style=args.style,
         )
     except SelectionError as error:
