@@ -37,6 +37,18 @@ def test_iterates_in_order() -> None:
     assert list(SortedText(b"a\t1\nb\t2\n")) == [("a", "1"), ("b", "2")]
 
 
+def test_what_lies_before_the_start_is_no_line() -> None:
+    lines = [(f"{at:03}", f"v{at}") for at in range(5)]
+    data = b"#head 2 1.0\n" + "".join(f"{key}\t{value}\n" for key, value in lines).encode()
+    text = SortedText(data, data.index(b"\n") + 1)
+    asked = [*(key for key, _ in lines), "#head 2 1.0", "#head 2 1.0\n000", "", "9"]
+    answers = [*(value for _, value in lines), None, None, None, None]
+    for _ in range(30):  # halved at first, then looked up in a dictionary
+        assert [text.find(key) for key in asked] == answers
+    assert list(text) == lines
+    assert list(SortedText(b"#head 2 1.0\n", 12)) == []
+
+
 def test_text_that_no_file_could_hold_is_not_there() -> None:
     assert SortedText(b"a\t1\n").find("\ud800") is None
 
