@@ -37,9 +37,6 @@ _NOUNS = {
 }
 """Shape of a part to what a sentence calls it."""
 
-_FASTEST = 4
-"""The newest format of marshal: equal data may differ in it, which costs another look at it."""
-
 
 def complete(table: object, fields: Mapping[str, Field]) -> None:
     """Check a table and all tables in it, and give every field that a report has its stand-in.
@@ -74,7 +71,7 @@ class _Completion:
 
     def _complete_parts(self, nested: Any, field: Field) -> bool:
         # Eight GPUs of one kind have the same peaks, of which each has more.
-        data = plain_bytes(nested, _FASTEST) if isinstance(nested, list) else None
+        data = plain_bytes(nested) if isinstance(nested, list) else None
         key = id(field), data
         if data is not None and key in self._whole:
             return True
