@@ -54,12 +54,15 @@ def _no_number(text: str) -> None:
 
 
 def _whole(text: str) -> int:
+    if len(text) < 19:
+        return int(text)
     number = int(text)
-    return number if -_BOUND < number < _BOUND else _beyond()
+    return number if -(1 << 63) < number < 1 << 63 else _beyond()
 
 
 def _real(text: str) -> float:
     number = float(text)
+    # A float is slow to compare with a whole number of that size.
     return number if -_BOUND < number < _BOUND else _beyond()
 
 
@@ -67,7 +70,7 @@ def _beyond() -> NoReturn:
     raise ValueError("it has a number beyond 64 bits")
 
 
-_BOUND = 1 << 63
+_BOUND = float(1 << 63)
 
 _HOOKS: Mapping[str, Mapping[str, Any]] = {
     "json": {"parse_constant": float},
