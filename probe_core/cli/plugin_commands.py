@@ -365,13 +365,13 @@ def _broken(command: InstalledCommand, failure: str) -> CommandError:
 
 def _imported(command: InstalledCommand) -> ModuleType:
     """Import the module; what it prints meanwhile would stand before the answer, so it fails."""
-    from importlib import import_module
     from io import StringIO
 
     printed = StringIO()
     stdout, sys.stdout = sys.stdout, printed
     try:
-        module = import_module(command.module)
+        # Not by importlib, which would be imported for this alone.
+        module = __import__(command.module, fromlist=["__name__"])
     finally:
         sys.stdout = stdout
     if printed.getvalue():

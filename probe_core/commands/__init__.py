@@ -126,9 +126,8 @@ def __getattr__(name: str) -> object:
     module = _MODULES.get(name)
     if module is None:
         raise AttributeError(f"module 'probe_core.commands' has no attribute {name!r}")
-    from importlib import import_module
-
-    value: object = getattr(import_module(f"probe_core.{module}"), name)
+    # Not by importlib, which would be imported for this alone.
+    value: object = getattr(__import__(f"probe_core.{module}", fromlist=[name]), name)
     globals()[name] = value
     return value
 

@@ -186,11 +186,10 @@ def _unknown(name: str) -> str:
 
 
 def _imported(chosen: Format) -> Any:
-    from importlib import import_module
-
     module, _, function = chosen.target.partition(":")
     try:
-        place: Any = import_module(module)
+        # Not by importlib, which would be imported for this alone.
+        place: Any = __import__(module, fromlist=["__name__"])
         for part in function.split("."):
             place = getattr(place, part)
     except Exception as error:
