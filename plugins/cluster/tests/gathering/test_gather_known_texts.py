@@ -110,6 +110,23 @@ def test_of_too_many_kinds_the_others_stay() -> None:
     assert left == [True] * 64 + [False] * 6
 
 
+@pytest.mark.parametrize(("count", "is_cut"), [(511, True), (513, False)])
+def test_of_too_many_parts_the_others_stay(count: int, is_cut: bool) -> None:
+    """A text of nothing but beginnings would be looked through 300,000 times."""
+    known = KnownTexts()
+    part = b', "peaks": [{}]'
+    assert known.left_out(part) == b', "peaks": null'
+    text = b', "peaks": 1, "sources": 1' * count
+    assert known.left_out(text + part) == text + (b', "peaks": null' if is_cut else part)
+
+
+def test_what_is_no_json_is_tried_64_times() -> None:
+    known = KnownTexts()
+    text = b', "peaks": [{}}], "sources": 1' * 70
+    assert known.left_out(text) == text
+    assert known.left_out(b', "peaks": [{}]') == b', "peaks": [{}]'
+
+
 @pytest.mark.parametrize("is_ascii", [True, False])
 def test_a_node_keeps_its_whole_report(tmp_path: Path, is_ascii: bool) -> None:
     peak = {"tflops": 1.5, "source": "Bücher"}

@@ -15,8 +15,9 @@ _PARTS = ((b', "peaks": ', b"[{", b"}]"), (b', "sources": ', b"{", b"}"))
 What another program writes otherwise is parsed as it is.
 """
 
-_MOST_KNOWN = 64
-"""Texts of a name: one for each kind of device of a cluster. Of more the others stay in."""
+_MOST_KNOWN, _MOST_PARTS = 64, 1024
+"""Texts of a name that are tried: one for each kind of device of a cluster; and parts of a report,
+of which each device has two. Of more the others stay in."""
 
 _MOST_BYTES = 32 << 10
 """Of one text. A chip with 17 peaks has 6 kB."""
@@ -27,6 +28,7 @@ class KnownTexts:
 
     def __init__(self) -> None:
         self._known: dict[bytes, list[bytes]] = {name: [] for name, _, _ in _PARTS}
+        self._tries = dict.fromkeys(self._known, 0)
 
     def left_out(self, text: bytes) -> bytes:
         """Return the text with null in place of each known part: as sound a JSON as before.
@@ -36,7 +38,7 @@ class KnownTexts:
         """
         pieces: list[bytes] = []
         at = turn = 0
-        while (found := text.find(_PARTS[turn][0], at)) >= 0:
+        while len(pieces) < 2 * _MOST_PARTS and (found := text.find(_PARTS[turn][0], at)) >= 0:
             start = found + len(_PARTS[turn][0])
             size = self._size(text, start, *_PARTS[turn])
             pieces += (text[at:start], b"null" if size else b"")
@@ -45,16 +47,18 @@ class KnownTexts:
 
     def _size(self, text: bytes, start: int, name: bytes, begin: bytes, end: bytes) -> int:
         """Return the length of the part that begins there; 0 where it is not known."""
-        known = self._known[name]
-        for part in known:
+        for part in self._known[name]:
             if text.startswith(part, start):
                 return len(part)
-        stop = text.find(end, start, start + _MOST_BYTES) + len(end)
-        if len(known) == _MOST_KNOWN or stop < start or not text.startswith(begin, start):
+        if self._tries[name] == _MOST_KNOWN or not text.startswith(begin, start):
             return 0
+        stop = text.find(end, start, start + _MOST_BYTES) + len(end)
+        if stop < start:
+            return 0
+        self._tries[name] += 1
         try:
             parse_json(text[start:stop])
         except (ValueError, RecursionError):  # its end is within a text, or it has parts itself
             return 0
-        known.append(text[start:stop])
+        self._known[name].append(text[start:stop])
         return stop - start
