@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     Answer = TypeVar("Answer")
 
-__all__ = ["CommandError", "Context", "terminal_width", "write_error"]
-
 # Wider than the 80 columns of a terminal by default: what goes into a file or a pipe has all
 # columns. The report's whole table with the longest name of a desktop GPU takes 107.
 DEFAULT_WIDTH = 120

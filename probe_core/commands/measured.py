@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from probe_core.measured.store import Stored
     from probe_core.model.document import MeasuredDoc, ReportDoc
 
-__all__ = ["measured_amount", "measured_name", "measured_part", "save_measured"]
-
 _GIGA_BELOW = 0.1
 """TFLOPS: one core, in a type that it emulates, achieves a thousandth of one."""
 

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
     Rows = Sequence[Sequence[str]]
 
-__all__ = ["grid", "grid_rows"]
-
 # Columns of a wrapped cell at least: below this a sentence is one word a line. A judgement.
 _LEAST_WRAPPED = 24
 

@@ -6,24 +6,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-__all__ = [
-    "GAP",
-    "aligned",
-    "bandwidth",
-    "columns",
-    "cut",
-    "encodable",
-    "folded",
-    "listed",
-    "paint",
-    "rate",
-    "size",
-    "table_width",
-    "width_of",
-    "widths_of",
-    "wrapped",
-]
-
 # SGR parameters of ECMA-48, which every terminal emulator and the Windows console know.
 _CODES = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "green": "32", "cyan": "36"}
 GAP = "  "

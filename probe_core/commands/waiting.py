@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     Segment = tuple[str, bool]
     """A text, and whether it is dim."""
 
-__all__ = ["WaitingLine"]
-
 _FRAME_S = 0.1
 """Seconds between two drawings: how often the supervising thread looks at its children anyway."""
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from probe_core.machine import Machine
     from probe_core.model.document import DeviceDoc, ReportDoc
 
-__all__ = ["STEPS", "broken_now", "examine_assumed", "findings_on", "with_driver"]
-
 STEPS = ("driver", "library")
 """The steps that follow from the files of a machine; the others need the booted machine."""
 

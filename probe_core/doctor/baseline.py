@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from probe_core.doctor.document import BaselineDoc, ChangeDoc, DoctorDoc, ShownFindingDoc
     from probe_core.model.document import DeviceDoc, Json
 
-__all__ = ["baseline_file", "compare", "facts", "save"]
-
 SCHEMA = 1
 FILE_LIMIT = 1 << 20
 _MAX_VALUE = 300

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from probe_core.api import Request
     from probe_core.doctor.check import Check
 
-__all__ = ["TARGET", "sets"]
-
 TARGET = "probe_core.doctor.child:sets.s{}"
 """The hook of the set of that number in the request."""
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from probe_core.doctor.document import ShownFindingDoc
     from probe_core.model.document import DeviceDoc, ReportDoc, StepDoc
 
-__all__ = ["reconciled"]
-
 
 def reconciled(report: ReportDoc, findings: Sequence[ShownFindingDoc]) -> ReportDoc:
     """Return the report with the devices' readiness as its steps and all findings amount to.

@@ -6,21 +6,6 @@ from typing import Literal, NotRequired, TypeAlias, TypedDict
 
 from probe_core.model.document import FindingDoc, ReadinessDoc
 
-__all__ = [
-    "ActionDoc",
-    "BaselineDoc",
-    "ChangeDoc",
-    "CheckDoc",
-    "CheckFindingDoc",
-    "DeviceStateDoc",
-    "DoctorDoc",
-    "FollowsDoc",
-    "ResultDoc",
-    "ShownFindingDoc",
-    "Status",
-    "WheelDoc",
-]
-
 Status: TypeAlias = Literal["passed", "failed", "unknown", "not_applicable"]
 
 

@@ -18,8 +18,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.doctor.check import CheckFindingDoc, Request, ResultDoc
 
-__all__ = ["CHECKS"]
-
 _OURS = ("probe_core", "probe_chipdb")
 
 TRIED = ((3, 14),)

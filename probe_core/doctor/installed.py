@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from probe_core.model.document import Json
     from probe_core.registry.entrypoints import EntryPoint
 
-__all__ = ["CheckSet", "installed_checks"]
-
 _STEM = "probe_core.checks.v"
 MAX_SETS = 16
 """Sets of checks that are started: each is a process. A judgement: one a vendor, and some more."""

@@ -14,20 +14,6 @@ if TYPE_CHECKING:
     from probe_core.machine import Machine
     from probe_core.model.document import DeviceDoc, StepDoc
 
-__all__ = [
-    "ADAPTER",
-    "FILES",
-    "FIRMWARE",
-    "LOADED_ANEW",
-    "MAX_LINE",
-    "KernelLog",
-    "explained",
-    "failures_to_start",
-    "first_sign",
-    "is_of_kernel",
-    "kernel_log",
-]
-
 MAX_LINE = 160
 """Characters of a line that a finding quotes."""
 

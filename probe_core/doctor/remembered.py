@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from probe_core.doctor.installed import CheckSet
     from probe_core.model.document import ReportDoc
 
-__all__ = ["Memory", "identities", "lasting"]
-
 SCHEMA = 1
 FILE_LIMIT = 2 << 20
 MAX_FILES = 7_000

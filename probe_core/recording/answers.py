@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     Check = Callable[[object], bool]
 
-__all__ = ["check_access", "check_answers"]
-
 _RESERVED = ("bus", "cpu", "fallback")  # the core's own, which read files on every machine
 
 _WORD_LIMIT = 32

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from probe_core.api import Machine, NotApplicable, SampleRequest
 
-__all__ = ["BOARDS", "Sampler", "open_sampler", "present"]
-
 BOARDS = "boards"
 """Its name among the probers."""
 

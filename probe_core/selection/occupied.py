@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from probe_core.model.document import DeviceDoc
 
-__all__ = ["is_used", "occupancy"]
-
 _LEAST, _SHARE = 1 << 30, 0.05
 """Memory in use up to which a device counts as empty, in bytes and as a share of it. A CUDA context
 takes 300 to 500 MiB, a desktop with a browser less than 1 GiB (judgements); the share covers what

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from probe_core.model.document import DeviceDoc, LeaseDoc, VisibilityDoc
     from probe_core.selection.candidates import Candidates
 
-__all__ = ["Refusals"]
-
 _SHOWN_DEVICES = 8
 """Devices that a message lists: the largest common server; `SelectionError` has them all."""
 

@@ -19,8 +19,6 @@ from probe_core.registry.prober import Prober, apply_manifest
 from probe_core.testing.rehearsal import bus_sightings
 from probe_core.testing.stage import VARIABLE
 
-__all__ = ["Case", "prober_of", "run_case", "watch_case"]
-
 
 class Case:
     """A machine, and the process in which it is probed.

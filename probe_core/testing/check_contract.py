@@ -19,8 +19,6 @@ from probe_core.machine.surroundings import SIGNS
 from probe_core.testing.reading import JUDGED
 from probe_core.testing.stage import Watched
 
-__all__ = ["CheckContract", "CheckPair", "covers"]
-
 SHARED = (*SIGNS, "/proc/self/cgroup", "/run/systemd/container", "/proc/sys/kernel")
 """What shows a container or WSL: each check may look at it, by way of `request.scene`."""
 

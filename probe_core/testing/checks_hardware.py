@@ -16,8 +16,6 @@ from probe_core.testing.case import Case, run_case, watch_case
 from probe_core.testing.checks import EFFECTS, Declared, effects
 from probe_core.testing.reading import undeclared
 
-__all__ = ["Broken", "Hardware", "contents"]
-
 # Kinds of ids that other probers share; a prober's own name is the fifth.
 STRONG = ("pci", "uuid", "dt", "cpu")
 _ANSWERS = ("ok", "not_applicable", "unavailable")

@@ -19,9 +19,6 @@ from probe_core.testing.checks import EFFECTS, Empty, Importing, Lacking, Packag
 from probe_core.testing.checks_hardware import Broken, Hardware  # noqa: E402
 from probe_core.testing.checks_sampling import Sampling  # noqa: E402
 
-__all__ = ["ProberContract"]
-
-
 _OPTIONAL = {"hardware": Hardware, "broken": Broken, "lacking": Lacking, "sampled": Sampling}
 
 

@@ -19,8 +19,6 @@ from probe_core.recording.paths import above, check_absolute
 from probe_core.registry.prober import Prober
 from probe_core.testing.case import Case, watch_case
 
-__all__ = ["JUDGED", "Coverage", "undeclared"]
-
 JUDGED = ("/sys/", "/proc/", "/dev/", "/etc/", "/opt/", "/run/", "/usr/lib/", "/usr/share/")
 """Where the files of hardware and drivers lie; a tool in /usr/bin is run, and not recorded."""
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from probe_core.model.document import FindingDoc, Sighting
     from probe_core.registry.prober import Prober
 
-__all__ = ["Item", "Rehearsal", "author_frames", "bus_sightings"]
-
 _OWN = __name__.partition(".")[0]
 
 

@@ -10,8 +10,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.model.document import Sighting
 
-__all__ = ["FILE", "probe_devices"]
-
 FILE = "/sightings.json"
 
 

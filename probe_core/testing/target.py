@@ -18,8 +18,6 @@ from probe_core.registry.prober import FILE_LIMIT, HOST, Prober, apply_manifest
 from probe_core.registry.select import RESERVED, discover
 from probe_core.wording import did_you_mean
 
-__all__ = ["BadTarget", "prober_at"]
-
 _AFFIX = "prober"
 """What authors add to a name: ``acme_prober``, ``probe_acme.prober``."""
 

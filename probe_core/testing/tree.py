@@ -7,8 +7,6 @@ from pathlib import Path
 
 from probe_core.machine import Machine
 
-__all__ = ["Tree"]
-
 ROOT_BUS = "/sys/devices/pci0000:00"
 DEVICE_TREE = "/sys/firmware/devicetree/base"
 Link = tuple[int, float]

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from probe_core.model.document import DeviceDoc, StepDoc
 
-__all__ = ["Available", "Withheld", "available_to"]
-
 # Kernel drivers of others for a vendor's GPUs: its own compute runtime does not open the device
 # under them. CUDA needs the nvidia module, ROCm the KFD interface of amdgpu, which radeon lacks.
 _OTHER_DRIVERS = {

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     Instances = Mapping[str, Sequence[Instance]]
 
-__all__ = ["VARIABLE", "container_visible", "see"]
-
 VARIABLE = "NVIDIA_VISIBLE_DEVICES"
 _CDI_KIND = "nvidia.com/gpu="
 _LONGEST_NUMBER = 9

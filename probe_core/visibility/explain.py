@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from probe_core.model.document import FindingDoc
     from probe_core.visibility.view import View
 
-__all__ = ["explain"]
-
 # What acts on containers yet to be started hides nothing from this process.
 _NOT_THIS_PROCESS = ("nvidia-container",)
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from probe_core.model.document import DeviceDoc
 
-__all__ = ["see"]
-
 
 def see(devices: Sequence[DeviceDoc]) -> View:
     """Return what Metal would show of a Mac's devices.

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from probe_core.model.document import DeviceDoc
 
-__all__ = ["VARIABLE", "see"]
-
 VARIABLE = "GPU_DEVICE_ORDINAL"
 
 

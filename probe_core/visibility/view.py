@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from probe_core.model.document import ViewDoc, VisibilityDoc
     from probe_core.visibility.availability import Available, Withheld
 
-__all__ = ["Mask", "View", "quoted"]
-
 _SHOWN_VALUE = 60
 """Characters of a variable's value in a sentence: a whole UUID with its prefix has 40."""
 

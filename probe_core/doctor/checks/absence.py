@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
     Look = Callable[["Place"], "Trace | Unseen | None"]
 
-__all__ = ["CHECKS", "SIGNS", "Sign", "looked_at", "points_to_one"]
-
 
 class Trace:
     """A sign that is there: what was read where, and the step to take.

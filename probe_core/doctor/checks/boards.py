@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from probe_core.doctor.check import Request, ResultDoc
     from probe_core.machine import Machine
 
-__all__ = ["CHECKS", "disabled_nodes"]
-
 _ROOTS = ("/sys/firmware/devicetree/base", "/proc/device-tree")
 
 # How the nodes of GPUs and NPUs are called ("gpu@fb000000", "npu@fdab0000"), by the device-tree

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from probe_core.doctor.check import Request, ResultDoc
 
-__all__ = ["CDI_FOLDERS", "CHECKS", "LIBCUDA", "MOUNTS", "driver_versions"]
-
 # Folders of CDI specifications (CDI's SPEC.md); nvidia-ctk writes nvidia.yaml into the first, its
 # service into the second.
 CDI_FOLDERS = ("/etc/cdi", "/var/run/cdi", "/run/cdi")

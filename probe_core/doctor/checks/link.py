@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from probe_core.doctor.check import Request, ResultDoc
     from probe_core.model.document import DeviceDoc
 
-__all__ = ["CHECKS"]
-
 _BUSY = 50
 """Percent of amdgpu's busy counter above which its link is not left at a low speed. A judgement:
 power management raises the speed within milliseconds of any load."""

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from probe_core.doctor.check import Request, ResultDoc
     from probe_core.machine import Machine
 
-__all__ = ["CHECKS"]
-
 _GUEST, _LIMIT = "kern.hv_vmm_present", "iogpu.wired_limit_mb"
 _RECORDED = "/recorded/sysctl.txt"
 """Lines "NAME: VALUE" of a recorded Mac, as the plugin for Apple reads them."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from probe_core.machine import Machine
     from probe_core.model.document import Json
 
-__all__ = ["CHECKS", "machine_type"]
-
 _DMI, _BUS = "/sys/class/dmi/id", "/sys/bus/pci/devices"
 _CLOUD_INIT = "/run/cloud-init/instance-data.json"
 """World-readable, without secrets (cloud-init, "Instance metadata")."""

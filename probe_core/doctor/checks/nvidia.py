@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from probe_core.doctor.check import Request, ResultDoc
     from probe_core.model.document import DeviceDoc
 
-__all__ = ["CHECKS", "SERVER", "SUSPENDS", "TOKENS"]
-
 SUSPENDS = "/sys/power/suspend_stats/success"
 TOKENS, SERVER = "/etc/nvidia/ClientConfigToken", "/etc/nvidia/gridd.conf"
 _SLOW_MS = 2000

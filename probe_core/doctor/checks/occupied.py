@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from probe_core.doctor.check import Request, ResultDoc
     from probe_core.model.document import DeviceDoc
 
-__all__ = ["CHECKS"]
-
 _LEAST_FREE = 0.1
 """Share of the memory below which it is taken. A judgement: servers of models take nine tenths."""
 

@@ -11,8 +11,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.doctor.check import Request, ResultDoc
 
-__all__ = ["CHECKS", "DRIVER", "ROCM"]
-
 ROCM, DRIVER = "/opt/rocm/.info/version", "/sys/module/amdgpu/version"
 
 _RELEASES = ("5.5", "5.6", "5.7", "6.0", "6.1", "6.2", "6.3", "6.4", "7.0", "7.1", "7.2")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import sys
 
-__all__ = ["as_root", "quoted"]
-
 # Where sudo finds commands on any distribution (sudoers(5), secure_path): Debian's has
 # /usr/local/bin, Fedora's has not. An environment's folder and ~/.local/bin are in none.
 _OF_SUDO = ("/usr/bin", "/bin", "/usr/sbin", "/sbin")

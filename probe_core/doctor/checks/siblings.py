@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from probe_core.model.fix import Fix
     from probe_core.readiness.siblings import Difference
 
-__all__ = ["CHECKS"]
-
 
 @check("unlike-siblings", step="hardware", needs=(REPORT,))
 def siblings(request: Request) -> ResultDoc:

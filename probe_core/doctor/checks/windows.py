@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from probe_core.doctor.check import Request, ResultDoc
 
-__all__ = ["CHECKS"]
-
 _RECORDED = "/recorded/events.txt"
 
 # Event 153 is the disk driver's, too ("the IO operation was retried"): the provider tells.

@@ -10,8 +10,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.doctor.check import Request, ResultDoc
 
-__all__ = ["CHECKS", "DRIVERS", "FOLDER"]
-
 _WINDOWS = "/usr/lib/wsl/"
 """What Windows gives to WSL: its libraries, and the drivers that they are of."""
 

@@ -9,8 +9,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.doctor.check import Request, ResultDoc
 
-__all__ = ["CHECKS"]
-
 _LIBRARY = "libze_intel_gpu.so.1"
 
 # Architecture to the first build of production quality: 24.48.31907, whose release notes add

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from probe_bench.statistics import Run
     from probe_bench.tasks import Job, Line, Task
 
-__all__ = ["main"]
-
 _RUN_S = 0.005
 """Seconds of one run: short, so that some runs are undisturbed where others use the CPUs, too."""
 

@@ -17,8 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["RANGES", "Operands", "Wrong", "made", "signs", "unlike_signs", "wrong"]
-
 _MODULUS = 1 << 32
 
 RANGES = {"int8": 128, "fp32": 128, "fp16": 4, "bf16": 128}

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
         problems: list[str]
 
 
-__all__ = ["judged", "sentence_of", "to_repeat", "with_repeat"]
-
 _LEAST = 3
 """Equal devices of which one can be slow; of two, nobody knows which is right."""
 

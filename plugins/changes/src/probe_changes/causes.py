@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from probe_changes.chain import EntryDoc
 
-__all__ = ["Change", "Fall", "changes_between", "changes_until", "fall_of", "ranked"]
-
 _NVIDIA = ("library/libcuda.so.1", "library/libnvidia-ml.so.1")
 
 # Code of a break, else its step, to what makes it: groups of classes of change and of single facts,

@@ -38,20 +38,6 @@ if TYPE_CHECKING:
         damaged: NotRequired[str]
 
 
-__all__ = [
-    "GENESIS",
-    "KINDS",
-    "Journal",
-    "Problem",
-    "bounded",
-    "digest",
-    "head_of",
-    "line_of",
-    "link",
-    "read_chain",
-    "state_of",
-]
-
 GENESIS = "0" * 64
 """What the first entry has as the hash before it."""
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from probe_core.commands import Request
     from probe_core.model.document import DeviceDoc
 
-__all__ = ["CLASSES", "Facts", "broken_devices", "facts_of"]
-
 Facts = dict[str, str]
 """Class and name ("driver/nvidia") to the value; what is absent has no entry."""
 

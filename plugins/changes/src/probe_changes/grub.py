@@ -8,8 +8,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["BootEntry", "GrubMenu", "deployment_of", "grub_environment"]
-
 _MAX_ENTRIES = 512
 _LINUX = ("linux", "linux16", "linuxefi")
 _ID = "$menuentry_id_option"

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from probe_core.machine import Machine
 
-__all__ = ["EARLY", "Stale", "stale"]
-
 EARLY = {
     "nvidia": ("nouveau", "nova_core"),
     "amd": ("amdgpu", "radeon"),

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from probe_core.machine import Machine
 
-__all__ = ["MODULES", "Kernels"]
-
 MODULES = ("/lib/modules", "/usr/lib/modules")
 _IMAGES = ("vmlinuz-", "vmlinux-", "kernel-", "Image-")
 _MAX = 64

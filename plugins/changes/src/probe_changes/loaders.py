@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     Certainty = Literal["known", "likely", "unknown", "assumed"]
 
-__all__ = ["NextBoot", "next_boot"]
-
 _FOLDERS = ("/boot/grub", "/boot/grub2", "/boot/efi/EFI/fedora", "/boot/efi/EFI/redhat")
 _ENTRIES = ("/boot/loader", "/efi/loader", "/boot/efi/loader")
 _VENDOR = "4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"

@@ -8,8 +8,6 @@ if TYPE_CHECKING:
 
     from probe_core.machine import Machine
 
-__all__ = ["COPIED", "files", "lines", "module_of"]
-
 COPIED = ("/etc/modprobe.d", "/usr/lib/modprobe.d", "/lib/modprobe.d")
 """What the makers of an initramfs copy: not /run/modprobe.d, which each boot writes anew."""
 

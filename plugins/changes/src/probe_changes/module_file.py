@@ -29,8 +29,6 @@ if TYPE_CHECKING:
             """Go to a place, and return it."""
 
 
-__all__ = ["ModuleFile", "read_module"]
-
 MARK = b"~Module signature appended~\n"
 _PKCS7 = 2
 _HEADER = 12

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     Finding = dict[str, Any]
 
-__all__ = ["CHECKS"]
-
 CODE = "next-boot"
 MENDED = "mended-by-next-boot"
 KERNEL = "next-kernel"

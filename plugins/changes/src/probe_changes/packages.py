@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from probe_core.machine import Machine
 
-__all__ = ["STATUS", "offline_update", "unfinished", "unread_database", "wants_boot"]
-
 STATUS = "/var/lib/dpkg/status"
 _LIMIT = 16 << 20
 """Bytes of the list: a desktop with 3,000 packages has 4 MiB."""

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from probe_core.doctor.check import Request
     from probe_core.readiness.modules import Modules
 
-__all__ = ["JUDGED", "AsBooted", "Projection"]
-
 JUDGED = (
     *("nvidia", "nvidia_uvm", "nvidia_modeset", "nvidia_drm", "nouveau", "nova_core"),
     *("amdgpu", "radeon", "i915", "xe", "intel_vpu", "amdxdna", "habanalabs"),

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from probe_changes.chain import Journal
     from probe_changes.store import Store
 
-__all__ = ["NAMESPACE", "proven_until", "sign", "verify_signature"]
-
 NAMESPACE = "probe-journal@probe-core"
 _BEGIN = b"-----BEGIN SSH SIGNATURE-----"
 _WAIT_S = 120

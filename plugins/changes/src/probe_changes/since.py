@@ -34,8 +34,6 @@ if TYPE_CHECKING:
         problems: list[str]
 
 
-__all__ = ["entries_until_now", "history", "sentence", "title"]
-
 _TITLES = {
     "driver/nvidia": "driver of NVIDIA",
     "kernel/release": "kernel",

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from probe_core.commands import Request
 
-__all__ = ["CHECKS", "hint"]
-
 CODE = "changed-since"
 
 

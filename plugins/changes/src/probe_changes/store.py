@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from probe_changes.chain import EntryDoc, Journal
     from probe_core.commands import Request
 
-__all__ = ["Store", "entry_for", "refuse_other"]
-
 _LIMIT = 4 << 20
 _SECRET_BYTES = 16
 DAY_S = 86_400

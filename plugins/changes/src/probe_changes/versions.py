@@ -8,8 +8,6 @@ if TYPE_CHECKING:
 
     Key: TypeAlias = tuple[tuple[int, int, str], ...]
 
-__all__ = ["package_key", "version_key"]
-
 _END = (1, 0, "")
 """Sorts after ``~`` and before everything else (deb-version(7), rpm-version(7))."""
 

@@ -18,8 +18,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.model.document import DeviceDoc, NetworkDoc, ReportDoc
 
-__all__ = ["export"]
-
 
 def export(report: ReportDoc) -> str:
     """Return one JSON document; Ansible shows it as `ansible_local.probe`."""

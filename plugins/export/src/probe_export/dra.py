@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     Value = dict[str, object]
 
-__all__ = ["export", "semver"]
-
 _MAX_TEXT = 64
 """Bytes, not characters: the API server says "may not be more than 64 bytes"."""
 

@@ -10,8 +10,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["pause", "until_signal"]
-
 _PIECE_S = 1.0
 """Seconds of sleep at most before Python looks for signals: one that comes between its last look
 and the system call interrupts nothing."""

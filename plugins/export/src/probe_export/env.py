@@ -9,8 +9,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.model.document import ReportDoc
 
-__all__ = ["export"]
-
 
 def export(report: ReportDoc) -> str:
     """Return shell variables; each value is quoted, and holds no line end and no quote.

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     Exporter = Callable[[ReportDoc], str]
     """From a report's document to the text of the format."""
 
-__all__ = ["BROUGHT_BY", "GROUP", "Format", "format_names", "installed_formats", "load"]
-
 GROUP = "probe_core.exporters.v1"
 _STEM = "probe_core.exporters.v"
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     Encoder = Callable[[Any], bytes]
 
-__all__ = ["Metrics", "Renewed", "answering", "serve_node", "serve_text", "serving"]
-
 MAX_AGE_S = 15.0
 """Seconds after which a report is made anew; Prometheus scrapes every 15 s to 1 min."""
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from probe_core.model.document import DeviceDoc, ReportDoc
 
-__all__ = ["MAX_FILE", "export"]
-
 PREFIX = "feature.node.kubernetes.io/probe-"
 MAX_FILE = 65_000
 """Bytes: nfd-worker ignores a file of more than 65,536 whole, an expiry line included."""

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from opentelemetry.sdk.resources import Resource, ResourceDetector
 
-__all__ = ["ProbeResourceDetector"]
-
 
 class ProbeResourceDetector(ResourceDetector):  # type: ignore[misc]  # no stubs here
     """Adds what `probe export otel` prints to the resource."""

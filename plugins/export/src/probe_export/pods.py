@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from probe_export.prometheus import Family, Labels, Row
 
-__all__ = ["SOCKET", "Assignment", "families", "listed"]
-
 SOCKET = "/var/lib/kubelet/pod-resources/kubelet.sock"
 _METHOD = "/v1.PodResourcesLister/List"
 _SECONDS = 2.0

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     Figure = Callable[[DeviceDoc | None, SampleDoc | None], Value | list[Row]]
     Thing = tuple[Labels, DeviceDoc | None, SampleDoc | None]
 
-__all__ = ["PREFIX", "export", "facts", "figures", "identities", "labels", "text"]
-
 PREFIX = "probecore"
 """`probe_` is blackbox_exporter's (`probe_success`)."""
 

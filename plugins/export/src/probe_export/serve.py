@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     Answer = Callable[[str], tuple[bytes, str]]
     """From a request's Accept header to a body and its content type."""
 
-__all__ = ["Endpoint", "NotYet", "address"]
-
 RETRY_S = 1
 """Seconds after which a scrape that came too early may come again: a round of `probe watch`."""
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-__all__ = ["Asker", "Refused"]
-
 DEADLINE_S = 60.0
 """Seconds that a command may take: a probe ends by its own deadlines long before."""
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-__all__ = ["LIMIT", "bounded", "brief_device", "clean"]
-
 LIMIT = 20_000
 """Bytes of an answer as JSON: a common client cuts answers at 25,000 tokens."""
 

@@ -13,8 +13,6 @@ from typing import Any
 from probe_mcp.asking import Asker, Refused, value_of
 from probe_mcp.bounds import bounded, brief_device
 
-__all__ = ["TOOLS", "Tools"]
-
 _MODEL = re.compile(r"\w[\w.+-]{0,99}(?:/\w[\w.+-]{0,99})?")
 
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     Prepare = Callable[[ReportDoc], ReportDoc]
 
-__all__ = ["Cluster", "Member", "Row", "cluster_of", "members_of"]
-
 MOST_ROWS = 256
 """Rows of the table, at some 600 bytes of the page each."""
 

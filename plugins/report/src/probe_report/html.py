@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from probe_report.cluster import Cluster
     from probe_report.page import Page
 
-__all__ = ["MOST", "cluster_html", "compile_templates", "page_html"]
-
 MOST = 600_000
 """Bytes of a page at most: what a mail takes without a thought."""
 

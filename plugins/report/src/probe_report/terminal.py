@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from probe_report.picture import Box, Card, Package, Picture
     from probe_report.summary import Entry, Findings, Head
 
-__all__ = ["cluster_lines", "page_lines"]
-
 WIDTH = 80
 
 _MOST_COLUMNS = 12

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from probe_export.prometheus import Family, Labels
     from probe_watch.alerts import Alerts
 
-__all__ = ["Published"]
-
 
 class Published(Metrics):
     """The last round, for scrapes. The alerts are copied: one may come in the middle of a round."""

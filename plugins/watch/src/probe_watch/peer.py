@@ -13,8 +13,6 @@ import time
 
 from probe_watch.figures import Figure
 
-__all__ = ["Peer", "place_of"]
-
 LIMIT_S = 1.0
 """Seconds that a connection may take: ten times the threshold that the alert has by default."""
 
