@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from probe_bench.tasks import Task
     from probe_core.commands import Context
     from probe_core.machine import Machine
-    from probe_core.model.document import DeviceDoc, FindingDoc, MeasuredDoc, ReportDoc
+    from probe_core.model.document import DeviceDoc, MeasuredDoc, ReportDoc
 
 HELP = (
     "Measure what the devices of this node achieve: arithmetic per type, and memory bandwidth. Each"
@@ -115,8 +115,8 @@ def _bench(
     outcomes: dict[str, Outcome] = {}
     saved = Saved()
     for device in devices:
-        own = ordered[device["id"]]
-        outcome = _measured(device, own, refused, plan, machine, report, context)
+        own, refusal = ordered[device["id"]], refused.get(device["id"])
+        outcome = measured_here(device, own, refusal, plan.seconds, machine, report, context)
         outcomes[device["id"]] = outcome
         # At once: who ends a run of sixteen devices keeps what the first ones achieved.
         if not args.no_save:
@@ -124,24 +124,26 @@ def _bench(
         if not args.json:
             for line in _lines(device, outcome, context):
                 context.out(line)
-    _conclude(devices, outcomes, saved, args, context)
+    entries = [_entry(device, outcomes[device["id"]]) for device in devices]
+    saved.tell("bench", context, entries if args.json else None)
     is_right = not any(outcome.wrong for outcome in outcomes.values())
     return 0 if is_right and any(outcome.figures for outcome in outcomes.values()) else 1
 
 
-def _measured(
+def measured_here(
     device: DeviceDoc,
     tasks: Sequence[Task],
-    refused: Mapping[str, str],
-    plan: _Plan,
+    refusal: str | None,
+    seconds: float,
     machine: Machine,
     report: ReportDoc,
     context: Context,
 ) -> Outcome:
+    """Return what became of a device, or its `refusal`; a terminal shows which task runs."""
     from probe_bench.measuring import Outcome, measured
 
-    if device["id"] in refused:
-        return Outcome([], [], refused[device["id"]])
+    if refusal is not None:
+        return Outcome([], [], refusal)
     if not tasks:
         return Outcome([], [], "nothing of what is asked for concerns it")
 
@@ -149,7 +151,7 @@ def _measured(
         if context.terminal:
             context.err(f"{device['id']}: {title}")
 
-    return measured(machine, report, device, tasks, plan.seconds, progress)
+    return measured(machine, report, device, tasks, seconds, progress)
 
 
 class Saved:
@@ -174,26 +176,27 @@ class Saved:
         except ValueError as error:
             self.problem = str(error)
 
-
-def _conclude(
-    devices: Sequence[DeviceDoc],
-    outcomes: Mapping[str, Outcome],
-    saved: Saved,
-    args: argparse.Namespace,
-    context: Context,
-) -> None:
-    path, problem = saved.path, saved.problem
-    if args.json:
-        entries = [_entry(device, outcomes[device["id"]]) for device in devices]
-        context.json({"schema": 1, "devices": entries, "kept": path, "not_kept": problem})
-    elif path is not None:
-        context.err(f"The figures were kept in {path}.")
-    if problem is not None:
-        context.err(f"probe bench: the figures were not kept: {problem}")
+    def tell(
+        self,
+        command: str,
+        context: Context,
+        devices: Sequence[Mapping[str, object]] | None,
+        **more: str,
+    ) -> None:
+        """Say where the figures are: in one JSON document with `devices`, or without in words."""
+        if devices is not None:
+            kept = {"kept": self.path, "not_kept": self.problem}
+            context.json({"schema": 1, "devices": devices, **kept, **more})
+        elif self.path is not None:
+            context.err(f"The figures were kept in {self.path}.")
+        if self.problem is not None:
+            context.err(f"probe {command}: the figures were not kept: {self.problem}")
 
 
 def _entry(device: DeviceDoc, outcome: Outcome) -> dict[str, object]:
-    above = _above(device, outcome.figures)
+    from probe_core.commands import above_peak
+
+    above = above_peak(device, outcome.figures)
     return {
         "id": device["id"],
         "name": device["name"],
@@ -205,20 +208,15 @@ def _entry(device: DeviceDoc, outcome: Outcome) -> dict[str, object]:
     }
 
 
-def _above(device: DeviceDoc, figures: list[MeasuredDoc]) -> FindingDoc | None:
-    from probe_core.commands import above_peak
-
-    return above_peak(device, figures)
-
-
 def _lines(device: DeviceDoc, outcome: Outcome, context: Context) -> list[str]:
     from probe_bench.figures import grouped, lines, notes, sentence
+    from probe_core.commands import above_peak
 
     sentences = [f"not measured: {outcome.refusal}"] if outcome.refusal else []
     sentences += [f"WRONG: {reason}" for _, reason in outcome.wrong]
     sentences += grouped(outcome.problems)
     sentences += notes(device, outcome.figures)
-    above = _above(device, outcome.figures)
+    above = above_peak(device, outcome.figures)
     if above is not None:
         sentences.append(f"{above['what']}: {above['why']}")
     result = list(lines(device, outcome.figures, context))

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from probe_bench.bench_command import LEAST_SECONDS, MOST_SECONDS, Saved, devices_named
+from probe_bench.bench_command import (
+    LEAST_SECONDS,
+    MOST_SECONDS,
+    Saved,
+    devices_named,
+    measured_here,
+)
 from probe_core.commands import CommandError, add_probe_options, seconds_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from probe_bench.measuring import Outcome
-    from probe_bench.tasks import Task
     from probe_bench.verdicts import VerdictDoc
     from probe_core.commands import Context
     from probe_core.machine import Machine
@@ -57,75 +62,36 @@ def run(args: argparse.Namespace, context: Context) -> int:
 def _check(
     seconds: float, args: argparse.Namespace, context: Context, machine: Machine, report: ReportDoc
 ) -> int:
+    from probe_bench.tasks import check_tasks, obstacle
     from probe_bench.verdicts import judged, to_repeat, with_repeat
 
     devices = devices_named(report, args.device)
     if args.device is None:
         devices = [device for device in devices if device["kind"] == "gpu"]
-    node = _Node(machine, report, seconds, context, named=args.device is not None)
-    outcomes = [node.outcome(device) for device in devices]
-    pairs = list(zip(devices, outcomes, strict=True))
+
+    def outcome(device: DeviceDoc, *, again: bool = False) -> Outcome:
+        """Compute on a device; `again` measures what moves alone."""
+        own = [task for task in check_tasks(device) if not again or task["kind"] != "matmul"]
+        refusal = obstacle(device, args.device is not None)
+        return measured_here(device, own, refusal, seconds, machine, report, context)
+
+    pairs = [(device, outcome(device)) for device in devices]
     for place, verdict in enumerate(judged(pairs)):
         if to_repeat(verdict):
             device, first = pairs[place]
-            pairs[place] = device, with_repeat(first, node.outcome(device, again=True))
+            pairs[place] = device, with_repeat(first, outcome(device, again=True))
     verdicts = judged(pairs)
     saved = Saved()
     if args.save:
         for verdict in verdicts:
             if verdict["verdict"] == "ok":
                 saved.add(machine, report, verdict["id"], verdict["figures"])
-    _print(verdicts, saved, args, context)
-    is_ok = bool(verdicts) and all(verdict["verdict"] == "ok" for verdict in verdicts)
-    return 0 if is_ok else 1
-
-
-class _Node:
-    """The devices of this node, each computing in a child under a lease."""
-
-    def __init__(
-        self, machine: Machine, report: ReportDoc, seconds: float, context: Context, *, named: bool
-    ) -> None:
-        self._machine = machine
-        self._report = report
-        self._seconds = seconds
-        self._context = context
-        self._named = named
-
-    def outcome(self, device: DeviceDoc, *, again: bool = False) -> Outcome:
-        """Compute on a device; `again` measures what moves alone."""
-        from probe_bench.measuring import Outcome, measured
-        from probe_bench.tasks import check_tasks, obstacle
-
-        refusal = obstacle(device, self._named)
-        if refusal is not None:
-            return Outcome([], [], refusal)
-        tasks: list[Task] = [t for t in check_tasks(device) if not again or t["kind"] != "matmul"]
-        return measured(
-            self._machine, self._report, device, tasks, self._seconds, self._progress(device)
-        )
-
-    def _progress(self, device: DeviceDoc) -> Callable[[str], None]:
-        def progress(title: str) -> None:
-            if self._context.terminal:
-                self._context.err(f"{device['id']}: {title}")
-
-        return progress
-
-
-def _print(
-    verdicts: list[VerdictDoc], saved: Saved, args: argparse.Namespace, context: Context
-) -> None:
-    if args.json:
-        kept = {"kept": saved.path, "not_kept": saved.problem}
-        context.json({"schema": 1, "devices": verdicts, **kept, "note": NO_PROOF})
-    else:
+    if not args.json:
         for line in _lines(verdicts, context):
             context.out(line)
-        if saved.path is not None:
-            context.err(f"The figures were kept in {saved.path}.")
-    if saved.problem is not None:
-        context.err(f"probe check: the figures were not kept: {saved.problem}")
+    saved.tell("check", context, verdicts if args.json else None, note=NO_PROOF)
+    is_ok = bool(verdicts) and all(verdict["verdict"] == "ok" for verdict in verdicts)
+    return 0 if is_ok else 1
 
 
 def _lines(verdicts: list[VerdictDoc], context: Context) -> Iterator[str]:

@@ -12,6 +12,8 @@ import threading
 from time import perf_counter, thread_time
 from typing import NamedTuple
 
+from probe_core.machine.files import cpu_list
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -21,12 +23,11 @@ if TYPE_CHECKING:
 
 _CPUS = "/sys/devices/system/cpu"
 _SUFFIXES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-_MAX_CPUS = 65_536
 
 
 def online(machine: Machine) -> list[int]:
     """Return the CPUs that run; none where no file tells them."""
-    return _numbers(machine.read(f"{_CPUS}/online") or "")
+    return cpu_list(machine.read(f"{_CPUS}/online"))
 
 
 def packages(machine: Machine, cpus: Sequence[int]) -> list[list[int]]:
@@ -81,18 +82,8 @@ def _listed(machine: Machine, cpu: int, *names: str) -> list[int]:
     for name in names:
         text = machine.read(f"{_CPUS}/cpu{cpu}/topology/{name}")
         if text is not None:
-            return _numbers(text)
+            return cpu_list(text)
     return []
-
-
-def _numbers(text: str) -> list[int]:
-    """Return the numbers of a kernel list: ``0-3,8``."""
-    numbers: list[int] = []
-    for part in text.split(","):
-        low, _, high = part.strip().partition("-")
-        if low.isdecimal() and (high or low).isdecimal():
-            numbers += range(int(low), min(int(high or low), _MAX_CPUS) + 1)
-    return numbers
 
 
 def allowed_cpus() -> list[int]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from statistics import median
 from time import gmtime, strftime
 
-from probe_bench.statistics import disturbances, median
+from probe_bench.statistics import disturbances
 from probe_bench.tasks import title
 from probe_core.commands import (
     claims,

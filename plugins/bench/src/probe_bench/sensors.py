@@ -136,14 +136,6 @@ def of_sample(sample: SampleDoc) -> Readings:
 def joined(first: Readings, second: Readings) -> Readings:
     """Return the higher of each reading, and all reasons."""
     reasons = [own for own in (first.reasons, second.reasons) if own is not None]
-    return Readings(
-        power_w=_higher(first.power_w, second.power_w),
-        power_cap_w=_higher(first.power_cap_w, second.power_cap_w),
-        temperature_c=_higher(first.temperature_c, second.temperature_c),
-        clock_mhz=_higher(first.clock_mhz, second.clock_mhz),
-        reasons=tuple(dict.fromkeys(name for own in reasons for name in own)) if reasons else None,
-    )
-
-
-def _higher(first: float | None, second: float | None) -> float | None:
-    return max((value for value in (first, second) if value is not None), default=None)
+    names = tuple(dict.fromkeys(name for own in reasons for name in own)) if reasons else None
+    pairs = ([v for v in pair if v is not None] for pair in zip(first[:4], second[:4], strict=True))
+    return Readings._make((*(max(pair, default=None) for pair in pairs), names))

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 from queue import Empty, SimpleQueue
-from time import monotonic, sleep
+from time import monotonic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -145,16 +145,11 @@ class _Child:
         return answer
 
     def _ending(self) -> str:
-        end = monotonic() + _END_S
-        while monotonic() < end and not self._has_ended():
-            sleep(0.01)
-        if not self._has_ended():
+        try:
+            status = self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
             return "closed its pipe and stayed"
-        status = self._process.wait(_END_S)
         return f"died of signal {-status}" if status < 0 else f"ended with status {status}"
-
-    def _has_ended(self) -> bool:
-        return self._process.poll() is not None
 
     def end(self) -> bool:
         """End the process and its group; return whether that took a bounded time."""

@@ -6,6 +6,7 @@ What other processes use of the CPUs meanwhile is read from /proc/stat.
 from __future__ import annotations
 
 import os
+from statistics import median
 from time import perf_counter, process_time
 from typing import NamedTuple
 
@@ -84,15 +85,6 @@ def _cpu_share(runs: Sequence[Run]) -> float | None:
     return cpu / wall if wall else None
 
 
-def median(values: Sequence[float]) -> float:
-    """Return the middle value; of an even number the mean of the two in the middle."""
-    ordered = sorted(values)
-    middle = len(ordered) // 2
-    if len(ordered) % 2:
-        return ordered[middle]
-    return (ordered[middle - 1] + ordered[middle]) / 2
-
-
 def disturbances(
     rates: Sequence[float],
     cpu_share: float | None,
@@ -154,8 +146,4 @@ def others_share(before: Ticks | None, after: Ticks | None, own_s: float) -> flo
     busy, whole = after[0] - before[0], after[1] - before[1]
     if whole < _LEAST_TICKS:
         return None
-    return max(0.0, busy - own_s * _per_second()) / whole
-
-
-def _per_second() -> float:
-    return float(os.sysconf("SC_CLK_TCK"))
+    return max(0.0, busy - own_s * os.sysconf("SC_CLK_TCK")) / whole

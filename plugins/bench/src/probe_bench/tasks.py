@@ -157,34 +157,27 @@ def tasks(device: DeviceDoc, dtypes: Sequence[str], kinds: Collection[str]) -> l
     result: list[Task] = []
     for dtype in dtypes or default_dtypes(device):
         if is_cpu and "alu" in kinds:
-            result.append(_compute("alu", dtype, "c"))
+            result.append(_task("compute", "alu", "c", dtype))
         if "matmul" in kinds:
-            result.append(_compute("matmul", dtype, "tinygrad"))
+            result.append(_task("compute", "matmul", "tinygrad", dtype))
         if is_cpu and "matmul" in kinds and dtype in ("fp32", "fp64"):
-            result.append(_compute("matmul", dtype, "numpy"))
+            result.append(_task("compute", "matmul", "numpy", dtype))
     if "memory" in kinds:
         library = "libc" if is_cpu else "tinygrad"
-        result += [_moved("memory", direction, library) for direction in _DIRECTIONS]
+        result += [_task(direction, "memory", library) for direction in _DIRECTIONS]
     if "link" in kinds and device["kind"] == "gpu" and device["memory"]["kind"] == "dedicated":
-        result += [_moved("link", way, "tinygrad") for way in _WAYS]
+        result += [_task(way, "link", "tinygrad") for way in _WAYS]
     return result
 
 
 def check_tasks(device: DeviceDoc) -> list[Task]:
     """Return what `probe check` does with a device: products that are known, then what moves."""
-    known: list[Task] = [
-        {"figure": "products", "kind": "matmul", "dtype": dtype, "library": "tinygrad"}
-        for dtype in _CHECKED
-    ]
+    known = [_task("products", "matmul", "tinygrad", dtype) for dtype in _CHECKED]
     return known + tasks(device, (), ("memory", "link"))
 
 
-def _moved(kind: str, direction: str, library: str) -> Task:
-    return {"figure": direction, "kind": kind, "dtype": None, "library": library}
-
-
-def _compute(kind: str, dtype: str, library: str) -> Task:
-    return {"figure": "compute", "kind": kind, "dtype": dtype, "library": library}
+def _task(figure: str, kind: str, library: str, dtype: str | None = None) -> Task:
+    return {"figure": figure, "kind": kind, "dtype": dtype, "library": library}
 
 
 def buffer_bytes(device: DeviceDoc, cache: int | None, free: int | None) -> int:

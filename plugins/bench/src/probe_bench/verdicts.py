@@ -7,7 +7,8 @@ of one model differ by 8 % on average, and 22 % at most, where power limits them
 
 from __future__ import annotations
 
-from probe_bench.statistics import median
+from statistics import median
+
 from probe_core.commands import measured_amount, measured_name
 
 TYPE_CHECKING = False
