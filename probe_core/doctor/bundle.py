@@ -13,7 +13,7 @@ import tarfile
 
 from probe_core.doctor.check import Request
 from probe_core.doctor.checks.boards import disabled_nodes
-from probe_core.doctor.checks.containers import CDI_FOLDERS, LIBCUDA, MOUNTS, driver_versions
+from probe_core.doctor.checks.containers import LIBCUDA, MOUNTS, driver_versions, specifications
 from probe_core.doctor.checks.nvidia import SERVER, SUSPENDS, TOKENS
 from probe_core.doctor.checks.rocm import DRIVER, ROCM
 from probe_core.doctor.checks.wsl import DRIVERS, FOLDER
@@ -52,18 +52,10 @@ _LOG = "/var/log/dmesg"
 _LOG_HEAD = "Linux version (of the log the lines about GPUs alone)\n"
 
 
-class Evidence:
-    """The files of one machine that go into a bundle, and the links on the ways to them."""
-
-    __slots__ = ("files", "links")
-
-    def __init__(self, files: dict[str, bytes], links: dict[str, str]) -> None:
-        self.files = files
-        self.links = links
-
-
-def evidence(request: Request) -> Evidence:
-    """Return what the doctor's checks decide by on this machine, beside its recording."""
+def evidence(request: Request) -> Taker:
+    """Return what the doctor's checks decide by on this machine, beside its recording: its files,
+    and the links on the ways to them.
+    """
     machine = request.machine
     taker = Taker(machine, Anonymiser())
     for path, content in _files(request):
@@ -78,7 +70,7 @@ def evidence(request: Request) -> Evidence:
         lines = [line for line in log.text.splitlines() if any(m in line for m in _LOG_MARKS)]
         short = [line[:400] for line in lines[-_MAX_LINES:]]
         taker.put(_LOG, _LOG_HEAD.encode() + _joined(short))
-    return Evidence(taker.files, taker.links)
+    return taker
 
 
 def _files(request: Request) -> Iterator[tuple[str, bytes]]:
@@ -124,16 +116,11 @@ def _licence(machine: Machine) -> Iterator[tuple[str, bytes]]:
 
 def _specifications(machine: Machine) -> Iterator[tuple[str, bytes]]:
     """Yield the versions of libcuda that CDI specifications name."""
-    number = 0
-    for folder in CDI_FOLDERS:
-        for name in machine.listdir(folder)[:_MAX_NAMES]:
-            text = machine.read(f"{folder}/{name}") if name.endswith((".yaml", ".json")) else None
-            if text and "nvidia.com/gpu" in text:
-                versions = sorted(set(driver_versions(text)))
-                lines = ["kind: nvidia.com/gpu", *(f"{LIBCUDA}{version}" for version in versions)]
-                # The name of a file in /etc may hold a host's.
-                yield f"{folder}/nvidia{number or ''}.yaml", _joined(lines)
-                number += 1
+    for number, (path, text) in enumerate(specifications(machine)):
+        versions = sorted(set(driver_versions(text)))
+        lines = ["kind: nvidia.com/gpu", *(f"{LIBCUDA}{version}" for version in versions)]
+        # The name of a file in /etc may hold a host's.
+        yield f"{path.rpartition('/')[0]}/nvidia{number or ''}.yaml", _joined(lines)
 
 
 def _joined(lines: list[str]) -> bytes:
@@ -201,19 +188,13 @@ def make_bundle(
     """Return the bundle of a recording, which is unpacked in `folder`; raises `OSError`."""
     from probe_core.machine import Machine
 
-    root = unpack(recording, folder)
-    facts = recording
-    machine = Machine(
-        root, facts.environ, facts.os, facts.arch, access=facts.access, answers=facts.answers
-    )
+    root, own = unpack(recording, folder), recording
+    machine = Machine(root, own.environ, own.os, own.arch, access=own.access, answers=own.answers)
     report = probe(machine)
     document = examine(Request(machine, report))
-    own = {
-        f"{_OWN}/report.json": _json(report),
-        f"{_OWN}/doctor.json": _json(document),
-        f"{_OWN}/versions.json": _json(_versions(report)),
-    }
-    return Bundle(recording, document, own)
+    documents = {"report": report, "doctor": document, "versions": _versions(report)}
+    files = {f"{_OWN}/{name}.json": _json(content) for name, content in documents.items()}
+    return Bundle(recording, document, files)
 
 
 def _json(value: object) -> bytes:

@@ -138,20 +138,7 @@ def _sentence(text: str) -> str:
 
 def shown(entry: FindingDoc) -> ShownFindingDoc:
     """Return a copy of a finding of the report, to which the doctor adds keys of its own."""
-    copy: ShownFindingDoc = {
-        "code": entry["code"],
-        "severity": entry["severity"],
-        "what": entry["what"],
-        "why": entry["why"],
-        "fix": entry["fix"],
-        "device": entry["device"],
-        "prober": entry["prober"],
-        "setting": entry["setting"],
-        "variable": entry["variable"],
-        "step": entry["step"],
-        "evidence": entry["evidence"],
-    }
-    return copy
+    return {**entry}  # type: ignore[typeddict-item]  # those that a finding may have besides
 
 
 def of_cause(

@@ -289,10 +289,6 @@ def finding(
         "step": step,
         "evidence": evidence,
     }
-    if wheel is not None:
-        result["wheel"] = wheel
-    if has is not None:
-        result["has"] = has
-    if needs is not None:
-        result["needs"] = needs
+    of_environment = {"wheel": wheel, "has": has, "needs": needs}
+    result |= {name: text for name, text in of_environment.items() if text is not None}  # type: ignore[typeddict-item]  # its keys
     return result

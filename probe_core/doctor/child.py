@@ -9,7 +9,7 @@ from __future__ import annotations
 from time import perf_counter, time_ns
 
 from probe_core.api import Machine, hookimpl
-from probe_core.doctor.check import ENVIRONMENT
+from probe_core.doctor.check import ENVIRONMENT, unknown
 from probe_core.doctor.check import Request as CheckRequest
 from probe_core.wording import error_text
 
@@ -35,7 +35,7 @@ class _Set:
     def probe_devices(self, request: Request) -> Iterator[dict[str, Any]]:
         """Yield what each check is, and unless only a list is asked for, its answer."""
         asked = request.bus[0]
-        checks = _checks(asked["targets"][self._number])
+        checks = checks_of(asked["targets"][self._number])
         machine = request.machine
         own = Machine(machine.root, machine.environ, machine.os, machine.arch, asked["access"])
         from probe_core.doctor.remembered import identities, lasting  # unused by the parent
@@ -67,7 +67,8 @@ class _Sets:
 sets = _Sets()
 
 
-def _checks(target: str) -> list[Check]:
+def checks_of(target: str) -> list[Check]:
+    """Return the checks of an entry point's ``module`` or ``module:attribute``, imported."""
     module_name, _, attribute = target.partition(":")
     place: Any = __import__(module_name, fromlist=["CHECKS"])
     for part in filter(None, attribute.split(".")):
@@ -90,7 +91,6 @@ def _answer(check: Check, question: CheckRequest) -> dict[str, Any]:
     try:
         result: Mapping[str, Any] = check.run(question)
     except Exception as error:
-        reason = f"the check raised: {error_text(error, 200)}"
-        result = {"status": "unknown", "findings": [], "reason": reason}
+        result = unknown(f"the check raised: {error_text(error, 200)}")
     milliseconds = (perf_counter() - started) * 1000
     return {"result": dict(result), "ms": milliseconds}

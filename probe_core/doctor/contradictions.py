@@ -35,10 +35,11 @@ def reconciled(report: ReportDoc, findings: Sequence[ShownFindingDoc]) -> Report
 def _is_break(finding: ShownFindingDoc) -> bool:
     """Return whether a finding is an error of a device itself, not of a program for it."""
     is_step = finding["step"] in STEPS and "wheel" not in finding
-    return is_step and finding["severity"] == "error" and bool(_ids(finding))
+    return is_step and finding["severity"] == "error" and bool(devices_of(finding))
 
 
-def _ids(finding: ShownFindingDoc) -> Sequence[str]:
+def devices_of(finding: ShownFindingDoc) -> list[str]:
+    """Return the ids of the devices that a finding is about."""
     device = finding["device"]
     return finding.get("devices") or ([device] if device else [])
 
@@ -50,7 +51,7 @@ def _worse(device: DeviceDoc, errors: Iterable[ShownFindingDoc]) -> DeviceDoc:
         steps = {step["step"]: step for step in result["readiness"]["steps"]}
         own = steps.get(finding["step"] or "")
         is_said = own is not None and own["status"] == "broken"
-        if device["id"] not in _ids(finding) or is_said or state_of(result) == "blocked":
+        if device["id"] not in devices_of(finding) or is_said or state_of(result) == "blocked":
             continue
         finding["contradicts"] = _other_side(device)
         steps[finding["step"] or ""] = _step(finding)

@@ -6,8 +6,8 @@ from time import perf_counter
 
 from probe_core import __version__
 from probe_core.doctor.causes import broken_findings, builtin_checks, fixed, shown
-from probe_core.doctor.check import ENVIRONMENT
-from probe_core.doctor.contradictions import reconciled
+from probe_core.doctor.check import ENVIRONMENT, failed, unknown
+from probe_core.doctor.contradictions import devices_of, reconciled
 from probe_core.doctor.log import first_sign
 from probe_core.model.causes import CAUSES
 from probe_core.model.findings import NO_FIX
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from probe_core.doctor.causes import Broken
-    from probe_core.doctor.check import Check, CheckFindingDoc, Request, ResultDoc
+    from probe_core.doctor.check import Check, Request, ResultDoc
     from probe_core.doctor.document import (
         CheckDoc,
         DeviceStateDoc,
@@ -100,18 +100,13 @@ def _alike(findings: Iterable[ShownFindingDoc]) -> list[ShownFindingDoc]:
             finding["fix"],
             finding.get("wheel", ""),
             # Without a device the sentence is what tells two apart.
-            "" if _devices_of(finding) else finding["what"],
+            "" if devices_of(finding) else finding["what"],
         )
         first = by_key.setdefault(key, finding)
         if first is not finding:
-            devices = dict.fromkeys([*_devices_of(first), *_devices_of(finding)])
+            devices = dict.fromkeys([*devices_of(first), *devices_of(finding)])
             first["devices"] = list(devices)
     return list(by_key.values())
-
-
-def _devices_of(finding: ShownFindingDoc) -> list[str]:
-    device = finding["device"]
-    return finding.get("devices") or ([device] if device else [])
 
 
 def _folded(findings: Sequence[ShownFindingDoc], request: Request) -> list[ShownFindingDoc]:
@@ -151,9 +146,9 @@ def _explains(
     if finding["code"] == _HIDDEN and cause["code"] in _FAULTS:
         return cause["variable"] == finding["variable"]
     if finding["code"] in _OF_LOG and cause["step"] in _OF_DEVICE:
-        concerned = {*_devices_of(finding)}
+        concerned = {*devices_of(finding)}
         is_worse = cause["severity"] == "error" and cause["code"] not in _OF_LOG
-        return is_worse and bool(concerned) and concerned <= {*_devices_of(cause)}
+        return is_worse and bool(concerned) and concerned <= {*devices_of(cause)}
     if cause is finding or finding["code"] not in _OF_PLUGINS or cause["step"] not in STEPS:
         return False
     # A notice explains no error: one card is slow to start, and another hangs.
@@ -166,12 +161,12 @@ def _explains(
     if finding["code"] == "prober-unavailable" and finding["evidence"] == cause["code"]:
         return True
     concerned = _concerned(finding, devices)
-    return bool(concerned) and concerned <= {*_devices_of(cause)}
+    return bool(concerned) and concerned <= {*devices_of(cause)}
 
 
 def _concerned(finding: ShownFindingDoc, devices: Mapping[str, DeviceDoc]) -> set[str]:
     """Return the devices that a finding is about; of a plugin as a whole those that are its own."""
-    named = _devices_of(finding)
+    named = devices_of(finding)
     if named:
         return {*named}
     prober = finding["prober"]
@@ -214,15 +209,17 @@ def examine(
     checks: list[CheckDoc] = []
     wheels: list[WheelDoc] = []
     for check in all_checks():
-        if (only and check.code not in only) or _needs_more(check, request):
+        needs_more = ENVIRONMENT in check.needs and request.environment is None
+        if (only and check.code not in only) or needs_more:
             continue
         started = perf_counter()
-        result = _failed(check, codes) or _result(check, request)
-        findings += map(_of_check, result["findings"])
+        # A cause that is among the findings already is not looked for once more.
+        result = failed() if check.code in codes else _result(check, request)
+        findings += map(shown, result["findings"])
         checks.append(_entry(check.code, result, (perf_counter() - started) * 1000))
     for answer in remote:
         if answer.result is not None and (not only or answer.code in only):
-            findings += map(_of_check, answer.result["findings"])
+            findings += map(shown, answer.result["findings"])
             request.facts.update(answer.result.get("facts", {}))
             wheels += answer.result.get("wheels", ())
             entry = _entry(answer.code, answer.result, answer.ms)
@@ -233,23 +230,11 @@ def examine(
     return document
 
 
-def _needs_more(check: Check, request: Request) -> bool:
-    return ENVIRONMENT in check.needs and request.environment is None
-
-
-def _failed(check: Check, codes: Collection[str]) -> ResultDoc | None:
-    """Return the result of a check whose cause is among the findings already."""
-    if check.code not in codes:
-        return None
-    return {"status": "failed", "findings": [], "reason": None}
-
-
 def _result(check: Check, request: Request) -> ResultDoc:
     try:
         return check.run(request)
     except Exception as error:  # whatever a file held, the other checks run
-        reason = f"the check raised: {error_text(error, 200)}"
-        return {"status": "unknown", "findings": [], "reason": reason}
+        return unknown(f"the check raised: {error_text(error, 200)}")
 
 
 def _entry(code: str, result: ResultDoc, milliseconds: float) -> CheckDoc:
@@ -281,11 +266,6 @@ def _explain_absent(request: Request, findings: Iterable[ShownFindingDoc]) -> No
         for found in findings:
             if found["code"] == code and found["device"] == entry["device"]:
                 found["evidence"] = sign
-
-
-def _of_check(finding: CheckFindingDoc) -> ShownFindingDoc:
-    result: ShownFindingDoc = finding  # type: ignore[assignment]  # the same with two more keys
-    return result
 
 
 def _document(

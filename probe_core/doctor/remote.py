@@ -152,30 +152,11 @@ def _finding(entry: object) -> CheckFindingDoc | str:
     sentences = [_text(entry.get(name)) for name in ("what", "why", "fix")]
     if not all(sentences):
         return f"has a finding {code} that lacks what, why or fix"
-    finding: CheckFindingDoc = {
-        "code": code,
-        "severity": severity,
-        "what": sentences[0],
-        "why": sentences[1],
-        "fix": sentences[2],
-        "device": _optional(entry, "device"),
-        "prober": None,
-        "setting": None,
-        "variable": _optional(entry, "variable"),
-        "step": entry["step"] if entry.get("step") in STEPS else None,
-        "evidence": _optional(entry, "evidence"),
-    }
-    if (wheel := _optional(entry, "wheel")) is not None:
-        finding["wheel"] = wheel
-    if (has := _optional(entry, "has")) is not None:
-        finding["has"] = has
-    if (needs := _optional(entry, "needs")) is not None:
-        finding["needs"] = needs
-    return finding
-
-
-def _optional(entry: dict[str, object], name: str) -> str | None:
-    return _text(entry.get(name)) or None
+    names = ("device", "variable", "evidence", "wheel", "has", "needs")
+    facts = {name: _text(entry.get(name)) or None for name in names}
+    step = entry["step"] if entry.get("step") in STEPS else None
+    what, why, fix = sentences
+    return finding(code, what=what, why=why, fix=fix, severity=severity, step=step, **facts)
 
 
 def _text(value: object) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from probe_core.doctor.check import ENVIRONMENT, Request
+from probe_core.doctor.child import checks_of
 from probe_core.doctor.remote import checked_answer, checked_result
 from probe_core.machine import Machine
 from probe_core.machine.surroundings import SIGNS
@@ -62,11 +63,7 @@ class CheckContract:
 
     def checks(self) -> list[Any]:
         """Return the checks, imported as the core does."""
-        module, _, attribute = self.target.partition(":")
-        place: Any = import_module(module)
-        for part in filter(None, attribute.split(".")):
-            place = getattr(place, part)
-        return list(place.CHECKS)
+        return checks_of(self.target)
 
     def answer(self, check: Any, machine: Machine, pair: CheckPair, at: int) -> dict[str, Any]:
         """Return a check's answer, as another process would hand it over."""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from probe_core.doctor.check import Request, ResultDoc
+    from probe_core.machine import Machine
 
 # Folders of CDI specifications (CDI's SPEC.md); nvidia-ctk writes nvidia.yaml into the first, its
 # service into the second.
@@ -28,20 +29,21 @@ def specification(request: Request) -> ResultDoc:
     version = version_of(request.scene.nvidia_version)
     if request.scene.container is not None or version is None:
         return not_applicable("this is no host with NVIDIA's driver")
-    specifications = list(_specifications(request))
-    for path, text in specifications:
+    listed = list(specifications(request.machine))
+    for path, text in listed:
         versions = {word for word in driver_versions(text) if "." in word}
         if versions and version not in versions:
             evidence = f"{path} names {LIBCUDA}{sorted(versions)[0]}; the driver is {version}"
             return failed(of_cause(request, "cdi-spec-stale", evidence))
-    return passed() if specifications else not_applicable("no CDI specification is here")
+    return passed() if listed else not_applicable("no CDI specification is here")
 
 
-def _specifications(request: Request) -> Iterator[tuple[str, str]]:
+def specifications(machine: Machine) -> Iterator[tuple[str, str]]:
+    """Yield path and text of each CDI specification of NVIDIA's devices."""
     for folder in CDI_FOLDERS:
-        for name in request.machine.listdir(folder)[:64]:
+        for name in machine.listdir(folder)[:64]:
             path = f"{folder}/{name}"
-            text = request.machine.read(path) if name.endswith((".yaml", ".json")) else None
+            text = machine.read(path) if name.endswith((".yaml", ".json")) else None
             if text and "nvidia.com/gpu" in text:
                 yield path, text
 

@@ -60,6 +60,12 @@ def _findings(
     return findings
 
 
+def _only(result: ResultDoc, counts: Callable[[CheckFindingDoc], bool]) -> ResultDoc:
+    """Return a result with those of its findings that count; passed where none of them does."""
+    own = [entry for entry in result["findings"] if counts(entry)]
+    return {**result, "findings": own} if own or not result["findings"] else passed()
+
+
 def _address(text: str) -> str:
     """Return the id of the PCI address in "0000:01:00.0" or in NVIDIA's "PCI:0000:01:00"."""
     address = text.removeprefix("PCI:").lower()
@@ -77,8 +83,7 @@ def xids(request: Request) -> ResultDoc:
         if needs_action:
             fixed(finding, _of_xid(number, finding["device"], request), request)
     # A GPU that is on the bus no more is the check device-lost's.
-    own = [entry for entry in result["findings"] if not _is_gone(entry)]
-    return {**result, "findings": own} if own or not result["findings"] else passed()
+    return _only(result, lambda entry: not _is_gone(entry))
 
 
 def _is_gone(finding: CheckFindingDoc) -> bool:
@@ -148,8 +153,7 @@ def _not_started(code: str, request: Request) -> ResultDoc:
 
     result = _judged(code, request, read)
     silent = {d["id"] for d in request.report["devices"] if _may_be_silent(d)}
-    own = [entry for entry in result["findings"] if entry["device"] in silent]
-    return {**result, "findings": own} if own or not result["findings"] else passed()
+    return _only(result, lambda entry: entry["device"] in silent)
 
 
 def _may_be_silent(device: DeviceDoc) -> bool:
@@ -201,8 +205,7 @@ def faults(request: Request) -> ResultDoc:
 
     result = _judged("iommu-faults", request, read)
     # Other devices (network, sound) have faults of their own.
-    own = [entry for entry in result["findings"] if entry["device"] is not None]
-    return {**result, "findings": own} if own or not result["findings"] else passed()
+    return _only(result, lambda entry: entry["device"] is not None)
 
 
 # drm_drv.c since Linux 6.15: "device wedged, but recovered through reset", of a GPU that works on.

@@ -76,6 +76,10 @@ class Journal:
         """The number of the last entry; 0 without one."""
         return self.entries[-1]["n"] if self.entries else 0
 
+    def note(self, at: int, text: str) -> None:
+        """Add what is wrong with it."""
+        self.problems.append(Problem(at, text))
+
 
 def line_of(entry: EntryDoc) -> str:
     """Return the one text that an entry has: its hash is that of this line."""
@@ -100,7 +104,7 @@ def read_chain(text: str, head: str = "") -> Journal:
         _take(journal, line, number)
     if rest:
         problem = "its last line was not written to its end, and is left out"
-        journal.problems.append(Problem(journal.count + 1, problem))
+        journal.note(journal.count + 1, problem)
     if head:
         _compare_head(journal, head)
     return journal
@@ -109,7 +113,7 @@ def read_chain(text: str, head: str = "") -> Journal:
 def _take(journal: Journal, line: str, number: int) -> None:
     entry = _parsed(line)
     if entry is None:
-        journal.problems.append(Problem(number, f"line {number} is no entry"))
+        journal.note(number, f"line {number} is no entry")
         journal.head = digest(line)
         return
     expected = journal.count + 1
@@ -117,20 +121,16 @@ def _take(journal: Journal, line: str, number: int) -> None:
     if is_first and entry["kind"] == "anchor":
         pass  # it says itself what it stands for
     elif is_first and (entry["n"], entry["prev"]) != (1, GENESIS):
-        problem = f"it begins with entry {entry['n']}: what was before is gone"
-        journal.problems.append(Problem(entry["n"], problem))
+        journal.note(entry["n"], f"it begins with entry {entry['n']}: what was before is gone")
     elif entry["prev"] != link(journal):
-        problem = (
-            f"entry {entry['n']} does not follow what is before it: something was changed there"
-        )
-        journal.problems.append(Problem(entry["n"], problem))
+        follows = "does not follow what is before it: something was changed there"
+        journal.note(entry["n"], f"entry {entry['n']} {follows}")
     elif entry["n"] != expected:
-        problem = f"entry {entry['n']} stands where {expected} belongs"
-        journal.problems.append(Problem(entry["n"], problem))
+        journal.note(entry["n"], f"entry {entry['n']} stands where {expected} belongs")
     if "damaged" in entry:
         when = entry["time"][:10]
         problem = f"found on {when}, before entry {entry['n']}: {entry['damaged']}"
-        journal.problems.append(Problem(entry["n"], problem))
+        journal.note(entry["n"], problem)
     journal.entries.append(entry)
     journal.head = digest(line)
 
@@ -184,23 +184,18 @@ def _compare_head(journal: Journal, head: str) -> None:
     fields = head.split()
     count, last, first = fields if len(fields) == 3 else ("", "", "")
     if first != journal.first:
-        problem = "its beginning is not the one that was written"
-        journal.problems.append(Problem(1, problem))
+        journal.note(1, "its beginning is not the one that was written")
     if (count, last) == (str(journal.count), journal.head):
         return
-    if journal.entries and (count, last) == (str(journal.count - 1), link_before(journal)):
+    before = journal.entries[-1]["prev"] if journal.entries else None
+    if (count, last) == (str(journal.count - 1), before):
         return  # the computer stopped between the entry and its head
     if count.isdecimal() and len(count) < 10 and int(count) > journal.count:
         gone = int(count) - journal.count
         problem = f"its end is cut: {gone} of {count} entries are gone"
     else:
         problem = f"entry {journal.count} is not the last that was written, or was changed"
-    journal.problems.append(Problem(journal.count, problem))
-
-
-def link_before(journal: Journal) -> str:
-    """Return the hash that the last entry names."""
-    return journal.entries[-1]["prev"]
+    journal.note(journal.count, problem)
 
 
 def bounded(lines: list[str], damaged: str = "") -> list[str]:

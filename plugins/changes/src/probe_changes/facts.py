@@ -154,13 +154,16 @@ def _of_modules(request: Request) -> Iterator[tuple[str, str | None]]:
             yield f"setting/{name} forbidden", ": ".join(forbidden) if forbidden else None
     text = request.scene.nvidia_version.partition("\n")[0] if request.scene.linux else ""
     # The module's own file of its version is absent in containers; this one is there as well.
-    if version := next((f for f in text.split() if _is_version(f)), ""):
+    if version := version_in(text):
         flavour = " open" if "Open Kernel Module" in text else ""
         yield "driver/nvidia", version + flavour
 
 
-def _is_version(text: str) -> bool:
-    return text.count(".") in (1, 2) and text.replace(".", "").isdecimal()
+def version_in(text: str) -> str:
+    """Return the version that the first line of NVIDIA's driver names; "" without one."""
+    words = text.partition("\n")[0].split()
+    versions = (w for w in words if w.count(".") in (1, 2) and w.replace(".", "").isdecimal())
+    return next(versions, "")
 
 
 def _of_libraries(request: Request) -> Iterator[tuple[str, str | None]]:

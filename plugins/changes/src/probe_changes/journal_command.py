@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from probe_changes.store import Store
 from probe_core.commands import (
     Argument,
@@ -207,7 +209,7 @@ def _problems(journal: Journal) -> list[dict[str, object]]:
 
 def _verify(store: Store, journal: Journal, args: argparse.Namespace, context: Context) -> int:
     problems, proof = _problems(journal), ""
-    signed, identity = _signed(store), args.identity
+    signed, identity = os.path.exists(store.signature_path), args.identity
     if bool(args.signers) != bool(identity):
         raise CommandError("--signers and --identity belong together")
     if args.signers:
@@ -232,9 +234,3 @@ def _verify(store: Store, journal: Journal, args: argparse.Namespace, context: C
         for entry in problems:
             context.out(f"  {entry['text']}")
     return 1 if problems else 0
-
-
-def _signed(store: Store) -> bool:
-    import os
-
-    return os.path.exists(store.signature_path)

@@ -88,8 +88,8 @@ def _of_grub(machine: Machine, kernels: Kernels) -> NextBoot | None:
     if folder is None and configured is None:
         return None
     environment = _environment(machine)
-    text = _text(machine, f"{folder}/grub.cfg") if folder else None
-    if text is None:
+    text = machine.read(f"{folder}/grub.cfg", _LIMIT) if folder else None
+    if not text:
         return _without_menu(machine, kernels, configured or {}, environment)
     menu = GrubMenu(text)
     variables = environment or {}
@@ -121,11 +121,6 @@ def _started(entry: BootEntry, kernels: Kernels, place: str, is_certain: bool) -
     if release is None:
         return NextBoot(None, "unknown", f"{where}: {entry.image} does not show its release")
     return NextBoot(release, "known" if is_certain else "likely", where, entry.options)
-
-
-def _text(machine: Machine, path: str) -> str | None:
-    text = machine.read(path, _LIMIT)
-    return text or None
 
 
 def _environment(machine: Machine) -> dict[str, str] | None:
@@ -245,7 +240,7 @@ def _of_systemd_boot(machine: Machine, kernels: Kernels) -> NextBoot | None:
     entries += _images_of(machine)
     if not entries:
         return _by_rule(kernels, "systemd-boot's entries are closed")
-    entries.sort(key=_after)
+    _sort(entries)
     for pattern, place in _wishes(machine, folder):
         chosen = next((entry for entry in entries if _matches(entry, pattern)), None)
         if chosen is not None:
@@ -270,32 +265,17 @@ def _images_of(machine: Machine) -> list[BootEntry]:
     return entries
 
 
-class _Reversed:
-    """Turns an order round, for one part of a key."""
+def _sort(entries: list[BootEntry]) -> None:
+    """Sort as systemd-boot does: no tries left last, then with sort-key, newest version first."""
 
-    __slots__ = ("key",)
+    def group(entry: BootEntry) -> tuple[bool, bool, str, str]:
+        machine = entry.machine_id if entry.sort_key else ""
+        return entry.is_exhausted, not entry.sort_key, entry.sort_key, machine
 
-    def __init__(self, key: object) -> None:
-        self.key = key
-
-    def __lt__(self, other: _Reversed) -> bool:
-        return bool(other.key < self.key)  # type: ignore[operator]  # keys of one function
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Reversed) and self.key == other.key
-
-
-def _after(entry: BootEntry) -> tuple[object, ...]:
-    """Return systemd-boot's order: no tries left last, then with sort-key, newest version first."""
-    version = _Reversed(version_key(entry.version))
-    return (
-        entry.is_exhausted,
-        not entry.sort_key,
-        entry.sort_key,
-        entry.machine_id if entry.sort_key else "",
-        version if entry.sort_key else _Reversed(()),
-        _Reversed(version_key(entry.name)),
-    )
+    # The last sort counts first: each leaves equal ones in the order of the one before.
+    entries.sort(key=lambda entry: version_key(entry.name), reverse=True)
+    entries.sort(key=lambda e: version_key(e.version) if e.sort_key else (), reverse=True)
+    entries.sort(key=group)
 
 
 def _wishes(machine: Machine, folder: str | None) -> Iterable[tuple[str, str]]:

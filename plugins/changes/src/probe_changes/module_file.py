@@ -77,40 +77,33 @@ def _unpacked(file: FileIO, path: str) -> BinaryFile:
     """Return a file to seek in. Raises `ImportError` where this Python unpacks no zstd."""
     if path.endswith(".ko"):
         return file
-    if path.endswith(".xz"):
-        from lzma import LZMAError, LZMAFile
-
-        try:
-            return _whole(LZMAFile(file))
-        except LZMAError as error:
-            raise ValueError(f"no xz: {error}") from None
-    if path.endswith(".gz"):
-        from gzip import GzipFile
-        from zlib import error as ZlibError
-
-        try:
-            return _whole(GzipFile(fileobj=file))
-        except ZlibError as error:
-            raise ValueError(f"no gzip: {error}") from None
-    return _of_zstd(file)
-
-
-def _of_zstd(file: FileIO) -> BinaryFile:
+    kind, packed = _packed(file, path)
     try:
-        from compression.zstd import ZstdError, ZstdFile  # type: ignore[import-not-found]  # 3.14
-    except ImportError:
-        raise ImportError("zstd is unpacked from Python 3.14 on") from None
-    try:
-        return _whole(ZstdFile(file))
-    except ZstdError as error:
-        raise ValueError(f"no zstd: {error}") from None
-
-
-def _whole(file: BinaryFile) -> BinaryFile:
-    content = file.read(MAX_UNPACKED + 1) or b""
+        content = packed.read(MAX_UNPACKED + 1) or b""
+    except (OSError, EOFError):
+        raise
+    except Exception as error:  # each library has an error of its own
+        raise ValueError(f"no {kind}: {error}") from None
     if len(content) > MAX_UNPACKED:
         raise ValueError("it unpacks to more than a module has")
     return BytesIO(content)
+
+
+def _packed(file: FileIO, path: str) -> tuple[str, BinaryFile]:
+    """Return how a file is packed, and what unpacks it."""
+    if path.endswith(".xz"):
+        from lzma import LZMAFile
+
+        return "xz", LZMAFile(file)
+    if path.endswith(".gz"):
+        from gzip import GzipFile
+
+        return "gzip", GzipFile(fileobj=file)
+    try:
+        from compression.zstd import ZstdFile  # type: ignore[import-not-found]  # 3.14
+    except ImportError:
+        raise ImportError("zstd is unpacked from Python 3.14 on") from None
+    return "zstd", ZstdFile(file)
 
 
 def _read(file: BinaryFile, result: ModuleFile) -> None:

@@ -78,7 +78,9 @@ class NextBootCheck:
             place = "a container or WSL" if scene.linux else request.machine.os
             return _unseen("not_applicable", f"this is {place}: its host decides what boots")
         kernels = Kernels(request.machine)
-        boot = _boot(request, kernels) if boots else _as_now(request)
+        boot = _boot(request, kernels) if boots else None
+        if boot is None:
+            boot = NextBoot(scene.release or None, "assumed", "the running kernel stays")
         if boot.release is None:
             return _of_every_kernel(request, kernels, boot.why)
         projection = Projection(request, boot, driver)
@@ -102,10 +104,6 @@ class NextBootCheck:
         if unknown:
             return _result("unknown", findings, reason)
         return _result("passed", findings or [_as_assumed(driver)])
-
-
-def _as_now(request: Request) -> NextBoot:
-    return NextBoot(request.scene.release or None, "assumed", "the running kernel stays")
 
 
 def _boot(request: Request, kernels: Kernels) -> NextBoot:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from errno import ENOENT
 from os import strerror
 
+from probe_changes.facts import version_in
 from probe_changes.kernels import MODULES
 from probe_changes.modprobe import COPIED, files, lines, module_of
 from probe_changes.module_file import ModuleFile, read_module
@@ -98,7 +99,8 @@ class Projection:
         self.has_modules = self._sees_modules()
         self._is_assumed = bool(driver)
         self.driver, self._is_open = self._nvidia(driver)
-        self.machine = AsBooted(self._machine, self._changed(self._loading()))
+        loading = [name for name in JUDGED if self._loads(name)]
+        self.machine = AsBooted(self._machine, self._changed(loading))
 
     def _modules_of(self, release: str) -> Modules:
         """Return the modules of a kernel: those of the doctor's scene, for another release."""
@@ -123,9 +125,6 @@ class Projection:
         return f"NVRM version: NVIDIA UNIX {kind}  {self.driver}\n"
 
     # --- which modules load
-
-    def _loading(self) -> list[str]:
-        return [name for name in JUDGED if self._loads(name)]
 
     def _loads(self, name: str) -> bool:
         modules = self._modules
@@ -193,7 +192,7 @@ class Projection:
     def _enforces(self) -> bool:
         """Whether the kernel refuses modules without a signature that it trusts."""
         lockdown = self._machine.read(_LOCKDOWN, 256)
-        given = _switch(self._modules.command_line, "module.sig_enforce")
+        given = _is_enforced(self._modules.command_line)
         if given or (self._machine.read(_ENFORCED, 16) == "Y" and not self._is_by_parameter):
             return True
         # A kernel without the lockdown of Secure Boot (Arch) takes any module.
@@ -204,7 +203,7 @@ class Projection:
     @property
     def _is_by_parameter(self) -> bool:
         """Whether only a parameter of the running kernel, and none of the next, makes it refuse."""
-        return _switch(self._request.scene.modules.command_line, "module.sig_enforce")
+        return _is_enforced(self._request.scene.modules.command_line)
 
     def _read(self, file: str) -> ModuleFile:
         if file not in self._files:
@@ -250,7 +249,7 @@ class Projection:
             return version, "Open Kernel Module" in text
         present = self._request.scene.modules.on_disk("nvidia")
         if present == file and text:  # the file that is loaded, unless it was exchanged since
-            return _version_in(text), "Open Kernel Module" in text
+            return version_in(text), "Open Kernel Module" in text
         self.unknown.append(f"the version of {file} is not known: {module.problem or 'none'}")
         return "", False
 
@@ -333,9 +332,10 @@ _LOCKED = ("lockdown=integrity", "lockdown=confidentiality")
 """Parameters with which a kernel that has the lockdown refuses unsigned modules."""
 
 
-def _switch(parameters: Sequence[str], name: str) -> bool:
-    """Return whether a parameter of the kernel is on (kstrtobool: ``name``, ``name=1``, ``=y``)."""
-    values = [p.partition("=")[2] for p in parameters if p.partition("=")[0] == name]
+def _is_enforced(parameters: Sequence[str]) -> bool:
+    """Return whether parameters of the kernel have it refuse modules (kstrtobool: =1, =y …)."""
+    pairs = (parameter.partition("=") for parameter in parameters)
+    values = [value for name, _, value in pairs if name == "module.sig_enforce"]
     return bool(values) and values[-1].lower() in ("", "1", "y", "yes", "on", "t", "true")
 
 
@@ -349,10 +349,3 @@ def _has_key(keys: bytes, signer: bytes) -> bool:
     from probe_changes.module_file import parts_of_signer
 
     return bool(signer) and all(part in keys for part in parts_of_signer(signer))
-
-
-def _version_in(text: str) -> str:
-    for field in text.partition("\n")[0].split():
-        if field.count(".") in (1, 2) and field.replace(".", "").isdecimal():
-            return field
-    return ""

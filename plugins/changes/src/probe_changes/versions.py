@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -26,16 +28,7 @@ def _part(part: str) -> tuple[int, int, str]:
 
 def _parts(text: str) -> list[str]:
     """Return runs of digits, runs of letters, and each tilde; what separates them is left out."""
-    parts: list[str] = []
-    kind = ""
-    for char in text[:256]:
-        own = "d" if char.isdecimal() and char.isascii() else "a" if char.isalpha() else char
-        if own in ("d", "a") and own == kind:
-            parts[-1] += char
-        elif own in ("d", "a", "~"):
-            parts.append(char)
-        kind = own
-    return parts
+    return re.findall(r"[0-9]+|[^\W\d_]+|~", text[:256])
 
 
 def package_key(name: str) -> tuple[Key, Key, Key]:
