@@ -53,8 +53,6 @@ class SelectionError(ValueError):
 
 # Checks a request for devices before any model is loaded: by number, UUID, count or layout.
 
-__all__ = ["Selection", "SelectionError", "select"]
-
 
 class Selection:
     """Devices that were asked for and may be used.

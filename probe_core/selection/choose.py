@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Groups = list[list[DeviceDoc]]
 
 
-_SHOWN_REQUEST = 80
+SHOWN_REQUEST = 80
 """Characters of a list that an error repeats: two whole UUIDs."""
 
 _NUMBER_DIGITS = 9
@@ -58,7 +58,7 @@ def choose(
 def _in_words(selector: str | None, count: int | None, memory: str | int | None) -> str:
     parts = []
     if selector is not None:
-        parts.append(ascii(selector[:_SHOWN_REQUEST]))
+        parts.append(ascii(selector[:SHOWN_REQUEST]))
     if count is not None:
         parts.append(f"{count} device{'s' * (count != 1)}")
     if not parts:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+from math import comb, factorial, prod
+
 from probe_core.model.ids import pci_place
 
 TYPE_CHECKING = False
@@ -74,9 +77,6 @@ _EXACT = 3_000
 """Divisions compared with each other at most: 8 devices in pairs have 105, 16 in fours 2.6 million.
 Each costs a few microseconds, so that a request is answered within some 20 ms."""
 
-_COUNT_LIMIT = 1 << 80
-"""Where counting stops: beyond every node, and before whole numbers grow slow."""
-
 
 def divide(devices: Sequence[DeviceDoc], groups: int, size: int) -> list[list[DeviceDoc]]:
     """Return `groups` lists of `size` devices each, as close together as can be.
@@ -87,7 +87,7 @@ def divide(devices: Sequence[DeviceDoc], groups: int, size: int) -> list[list[De
     """
     if groups * size > len(devices):
         raise ValueError(f"{groups}x{size} needs {groups * size} devices, there are {len(devices)}")
-    score = _scores(devices)
+    score = [[closeness(device, other) for other in devices] for device in devices]
     places = tuple(range(len(devices)))
     if size == 1:
         division: Sequence[Group] = [(place,) for place in places[:groups]]
@@ -103,22 +103,10 @@ def best_group(devices: Sequence[DeviceDoc], size: int) -> list[DeviceDoc]:
     return divide(devices, 1, size)[0]
 
 
-def _scores(devices: Sequence[DeviceDoc]) -> Scores:
-    return [[closeness(device, other) for other in devices] for device in devices]
-
-
 def _count(total: int, groups: int, size: int) -> int:
     """Return in how many ways `groups` unordered groups of `size` can be taken of `total`."""
-    count, remaining = 1, total
-    for _ in range(groups):
-        for part in range(size):
-            count *= remaining - part
-        remaining -= size
-        if count > _COUNT_LIMIT:
-            break
-    for divisor in (*range(2, groups + 1), *(n for n in range(2, size + 1) for _ in range(groups))):
-        count //= divisor
-    return count
+    ordered = prod(comb(total - size * group, size) for group in range(groups))
+    return ordered // factorial(groups)
 
 
 def _together(group: Group, score: Scores) -> int:
@@ -143,19 +131,10 @@ def _divisions(places: Group, groups: int, size: int) -> Iterator[tuple[Group, .
         return
     for at in range(len(places) - groups * size + 1):
         first, behind = places[at], places[at + 1 :]
-        for partners in _combinations(behind, size - 1):
+        for partners in combinations(behind, size - 1):
             remaining = tuple(place for place in behind if place not in partners)
             for tail in _divisions(remaining, groups - 1, size):
                 yield ((first, *partners), *tail)
-
-
-def _combinations(items: Group, size: int) -> Iterator[Group]:
-    if size == 0:
-        yield ()
-        return
-    for at in range(len(items) - size + 1):
-        for tail in _combinations(items[at + 1 :], size - 1):
-            yield (items[at], *tail)
 
 
 def _greedy(places: Group, groups: int, size: int, score: Scores) -> list[Group]:

@@ -93,7 +93,9 @@ def _holders(device: DeviceDoc, root: str) -> str:
     count = device.get("processes")
     if count == 0:
         return ""
-    found = _openers(device, root)
+    nodes = _nodes(device, root)
+    # As far as this user may look.
+    found = [(pid, _name(root, pid)) for pid in openers(nodes, root)] if nodes else []
     named = [f"{name} ({pid})" for pid, name in found if name not in _IGNORED]
     if not named:
         # Others may not be seen from here (another container), but these are counted as well.
@@ -102,14 +104,6 @@ def _holders(device: DeviceDoc, root: str) -> str:
     shown = ", ".join(named[:_SHOWN])
     unlisted = max(count or 0, len(named)) - min(len(named), _SHOWN)
     return f"{shown} and {unlisted} more" if unlisted else shown
-
-
-def _openers(device: DeviceDoc, root: str) -> list[tuple[int, str]]:
-    """Return the processes with one of the device's nodes open, as far as this user may look."""
-    nodes = _nodes(device, root)
-    if not nodes:
-        return []
-    return [(pid, _name(root, pid)) for pid in openers(nodes, root)]
 
 
 def _nodes(device: DeviceDoc, root: str) -> frozenset[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from probe_core.selection import SelectionError
 from probe_core.selection.candidates import candidates, load
-from probe_core.selection.choose import choose
+from probe_core.selection.choose import SHOWN_REQUEST, choose
 from probe_core.selection.refusals import Refusals
 
 TYPE_CHECKING = False
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
 NEXT = "next"
 """An index that means the first group of a layout that is free."""
-
-_SHOWN_REQUEST = 80
-"""Characters of a list that an error repeats: two whole UUIDs."""
 
 
 class Request:
@@ -72,7 +69,7 @@ class Request:
             group = f", group {self.index}" if self.index is not None else ""
             if self.index == NEXT:
                 group = ", the next free group"
-            return f"{self.selector[:_SHOWN_REQUEST]!a}{group}"
+            return f"{self.selector[:SHOWN_REQUEST]!a}{group}"
         count = self.count or 1
         return f"{count} device{'s' * (count != 1)}"
 

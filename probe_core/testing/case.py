@@ -114,10 +114,19 @@ def _staged(
 
     `noting` is the file for the paths that it reads; "" where it is not watched.
     """
-    # The prober's name and limits, so that the child is started as for the prober itself.
+    machine = staged_machine(case, prober.target, live=live, noting=noting, avoid=list(avoid))
+    return run_probers([staged(prober)], machine, case.bus, active=prober.active)[0]
+
+
+def staged(prober: Prober) -> Prober:
+    """Return the kit's prober with the name and limits of another, to be started as that is."""
     stage = Prober(prober.name, "probe_core.testing.stage", prober.distribution)
     stage.deadline_s, stage.needs_site = prober.deadline_s, prober.needs_site
-    orders = {"target": prober.target, "live": live, "noting": noting, "avoid": list(avoid)}
+    return stage
+
+
+def staged_machine(case: Case, target: str, **orders: object) -> Machine:
+    """Return the machine that tells ``probe_core.testing.stage`` to do as `target` does there."""
+    orders = {"target": target, "live": case.live, "avoid": [], **orders}
     environ = {**case.machine.environ, VARIABLE: json.dumps(orders)}
-    machine = Machine(case.machine.root, environ, case.machine.os, case.machine.arch)
-    return run_probers([stage], machine, case.bus, active=prober.active)[0]
+    return Machine(case.machine.root, environ, case.machine.os, case.machine.arch)

@@ -12,14 +12,12 @@ from typing import Any
 from probe_core.isolation import launch
 from probe_core.isolation.resident import Resident
 from probe_core.isolation.worker import Worker
-from probe_core.machine import Machine
 from probe_core.model.sample_check import check_sample
 from probe_core.registry.prober import Prober
 from probe_core.sampling import sampler
-from probe_core.testing.case import Case
+from probe_core.testing.case import Case, staged, staged_machine
 from probe_core.testing.checks import Declared
 from probe_core.testing.checks_hardware import contents
-from probe_core.testing.stage import VARIABLE
 
 
 class SampledRound:
@@ -71,7 +69,7 @@ def sample_case(
     sleeping = list(asleep)
     rounds: list[SampledRound] = []
     driver = launch.new_driver()
-    stage, machine = _staged(prober, case)
+    stage, machine = staged(prober), staged_machine(case, prober.target)
 
     def message(number: int) -> Any:
         names = frozenset(sleeping[min(number, len(sleeping)) - 1])
@@ -103,20 +101,6 @@ def sample_case(
     with case.surroundings():
         Worker(work, driver.start_thread).run()
     return rounds
-
-
-def staged_machine(case: Case, target: str) -> Machine:
-    """Return the machine on which ``probe_core.testing.stage`` samples as `target` does there."""
-    orders = {"target": target, "live": case.live, "avoid": []}
-    environ = {**case.machine.environ, VARIABLE: json.dumps(orders)}
-    return Machine(case.machine.root, environ, case.machine.os, case.machine.arch)
-
-
-def _staged(prober: Prober, case: Case) -> tuple[Prober, Machine]:
-    """Return a prober of the kit in the prober's place, and the machine that tells it for whom."""
-    stage = Prober(prober.name, "probe_core.testing.stage", prober.distribution)
-    stage.deadline_s, stage.needs_site = prober.deadline_s, prober.needs_site
-    return stage, staged_machine(case, prober.target)
 
 
 # Checks of a prober's live figures, on a machine that has its hardware.

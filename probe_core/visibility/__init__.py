@@ -18,14 +18,6 @@ if TYPE_CHECKING:
 
     Views = dict[str, list[View]]
 
-__all__ = [
-    "CODES",
-    "annotate",
-    "findings",
-    "is_plain",
-    "see",
-]
-
 CODES = (
     "hidden-by-variable",
     "variable-stops-at",
@@ -55,8 +47,9 @@ def see(
         return {}
     views: Views = {}
     if os == "darwin":
-        _see_mac(views, devices)
-        return views
+        from probe_core.visibility import metal
+
+        return {"metal": [metal.see(devices)]}
     if "nvidia" in vendors:
         from probe_core.visibility import cuda
 
@@ -73,24 +66,14 @@ def see(
     return views
 
 
-def _see_mac(views: Views, devices: Sequence[DeviceDoc]) -> None:
-    from probe_core.visibility import metal
-
-    views["metal"] = [metal.see(devices)]
-
-
 def _see_amd(
     views: Views, devices: Sequence[DeviceDoc], environ: Mapping[str, str], os: str
 ) -> None:
     from probe_core.visibility import amd
 
     if os == "windows":  # HIP stands on PAL there: ROCr needs Linux's KFD
-        from probe_core.visibility import amd
-
         views["hip"] = [amd.see_pal(devices, environ, "hip", amd.VARIABLES)]
         return
-    from probe_core.visibility import amd
-
     below = amd.see_rocr(devices, environ)
     views["rocr"] = [below]
     views["hip"] = [amd.see_hip(devices, environ, below)]

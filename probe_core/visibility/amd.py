@@ -57,8 +57,7 @@ def see_rocr(devices: Sequence[DeviceDoc], environ: Mapping[str, str]) -> View:
     numbered = [agents(listed, devices) for listed in available.alternatives()]
     masks = [rocr_visible(value, gpus) for gpus in numbered]
     view = View("rocr", ids_of(numbered[0]), masks, variable=variable, value=value)
-    if available.withheld:
-        view.withhold(available, ids_of(agents(devices)))
+    view.withhold(available, ids_of(agents(devices)))
     return view
 
 
@@ -143,12 +142,7 @@ def see_through(
     ]
     raw = None if variable is None else environ[variable]
     view = View(runtime, rocr.pool, masks, variable=variable, value=raw)
-    view.withhold_as(rocr)
-    possible = rocr.possible
-    for name in rocr.pool:
-        if name not in possible:
-            entry = rocr.entry(name)
-            view.reasons[name] = (entry["reason"] or "", entry.get("variable"))
+    view.follow(rocr)
     if variable is None and rocr.variable is not None:
         view.variable, view.value = rocr.variable, rocr.value
     return view
@@ -234,8 +228,7 @@ def see_pal(
     masks = [pal_visible(value, ids, variable or variables[0]) for ids in numbered]
     raw = None if variable is None else environ[variable]
     view = View(runtime, numbered[0], masks, variable=variable, value=raw)
-    if available.withheld:
-        view.withhold(available, ids_of(gpus_of(devices, "amd")))
+    view.withhold(available, ids_of(gpus_of(devices, "amd")))
     return view
 
 

@@ -39,9 +39,8 @@ def see(devices: Sequence[DeviceDoc], environ: Mapping[str, str]) -> View:
         instances = instances_of(numbered, gpus)
         view.masks.append(container_visible(value, gpus, instances))
         view.pool += [*ids_of(gpus), *(part.id for own in instances.values() for part in own)]
-    if available.withheld:
-        own = (device for device in devices if device["vendor"] == "nvidia")
-        view.withhold(available, ids_of(own))
+    own = (device for device in devices if device["vendor"] == "nvidia")
+    view.withhold(available, ids_of(own))
     return view
 
 

@@ -251,9 +251,8 @@ def see(devices: Sequence[DeviceDoc], environ: Mapping[str, str]) -> View:
         parts = (part.id for own in instances.values() for part in own)
         view.pool += [*ids_of(reported), *parts]
         _evaluate(view, [*reported, *stand_ins], instances, environ.get(ORDER_VARIABLE))
-    if available.withheld:
-        own = (device for device in devices if device["vendor"] == "nvidia")
-        view.withhold(available, ids_of(own))
+    own = (device for device in devices if device["vendor"] == "nvidia")
+    view.withhold(available, ids_of(own))
     return view
 
 

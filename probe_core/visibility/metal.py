@@ -27,6 +27,5 @@ def see(devices: Sequence[DeviceDoc]) -> View:
     if len(ids) > 1:
         view.masks.append(Mask(ids[1:] + ids[:1]))
         view.uncertain = "macOS does not promise an order of several GPUs"
-    if available.withheld:
-        view.withhold(available, ids_of(gpus))
+    view.withhold(available, ids_of(gpus))
     return view

@@ -49,8 +49,7 @@ def see_level_zero(devices: Sequence[DeviceDoc], environ: Mapping[str, str]) -> 
     masks = [level_zero_visible(value, gpus, flat=_flat(gpus, environ)) for gpus in numbered]
     variable = AFFINITY_MASK if value else None
     view = View("level-zero", ids_of(numbered[0]), masks, variable=variable, value=value)
-    if available.withheld:
-        view.withhold(available, ids_of(gpus_of(devices, "intel")))
+    view.withhold(available, ids_of(gpus_of(devices, "intel")))
     return view
 
 
@@ -234,19 +233,10 @@ def see_sycl(
     if unsure is not None:
         sycl.uncertain, sycl.settled_by = unsure.uncertain, unsure.settled_by
     for view in backends:
-        sycl.withhold_as(view)
-        _add_hidden(sycl, view)
+        sycl.follow(view)
         if not value and len(backends) == 1:
             sycl.variable, sycl.value = view.variable, view.value
     return sycl
-
-
-def _add_hidden(sycl: View, backend: View) -> None:
-    possible = backend.possible
-    for name in backend.pool:
-        if name not in possible:
-            entry = backend.entry(name)
-            sycl.reasons[name] = (entry["reason"] or "", entry.get("variable"))
 
 
 def _combinations(backends: Sequence[View]) -> list[dict[str, list[str]]]:

@@ -35,14 +35,8 @@ def see(
 
 
 def _renamed(view: View) -> View:
-    same = View(
-        "opencl",
-        view.pool,
-        view.masks,
-        variable=view.variable,
-        value=view.value,
-        uncertain=view.uncertain,
-    )
-    same.reasons, same.complete, same.withheld = view.reasons, view.complete, view.withheld
-    same.settled_by = view.settled_by
+    same = View("opencl", view.pool, view.masks)
+    for name in View.__slots__:
+        if name not in ("runtime", "pool", "masks"):
+            setattr(same, name, getattr(view, name))
     return same

@@ -98,7 +98,7 @@ def _masks(
     if release >= DEV_SINCE and environ.get(HCQ):
         detail = f"{HCQ} is set, which tinygrad since 0.13 refuses: use DEV=:0+{backend}"
         return HCQ, environ[HCQ], [Mask.broken(detail) for _ in numbers]
-    dev = _dev_of(environ.get("DEV"), backend, release)
+    dev = dev_of(environ["DEV"], backend, release) if environ.get("DEV") else None
     if dev and dev.fault is not None:
         detail = f"{dev.fault}, and tinygrad raises"
         return "DEV", environ["DEV"], [Mask.broken(detail) for _ in numbers]
@@ -110,13 +110,6 @@ def _masks(
     if dev is None or dev.doubt is None:
         return variable, value, masks
     return "DEV", environ["DEV"], [_doubted(mask, dev.doubt) for mask in masks]
-
-
-def _dev_of(value: str | None, backend: str, release: Release) -> Dev | None:
-    """Return what DEV means to the backend; None where it is not set."""
-    if not value:
-        return None
-    return dev_of(value, backend, release)
 
 
 def _doubted(mask: Mask, doubt: str) -> Mask:

@@ -133,8 +133,17 @@ class View:
             self.uncertain = available.uncertain
             self.complete = self.complete and available.complete()
 
+    def follow(self, below: View) -> None:
+        """Hide and withhold what the runtime below does, on which this one is built."""
+        possible = below.possible
+        for name in below.pool:
+            if name not in possible:
+                entry = below.entry(name)
+                self.reasons[name] = (entry["reason"] or "", entry.get("variable"))
+        self.withhold_as(below)
+
     def withhold_as(self, below: View) -> None:
-        """Withhold what the runtime below withholds, on which this one is built."""
+        """Withhold what the runtime below withholds."""
         if not below.withheld:
             return
         self.withheld |= below.withheld

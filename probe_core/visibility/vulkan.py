@@ -183,8 +183,7 @@ def see_vulkan(devices: Sequence[DeviceDoc], environ: Mapping[str, str], os: str
         view.pool += ids_of(gpus)
         view.masks.append(mask)
         _apply_variables(view, mask, gpus, environ)
-    if available.withheld:
-        view.withhold(available, ids_of(vulkan_gpus(devices)))
+    view.withhold(available, ids_of(vulkan_gpus(devices)))
     return view
 
 
