@@ -132,6 +132,6 @@ def contents(wheel: Path) -> dict[str, bytes]:
 
 
 def test_plugins_add_their_pages_by_one_hook() -> None:
-    """A build hook is a file of each distribution's own: an sdist of a plugin has no other."""
+    """A build hook is a file of each distribution's own, which finds the one that all have."""
     texts = {(ROOT / folder / "hatch_build.py").read_text() for folder in FOLDERS if folder}
     assert len(texts) == 1
