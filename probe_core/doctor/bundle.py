@@ -14,9 +14,8 @@ import tarfile
 from probe_core.doctor.check import Request
 from probe_core.doctor.checks.boards import disabled_nodes
 from probe_core.doctor.checks.containers import LIBCUDA, MOUNTS, driver_versions, specifications
-from probe_core.doctor.checks.nvidia import SERVER, SUSPENDS, TOKENS
-from probe_core.doctor.checks.rocm import DRIVER, ROCM
-from probe_core.doctor.checks.wsl import DRIVERS, FOLDER
+from probe_core.doctor.checks.drivers import DRIVER, ROCM, SERVER, SUSPENDS, TOKENS
+from probe_core.doctor.checks.systems import DRIVERS, FOLDER
 from probe_core.doctor.examine import examine
 from probe_core.doctor.log import ADAPTER, FIRMWARE, LOADED_ANEW, kernel_log
 from probe_core.model.ids import ACCELERATORS

@@ -11,7 +11,7 @@ import recorded
 from reports import report_of_recording
 
 from probe_core.doctor.check import Request
-from probe_core.doctor.checks.siblings import CHECKS
+from probe_core.doctor.checks.devices import links, siblings
 from probe_core.machine import Machine
 from probe_core.readiness.siblings import differences, lone_links
 
@@ -50,7 +50,7 @@ def report(number: int = 8, *, changed: dict[int, dict[str, Any]] | None = None)
 
 def findings(document: dict[str, Any]) -> list[dict[str, Any]]:
     request = Request(Machine("/nonexistent", {}, os="linux"), document)  # type: ignore[arg-type]
-    return [finding for check in CHECKS for finding in check.run(request)["findings"]]
+    return [finding for check in (siblings, links) for finding in check.run(request)["findings"]]
 
 
 def sentences(document: dict[str, Any]) -> list[str]:

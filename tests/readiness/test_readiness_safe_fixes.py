@@ -12,8 +12,8 @@ import test_readiness_causes as causes
 from readiness_nodes import FOLDER, LIBRARIES, PCI, Node, amd, nvidia
 
 from probe_core.doctor.check import Request
-from probe_core.doctor.checks.root import as_root
 from probe_core.doctor.examine import examine
+from probe_core.doctor.installation import as_root
 from probe_core.readiness.fixes import fix_for, fix_of
 from probe_core.readiness.runtime import _BASES, override_for
 from probe_core.readiness.scene import Scene

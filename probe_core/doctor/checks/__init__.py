@@ -15,17 +15,11 @@ TOPICS = (
     "absence",
     "boards",
     "containers",
-    "link",
+    "devices",
+    "drivers",
     "kernel_log",
-    "mac",
     "machine_type",
-    "nvidia",
-    "occupied",
-    "rocm",
-    "siblings",
-    "windows",
-    "wsl",
-    "xe",
+    "systems",
 )
 """Modules of this package; each has a list `CHECKS`."""
 

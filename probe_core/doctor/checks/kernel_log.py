@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from probe_core.doctor.causes import concerned, fixed, of_cause
 from probe_core.doctor.check import check, failed, not_applicable, passed, unknown
-from probe_core.doctor.checks.root import as_root
+from probe_core.doctor.installation import as_root
 from probe_core.doctor.log import FILES, MAX_LINE, failures_to_start, kernel_log
 from probe_core.model.causes import CAUSES
 from probe_core.model.fix import at, by_hand, otherwise, reboot, run

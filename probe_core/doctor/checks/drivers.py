@@ -1,17 +1,22 @@
-"""NVIDIA's driver: what only a slow answer, a suspend or a service's absence shows."""
+"""Drivers of NVIDIA, AMD and Intel: what an answer, a suspend or another part of one shows."""
 
 from __future__ import annotations
 
 from probe_core import proc
-from probe_core.doctor.causes import concerned, of_cause
+from probe_core.doctor.causes import concerned, fixed, of_cause
 from probe_core.doctor.check import REPORT, check, failed, not_applicable, passed, unknown
-from probe_core.doctor.checks.root import as_root
+from probe_core.doctor.installation import as_root
+from probe_core.model.fix import REBOOT, by_hand
+from probe_core.model.rocm import release_of_driver
 from probe_core.readiness.nvidia import switches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.doctor.check import Request, ResultDoc
     from probe_core.model.document import DeviceDoc
+
+
+# NVIDIA: a slow answer, a suspend, a licence, or the absence of a service.
 
 SUSPENDS = "/sys/power/suspend_stats/success"
 TOKENS, SERVER = "/etc/nvidia/ClientConfigToken", "/etc/nvidia/gridd.conf"
@@ -102,4 +107,77 @@ def fabric(request: Request) -> ResultDoc:
     return failed(of_cause(request, "fabric-not-ready", evidence, devices))
 
 
-CHECKS = [uvm, initialisation, licence, fabric]
+# ROCm beside the kernel's driver: two releases apart is what AMD tests.
+
+ROCM, DRIVER = "/opt/rocm/.info/version", "/sys/module/amdgpu/version"
+
+_RELEASES = ("5.5", "5.6", "5.7", "6.0", "6.1", "6.2", "6.3", "6.4", "7.0", "7.1", "7.2")
+_APART = 2
+"""Releases that may lie between them ("User and kernel-space support matrix", ROCm 6.3)."""
+
+
+@check("rocm-kernel-skew", step="runtime", needs=(ROCM, DRIVER))
+def skew(request: Request) -> ResultDoc:
+    """Whether ROCm and amdgpu are more than two releases apart."""
+    devices = concerned("rocm-kernel-skew", request.report["devices"])
+    rocm = _release(request.machine.read(ROCM, 64))
+    text = request.machine.read(DRIVER, 64)
+    if not devices or rocm is None or text is None:
+        return not_applicable("neither AMD's own kernel driver nor /opt/rocm is here")
+    driver = release_of_driver(text)
+    if driver is None or rocm not in _RELEASES:
+        return unknown(f"which release of ROCm amdgpu {text} belongs to is not known")
+    if abs(_RELEASES.index(rocm) - _RELEASES.index(driver)) <= _APART:
+        return passed()
+    evidence = f"{ROCM}: {rocm}; {DRIVER}: {text}, of ROCm {driver}"
+    finding = of_cause(request, "rocm-kernel-skew", evidence, devices)
+    text = f"install amdgpu-dkms of ROCm {rocm} (AMD's repository)"
+    fixed(finding, (by_hand(text, changes=("package amdgpu-dkms",)), REBOOT), request)
+    return failed(finding)
+
+
+def _pair(text: str) -> tuple[int, int]:
+    parts = text.split(".")[:2]
+    numbers = [int(part) for part in parts if part.isdecimal() and len(part) < 6]
+    return (numbers[0], numbers[1]) if len(numbers) == 2 else (-1, -1)
+
+
+def _release(text: str | None) -> str | None:
+    """Return "6.4" of "6.4.1-83"."""
+    numbers = _pair((text or "").partition("-")[0])
+    return f"{numbers[0]}.{numbers[1]}" if numbers[0] >= 0 else None
+
+
+# Intel's compute runtime: a library that is there, and older than the GPU.
+
+_ZE = "libze_intel_gpu.so.1"
+
+# Architecture to the first build of production quality: 24.48.31907, whose release notes add
+# Battlemage and Lunar Lake (jellyfin-packaging#53 quotes them).
+_FIRST_BUILD = {"xe2": 31907}
+
+
+@check("compute-runtime-too-old", step="runtime", needs=(_ZE,))
+def runtime(request: Request) -> ResultDoc:
+    """Whether the compute runtime is of a build before the GPU's architecture."""
+    devices = concerned("compute-runtime-too-old", request.report["devices"])
+    devices = [device for device in devices if device["arch"] in _FIRST_BUILD]
+    if not devices:
+        return not_applicable("no Intel GPU is here that needs a recent runtime")
+    paths = request.scene.libraries.find(_ZE)
+    if not paths:
+        return not_applicable(f"{_ZE} is in no folder of the loader")
+    # libze_intel_gpu.so.1.6.31907: the third number is the build's, as in 24.48.31907.
+    real = request.machine.realpath(paths[0])
+    build = real.rpartition(".so.")[2].split(".")[2:3]
+    if not build or not build[0].isdecimal():
+        return unknown(f"{real} has no build number")
+    old = [device for device in devices if int(build[0][:9]) < _FIRST_BUILD[device["arch"] or ""]]
+    if not old:
+        return passed()
+    least = _FIRST_BUILD[old[0]["arch"] or ""]
+    evidence = f"{paths[0]} leads to build {build[0]}; the GPU needs {least}"
+    return failed(of_cause(request, "compute-runtime-too-old", evidence, old))
+
+
+CHECKS = [uvm, initialisation, licence, fabric, skew, runtime]
