@@ -5,7 +5,6 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
     from probe_core.machine import Machine
     from probe_core.model.document import Json, NetworkDoc, NodeMemoryDoc, ReportDoc
@@ -25,9 +24,7 @@ def probe_document(
 
     machine = machine or Machine()
     config, ignored = load_settings({}, machine.environ if environ is None else environ)
-    report: Any = document(config, ignored, machine=machine)
-    typed: ReportDoc = report
-    return typed
+    return document(config, ignored, machine=machine)
 
 
 def read_report(path: str) -> ReportDoc:
@@ -38,9 +35,7 @@ def read_report(path: str) -> ReportDoc:
     """
     from probe_core.pipeline.static import read_document
 
-    document: Any = read_document(path)
-    typed: ReportDoc = document
-    return typed
+    return read_document(path)
 
 
 def read_report_text(path: str, limit: int | None = None) -> bytes:
@@ -97,9 +92,7 @@ def system_memory(machine: Machine) -> NodeMemoryDoc:
     """
     from probe_core.pipeline.node import memory
 
-    amounts: Any = memory(machine)
-    typed: NodeMemoryDoc = amounts
-    return typed
+    return memory(machine)
 
 
 def node_network(machine: Machine) -> list[NetworkDoc]:

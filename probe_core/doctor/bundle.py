@@ -24,7 +24,7 @@ from probe_core.readiness.scene import folder_of
 from probe_core.recording.anonymise import Anonymiser
 from probe_core.recording.document import ABOUT_PATH, ANSWERS_PATH, Recording
 from probe_core.recording.gather import Taker
-from probe_core.recording.opening import unpack
+from probe_core.recording.opening import machine_of, unpack
 from probe_core.recording.paths import BadRecording
 
 TYPE_CHECKING = False
@@ -185,10 +185,7 @@ def make_bundle(
     probe: Callable[[Machine], ReportDoc],
 ) -> Bundle:
     """Return the bundle of a recording, which is unpacked in `folder`; raises `OSError`."""
-    from probe_core.machine import Machine
-
-    root, own = unpack(recording, folder), recording
-    machine = Machine(root, own.environ, own.os, own.arch, access=own.access, answers=own.answers)
+    machine = machine_of(unpack(recording, folder), recording)
     report = probe(machine)
     document = examine(Request(machine, report))
     documents = {"report": report, "doctor": document, "versions": _versions(report)}

@@ -35,7 +35,8 @@ def open_machine(path: str) -> Iterator[Machine]:
     it is no recorded machine, `OSError` when it cannot be read.
     """
     if os.path.isdir(path):
-        yield _of_folder(_root(os.path.abspath(path)))
+        root = _root(os.path.abspath(path))
+        yield machine_of(root, about(root))
         return
     from tempfile import TemporaryDirectory
 
@@ -45,14 +46,11 @@ def open_machine(path: str) -> Iterator[Machine]:
     _check_root(path, recording)
     # Errors of the cleanup are ignored: they would hide the error that ends the command.
     with TemporaryDirectory(prefix="probe-machine-", ignore_cleanup_errors=True) as folder:
-        root = unpack(recording, folder)
-        yield _machine(root, recording)
+        yield machine_of(unpack(recording, folder), recording)
 
 
 def _root(folder: str) -> str:
     """Return the folder that holds proc or sys: this one, or the only one in it."""
-    from probe_core.recording.paths import BadRecording, shown
-
     names = sorted(os.listdir(folder))
     if any(mark in names for mark in MARKS):
         return folder
@@ -66,19 +64,14 @@ def _root(folder: str) -> str:
 
 def _check_root(path: str, recording: Recording) -> None:
     """Raise `BadRecording` for an archive of something else than a machine."""
-    from probe_core.recording.paths import BadRecording, shown
-
     paths = (*recording.files, *recording.links)
     if not (recording.described or is_root(*paths)):
         tops = sorted({path.split("/", 2)[1] for path in paths})
         raise BadRecording(f"{shown(path)} is no recorded machine: {no_root(tops)}")
 
 
-def _of_folder(root: str) -> Machine:
-    return _machine(root, about(root))
-
-
-def _machine(root: str, facts: About | Recording) -> Machine:
+def machine_of(root: str, facts: About | Recording) -> Machine:
+    """Return the machine below a folder, of which a recording says the rest."""
     return Machine(
         root, facts.environ, facts.os, facts.arch, access=facts.access, answers=facts.answers
     )
@@ -89,8 +82,6 @@ def _machine(root: str, facts: About | Recording) -> Machine:
 
 def about(root: str) -> About:
     """Return what the folder's two files say; raises `BadRecording` and `OSError`."""
-    from probe_core.machine import Machine
-
     machine = Machine(root)
     folder = root.rstrip("/")
     answers = _checked(folder + ANSWERS_PATH, MAX_ANSWERS_FILE, check_answers)

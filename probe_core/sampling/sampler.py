@@ -64,11 +64,6 @@ def ask(driver: Driver, run: Resident, request: RoundMessage) -> None:
     driver.send(run, b"%08x" % len(data) + data)
 
 
-def end(driver: Driver, run: Resident) -> None:
-    """End one process with all that it started."""
-    driver.end([run], monotonic)
-
-
 def ask_to_close(driver: Driver, runs: Sequence[Resident]) -> None:
     """Have processes that wait close what they opened; returns when they have, or after 0.2 s."""
     waiting = [run for run in runs if run.status is None and run.answer is not None]
@@ -329,7 +324,7 @@ class Source:
             return []
         avoided.trial = None
         is_well = trial.answer is not None and trial.answer[0] == "ok" and bool(trial.samples)
-        end(self._driver, trial)
+        self._driver.end([trial], monotonic)
         self._note_abandoned(trial)
         if not is_well:
             avoided.pauses.fail(now)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,11 @@ class Declared:
     import_ms: float = 50.0
     may: frozenset[str] = frozenset()
     absent: str = "not_applicable"
+    # What `ProberContract` asks for: a machine, or several by a name for people.
+    hardware: Callable[[Path], Case]
+    broken: Callable[[Path], Mapping[str, Case]]
+    lacking: Callable[[Path], Mapping[str, Case]]
+    sampled: Callable[[Path], Case]
 
     def prober(self) -> Prober:
         """Return the prober with its manifest applied."""
@@ -308,10 +313,6 @@ class Empty(Declared):
 
 class Lacking(Declared):
     """About machines that might have the hardware, and have none."""
-
-    def lacking(self, root: Path) -> Mapping[str, Case]:
-        """Overridden by the author."""
-        raise NotImplementedError
 
     def test_where_there_is_none_it_is_not_applicable(self, tmp_path: Path) -> None:
         """A driver without a device is no failure, and none of the user's concern."""

@@ -26,10 +26,6 @@ _AVOIDED = 2
 class WithHardware(Declared):
     """What the checks below share."""
 
-    def hardware(self, root: Path) -> Case:
-        """Overridden by the author."""
-        raise NotImplementedError
-
     def found(self, root: Path) -> tuple[Case, Run]:
         """Run on the author's machine."""
         root.mkdir(exist_ok=True)
@@ -212,10 +208,6 @@ class Hardware(WithHardware):
 
 class Broken(Declared):
     """About hardware that is there but cannot be asked."""
-
-    def broken(self, root: Path) -> Mapping[str, Case]:
-        """Overridden by the author."""
-        raise NotImplementedError
 
     def test_what_cannot_be_asked_is_unavailable(self, tmp_path: Path) -> None:
         """Not "no devices": the node would pass for one without."""

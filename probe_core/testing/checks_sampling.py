@@ -112,10 +112,6 @@ _FRAME = {"device", "status", "reason", "unknown"}
 class Sampling(Declared):
     """About `open_sampler`, or `sample_devices`."""
 
-    def sampled(self, root: Path) -> Case:
-        """Overridden by the author."""
-        raise NotImplementedError
-
     def _rounds(self, root: Path, **options: Any) -> list[SampledRound]:
         root.mkdir(exist_ok=True)
         rounds = sample_case(self.prober(), self.sampled(root), **options)

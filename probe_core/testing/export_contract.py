@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -143,11 +144,7 @@ class ExporterContract:
 
     def export(self, report: Any) -> str:
         """Return the text of a report, as `probe export` gets it."""
-        module, _, function = self.target.partition(":")
-        place: Any = import_module(module)
-        for part in function.split("."):
-            place = getattr(place, part)
-        text: str = place(report)
+        text: str = resolve_name(self.target)(report)
         return text
 
     def test_importing_has_no_effects(self, capfd: Any) -> None:

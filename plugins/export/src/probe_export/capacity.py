@@ -93,6 +93,11 @@ def by_model(
     return groups
 
 
+def by_cause(devices: Iterable[DeviceDoc]) -> dict[str, list[DeviceDoc]]:
+    """Return the devices by the code of what is wrong with them, sorted."""
+    return dict(sorted(by_model(devices, lambda device: cause(device) or "unknown").items()))
+
+
 def memory_of(device: DeviceDoc) -> int | None:
     """Return the bytes of a device's own memory; None where unknown, or shared with the system.
 

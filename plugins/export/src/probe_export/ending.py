@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import signal
+import threading
 from contextlib import contextmanager
 from time import monotonic, sleep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any
 
 _PIECE_S = 1.0
 """Seconds of sleep at most before Python looks for signals: one that comes between its last look
@@ -16,20 +18,36 @@ and the system call interrupts nothing."""
 
 
 @contextmanager
-def until_signal() -> Iterator[None]:
-    """SIGTERM and SIGINT end the block, quietly; the handlers that were there are put back."""
+def reacting(names: Iterable[str], reaction: Callable[[int], object]) -> Iterator[None]:
+    """Call `reaction` at these signals, while the block runs; those that do not exist are left out.
 
-    def end(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
+    A signal that the caller ignores (nohup, a shell's background job) stays ignored.
+    """
+    before: dict[int, Any] = {}
+    # Python lets no other thread install a handler.
+    if threading.current_thread() is threading.main_thread():
+        for number in (getattr(signal, name, None) for name in names):
+            if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+                before[number] = signal.signal(number, lambda caught, frame: reaction(caught))
     try:
         yield
-    except KeyboardInterrupt:
-        pass
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def until_signal() -> Iterator[None]:
+    """SIGTERM and SIGINT end the block, quietly; the handlers that were there are put back."""
+
+    def end(number: int) -> None:
+        raise KeyboardInterrupt
+
+    try:
+        with reacting(("SIGTERM", "SIGINT"), end):
+            yield
+    except KeyboardInterrupt:
+        pass
 
 
 def pause(seconds: float = float("inf")) -> None:

@@ -10,9 +10,9 @@ from probe_core.model.ids import driver_version
 from probe_core.model.verdict import NodeVerdict
 from probe_export.capacity import (
     MAX_LABEL,
+    by_cause,
     by_model,
     capacity,
-    cause,
     expected,
     label_value,
     memory_of,
@@ -58,7 +58,7 @@ def _labels(report: ReportDoc) -> Iterator[tuple[str, str]]:
     for name, useless in (("missing", absent), ("set-aside", set_aside(report))):
         if useless:
             yield f"{name}.count", str(len(useless))
-            for code, group in _by_cause(useless).items():
+            for code, group in by_cause(useless).items():
                 yield f"{name}.{label_value(code)}.count", str(len(group))
     wanted = expected(report)
     if wanted is not None:
@@ -96,7 +96,7 @@ def _kind(kind: str, devices: list[DeviceDoc]) -> Iterator[tuple[str, str]]:
         ("vendor", {label_value(device["vendor"] or "") for device in devices}),
         ("arch", {label_value(device["arch"] or "") for device in devices}),
         ("compute", {label_value(device.get("compute_capability") or "") for device in devices}),
-        ("driver", {label_value(_driver(device)) for device in devices}),
+        ("driver", {label_value(driver_version(device) or "") for device in devices}),
     ):
         if len(value) == 1:
             yield f"{kind}.{label}", value.pop()
@@ -104,15 +104,7 @@ def _kind(kind: str, devices: list[DeviceDoc]) -> Iterator[tuple[str, str]]:
         yield f"{kind}.memory", str(amount // _MIB)
 
 
-def _driver(device: DeviceDoc) -> str:
-    return driver_version(device) or ""
-
-
 def _least(amounts: Iterable[int | None]) -> int | None:
     """Return the least of all amounts; None where one of them is unknown."""
     listed = list(amounts)
     return None if None in listed else min((n for n in listed if n is not None), default=None)
-
-
-def _by_cause(devices: list[DeviceDoc]) -> dict[str, list[DeviceDoc]]:
-    return dict(sorted(by_model(devices, lambda device: cause(device) or "unknown").items()))

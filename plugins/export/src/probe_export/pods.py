@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import socket
 from time import monotonic
+from typing import NamedTuple
 
 from probe_export import ExportError
 
@@ -28,16 +29,14 @@ _STREAM = 1
 _EMPTY_REQUEST = bytes(5)  # not compressed, and no byte long
 
 
-class Assignment:
+class Assignment(NamedTuple):
     """A device of a container, as its device plugin calls it."""
 
-    __slots__ = ("container", "device", "namespace", "pod", "resource")
-
-    def __init__(
-        self, pod: str, namespace: str, container: str, resource: str, device: str
-    ) -> None:
-        self.pod, self.namespace, self.container = pod, namespace, container
-        self.resource, self.device = resource, device
+    pod: str
+    namespace: str
+    container: str
+    resource: str
+    device: str
 
 
 def families(given: Iterable[Assignment], devices: Mapping[str, Labels]) -> list[Family]:

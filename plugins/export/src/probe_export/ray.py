@@ -14,9 +14,9 @@ from probe_core.model.ids import pci_product
 from probe_core.model.verdict import usable_here
 from probe_export.capacity import (
     MAX_LABEL,
+    by_cause,
     by_model,
     capacity,
-    cause,
     label_value,
     memory_of,
     missing,
@@ -72,8 +72,7 @@ def options(report: ReportDoc) -> RayOptions:
     if hidden:
         labels["probe/hidden"] = str(hidden)
     for name, useless in (("missing", missing(report)), ("set-aside", set_aside(report))):
-        by_cause = by_model(useless, lambda device: cause(device) or "unknown")
-        for code, own in sorted(by_cause.items()):
+        for code, own in by_cause(useless).items():
             labels[f"probe/{name}.{label_value(code, 48)}"] = str(len(own))
     return {"num_gpus": len(gpus), "resources": resources, "labels": labels}
 

@@ -10,8 +10,9 @@ import sys
 from time import gmtime
 
 from probe_core.commands import size, write_json
+from probe_export.ending import reacting
 from probe_watch.figures import NODE, peak_fraction
-from probe_watch.rounds import ENDINGS, Ended, reacting, status_of
+from probe_watch.rounds import ENDINGS, Ended, status_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

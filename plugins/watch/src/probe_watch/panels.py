@@ -234,12 +234,11 @@ def host(node: Node) -> tuple[Sequence[float | str], Entry]:
 
 
 def help_text(keys: Mapping[str, str]) -> Text:
-    text = Text("Columns\n", style="bold")
-    abouts = {column.head: column.about for column in COLUMNS}
-    abouts["! –"] = "above its threshold; not known: Enter says why"
-    for name, about in abouts.items():
-        text.append(f"{name:14} ").append(f"{about}\n", style="not bold")
-    text.append("\nKeys\n")
-    for name, about in keys.items():
-        text.append(f"{name:14} ").append(f"{about}\n", style="not bold")
+    text = Text(style="bold")
+    columns = {column.head: column.about for column in COLUMNS}
+    columns["! –"] = "above its threshold; not known: Enter says why"
+    for title, abouts in (("Columns\n", columns), ("\nKeys\n", keys)):
+        text.append(title)
+        for name, about in abouts.items():
+            text.append(f"{name:14} ").append(f"{about}\n", style="not bold")
     return text

@@ -6,14 +6,11 @@ A round goes to the alerts, their commands and the endpoint before it is shown.
 from __future__ import annotations
 
 import signal
-import threading
-from contextlib import contextmanager
 from time import monotonic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import Any
+    from collections.abc import Callable, Sequence
 
     from probe_core.model.document import EventDoc, SampleDoc
     from probe_core.sampling import Round, Rounds
@@ -113,22 +110,3 @@ def status_of(number: int) -> int:
     if number == signal.SIGINT:
         raise KeyboardInterrupt
     return 128 + number
-
-
-@contextmanager
-def reacting(names: Iterable[str], reaction: Callable[[int], object]) -> Iterator[None]:
-    """Call `reaction` at these signals, while the block runs; those that do not exist are left out.
-
-    A signal that the caller ignores (nohup, a shell's background job) stays ignored.
-    """
-    before: dict[int, Any] = {}
-    # Python lets no other thread install a handler.
-    if threading.current_thread() is threading.main_thread():
-        for number in (getattr(signal, name, None) for name in names):
-            if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
-                before[number] = signal.signal(number, lambda caught, frame: reaction(caught))
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

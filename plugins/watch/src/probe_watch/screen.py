@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime
 
+from probe_export.ending import reacting
 from probe_watch.hosts import STARTS_A_SECOND, Host
-from probe_watch.rounds import ENDINGS, HANGUP, reacting, status_of
+from probe_watch.rounds import ENDINGS, HANGUP, status_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
