@@ -13,11 +13,10 @@ from boot_machines import NEXT, NOW, OLD, OTHER, OWNER, Computer, module
 from test_next_boot import causes, predicted
 
 from probe_changes.grub import GrubMenu
-from probe_changes.kernels import Kernels
+from probe_changes.kernels import Kernels, package_key, version_key
 from probe_changes.loaders import next_boot
 from probe_changes.module_file import read_module
 from probe_changes.projection import Projection
-from probe_changes.versions import package_key, version_key
 from probe_core.machine import Machine
 from probe_core.testing import Tree
 

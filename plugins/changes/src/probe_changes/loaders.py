@@ -10,8 +10,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 from probe_changes.grub import BootEntry, GrubMenu, grub_environment
-from probe_changes.kernels import Kernels
-from probe_changes.versions import package_key, version_key
+from probe_changes.kernels import Kernels, package_key, version_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 
-from probe_mcp.asking import Refused
-from probe_mcp.tools import TOOLS, Tools
+from probe_mcp.tools import TOOLS, Refused, Tools
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
