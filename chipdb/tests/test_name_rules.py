@@ -133,6 +133,9 @@ SETS = {"die": {"dg1": "dg1", "dg2": "dg2"}}
         ("{a@hex4}:{b@hex4}", "10de:2684", {"a": "10de", "b": "2684"}),
         ("{part}, {*}", "a (b, c), d", {"part": "a (b, c)"}),
         ("{any}({+die})", "x (is dg1)", {"any": "x ", "+die": "is dg1"}),
+        ("x {-die} y", "x loud y", {}),
+        ("x {-die} y", "x dg1 y", None),
+        ("x {-die} y", "x dgx1 y", None),
         ("{v@gpu|npu} {any}", "npu x", {"v": "npu", "any": "x"}),
     ],
 )

@@ -29,6 +29,65 @@ def test_an_example_finds_what_its_row_means(text: str, real: Database) -> None:
         assert all(has_codename(chip, tuple(means)) for chip in chips)
 
 
+@pytest.mark.parametrize(
+    ("line", "ids"),
+    [
+        ("VideoProcessor : NVIDIA GeForce GTX 1660 SUPER", "nvidia/geforce-gtx-1660-super"),
+        ("TresPerNode=gres:gpu:mi210:4", "amd/instinct-mi210"),
+        ("device: 'QUALCOMM Adreno(TM) 750 (OpenCL 3.0)'", "qualcomm/adreno-750"),
+        # A part that says more of the product belongs to its name.
+        ("board=RTX 4090, (Laptop)", "nvidia/geforce-rtx-4090-laptop-gpu"),
+        ("board=RTX 4090, Ti", ""),
+        ("board=RTX 4090, 48 GB", ""),
+        # Words that are also others', two products, two devices, a die that is another's.
+        ("case: Corsair, h1", ""),
+        ("RTX 4090: or, RTX 4080", ""),
+        ("GPUs: NVIDIA GeForce RTX 5070 Ti, AMD Radeon(TM) Graphics", ""),
+        ("RTX 4090 (GB202)", ""),
+        ("cpu=AMD Ryzen 9 7950X, gpu=NVIDIA GeForce RTX 4090", "nvidia/geforce-rtx-4090"),
+    ],
+)
+def test_one_part_of_a_line_names_the_product(line: str, ids: str, real: Database) -> None:
+    match = real.match(name=line)
+    chips = (match.chip,) if match.chip else match.candidates
+    assert [chip.id for chip in chips] == ids.split()
+
+
+@pytest.mark.parametrize(
+    ("name", "ids"),
+    [
+        ("NVIDIA Corporation GM108M [GeForce 940MX]", "nvidia/geforce-940mx"),
+        ("NVIDIA Corporation GM107M [GeForce 940MX]", "nvidia/geforce-940mx-gm107"),
+        (
+            "Intel Corporation Raptor Lake-P [Iris Xe Graphics]",
+            "intel/iris-xe-graphics-raptor-lake-p intel/iris-xe-graphics-raptor-lake-u",
+        ),
+    ],
+)
+def test_the_die_before_a_bracket_narrows_the_product(name: str, ids: str, real: Database) -> None:
+    match = real.match(name=name)
+    chips = (match.chip,) if match.chip else match.candidates
+    assert [chip.id for chip in chips] == ids.split()
+
+
+@pytest.mark.parametrize(
+    ("title", "chip"),
+    [
+        ("Sapphire 11349-03-20G NITRO+ Radeon RX 9070 XT 16GB", "amd/radeon-rx-9070-xt"),
+        ("PNY GeForce RTX 4070 Loud 12GB", "nvidia/geforce-rtx-4070"),
+        ("PNY GeForce RTX 4090 Ti Loud", ""),  # never sold
+        ("ASUS ROG Zephyrus G16 RTX 4090", ""),  # a laptop's, which its title does not say
+        ("ASUS ROG Zephyrus RTX 4070 Laptop GPU", "nvidia/geforce-rtx-4070-laptop-gpu"),
+    ],
+)
+def test_a_maker_s_own_words_say_nothing_of_the_product(
+    title: str, chip: str, real: Database
+) -> None:
+    match = real.match(name=title)
+    assert (match.chip.id if match.chip else "") == chip
+    assert match.candidates == ()
+
+
 ROW = '[x1]\nmeans = ["acme/fast-1"]\nexample = "x1.48xlarge"\n'
 
 

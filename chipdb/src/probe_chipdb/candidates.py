@@ -156,23 +156,26 @@ def _archs(db: "Database", query: "Query") -> tuple[str, ...]:
 
 def by_name(db: "Database", query: "Query") -> "list[Chip]":
     """The chips of the name; a name that holds its die is the closer key."""
-    for key in (query.die_key, query.name_key):
-        if key and (ids := db.ids(f"n:{key}")):
-            return _allowed(db, query, _on_platform(db, query, ids))
+    if query.die_key and (ids := db.ids(f"n:{query.die_key}")):
+        return _allowed(db, query, ids)
+    if query.name_key and (ids := db.ids(f"n:{query.name_key}")):
+        return _allowed(db, query, _on_platform(db, query, ids))
     if not query.name_key or not query.name:
         return []
-    from probe_chipdb.name_lookup import by_rules_of_packages, by_spelling
+    from probe_chipdb.name_lookup import by_rules_of_packages, by_spelling, in_line
 
-    return _allowed(db, query, by_spelling(db, query) or by_rules_of_packages(db, query))
+    ids = by_spelling(db, query) or by_rules_of_packages(db, query) or in_line(db, query)
+    return _allowed(db, query, ids)
 
 
 def _on_platform(db: "Database", query: "Query", ids: tuple[str, ...]) -> tuple[str, ...]:
-    """The ids whose die is the one that Mesa prints behind the name, if that leaves any."""
-    if len(ids) == 1 or not query.name or "(" not in query.name:
+    """The ids whose die is the one that Mesa or lspci prints beside the name, if any is."""
+    if len(ids) == 1 or not query.name or not ("(" in query.name or query.die_key):
         return ids
-    from probe_chipdb.name_lookup import on_platform
+    from probe_chipdb.name_lookup import of_die, on_platform
 
-    return on_platform(db, query.name, ids)
+    die, bracket, _ = query.die_key.partition(" [")
+    return of_die(db, die, ids) if bracket else on_platform(db, query.name, ids)
 
 
 def _chips(db: "Database", key: str) -> "list[Chip]":

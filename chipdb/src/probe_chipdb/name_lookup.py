@@ -1,6 +1,7 @@
 """The chips of a name that no driver prints: by its form or platform; for people, the nearest."""
 
 from probe_chipdb.chip import Chip, stated
+from probe_chipdb.facts import Facts, Query
 from probe_chipdb.name_form import Form, others, size_in
 from probe_chipdb.pci_text import facts_in, ids_of
 from probe_chipdb.rules import built
@@ -8,10 +9,9 @@ from probe_chipdb.spelling import normalise
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from probe_chipdb.database import Database
-    from probe_chipdb.facts import Query
     from probe_chipdb.rules import Rules
 
 
@@ -67,6 +67,19 @@ def on_platform(db: "Database", name: str, ids: tuple[str, ...]) -> tuple[str, .
     return tuple(fitting) or ids
 
 
+def of_die(db: "Database", die: str, ids: tuple[str, ...]) -> tuple[str, ...]:
+    """The ids of chips of the die that lspci prints before the product, if that leaves any."""
+    die = die.replace(" ", "")
+    dies = {id_: _squashed(chip.codename) for id_ in ids if (chip := db.chip(id_))}
+    mobile = die.removesuffix("m")  # GP108M is the GP108
+    fitting = (
+        id_
+        for id_, own in dies.items()
+        if own.replace("-", "").startswith(die) or (own and own == mobile)
+    )
+    return tuple(fitting) or ids
+
+
 def has_codename(chip: Chip, codenames: tuple[str, ...]) -> bool:
     """Whether a chip's codename, or one of several in a list, begins with a platform's."""
     # Not plain "and": it is in "Rembrandt", too.
@@ -118,6 +131,82 @@ def by_spelling(db: "Database", query: "Query") -> tuple[str, ...]:
     chips, form = spelled(db, key)
     query.units = query.units or form.units
     return tuple(chip.id for chip in chips or _of_two_names(db, key))
+
+
+def in_line(db: "Database", query: "Query") -> tuple[str, ...]:
+    """The ids of the chips that one part of a line names, where the other parts do not disagree.
+
+    "VideoProcessor : NVIDIA GeForce GTX 1660 SUPER": between marks, a name is whole. A part that
+    says more of the product ("(Laptop)", "48 GB") belongs to its name.
+    """
+    name = query.name or ""
+    if query.generic_name or query.name_key.startswith(built().set("processor")):
+        return ()
+    if _has_remark(name):
+        return ()
+    parts = _parts_of(name)
+    if len(parts) < 2:
+        return ()
+    read = [(part, Query(Facts(name=part))) for part in parts]
+    beside = [own.name_key for _, own in read if _is_beside(own.name_key)]
+    named: list[tuple[Query, tuple[str, ...]]] = []
+    for part, own in read:
+        if _may_name(own) and (ids := _named(db, own)):
+            whole = Query(Facts(name=" ".join((part, *beside)))) if beside else own
+            named.append((whole, _named(db, whole) if beside else ids))
+    common = set(named[0][1]).intersection(*(ids for _, ids in named)) if named else set()
+    processors = built().set("processor")
+    claims = (own.vendor for _, own in read if not own.name_key.startswith(processors))
+    vendors = {*claims, *(id_.partition("/")[0] for id_ in common)} - {""}
+    if len(vendors) > 1:
+        return ()  # two devices
+    query.units = query.units or next((own.units for own, _ in named if own.units), None)
+    return tuple(sorted(common))
+
+
+def _has_remark(name: str) -> bool:
+    """Whether one word in parentheses is all that stands beside a name: `RTX 4090 (GB202)`."""
+    head, _, inside = name.rstrip(")").partition("(")
+    plain = not any(mark in head or mark in inside for mark in _MARKS)
+    return plain and " " not in inside.strip() and name.endswith(")")
+
+
+_MARKS = "|;,=:()[]{}\"'\t"
+_MOST_PARTS = 24
+
+
+def _parts_of(line: str) -> list[str]:
+    line = line.replace("  ", "\n")
+    for mark in ("(R)", "(TM)", "(tm)"):  # a vendor's parentheses end no part
+        line = line.replace(mark, " ")
+    for mark in (*_MARKS, " - ", "->"):
+        line = line.replace(mark, "\n")
+    parts = (part.strip() for part in line.split("\n"))
+    return list(dict.fromkeys(filter(None, parts)))[:_MOST_PARTS]
+
+
+def _is_beside(key: str) -> bool:
+    """Whether a part holds nothing but facts and editions of a product."""
+    form = Form(key)
+    words = built().set("product_word")
+    bare = all(token in words for token in form.base.replace("~", " ").split())
+    return bare and bool(form.facts or form.editions or form.base)
+
+
+def _may_name(part: "Query") -> bool:
+    """Whether a part can be trusted to name a product: `corsair` and `m1` are also other words."""
+    key = part.name_key
+    whole = len(key) >= _LEAST and any(map(str.isdecimal, key)) and not key.isdecimal()
+    return not part.generic_name and (bool(part.vendor) or whole)
+
+
+_LEAST = 4  # letters of a product without its vendor
+
+
+def _named(db: "Database", part: "Query") -> tuple[str, ...]:
+    exact = (db.ids(f"n:{key}") for key in (part.die_key, part.name_key) if key)
+    ids = next(filter(None, exact), ()) or by_spelling(db, part)
+    return tuple(id_ for id_ in ids if part.vendor in ("", id_.partition("/")[0]))
 
 
 def by_rules_of_packages(db: "Database", query: "Query") -> tuple[str, ...]:
@@ -213,6 +302,8 @@ def spelled(db: "Database", key: str, rules: "Rules | None" = None) -> "tuple[li
 
 
 def _of_form(db: "Database", form: Form, rules: "Rules | None") -> "list[Chip]":
+    if ids := db.ids(f"n:{form.text}"):
+        return [chip for chip in _read(db, ids) if form.vendor in ("", chip.vendor)]
     # "H200 141GB" is an H200, which is a product's whole name; an H200 NVL would be called one.
     declared = form.facts and db.ids(f"b:{form.key}|{form.facts}")
     if (
@@ -287,14 +378,12 @@ def _fitting(chips: "list[Chip]", form: Form) -> "list[Chip]":
     if form.size is not None:
         chips = _of_size(chips, form.size)
     if form.type:
-        chips = _filtered(chips, lambda chip: _has_type(chip, form.type))
+        chips = [chip for chip in chips if _type(chip) == form.type] or [
+            chip for chip in chips if _type(chip).startswith(form.type)
+        ]
     if form.factor:
         chips = _of_factor(chips, form.factor)
     return chips
-
-
-def _filtered(chips: "list[Chip]", fits: "Callable[[Chip], bool]") -> "list[Chip]":
-    return [chip for chip in chips if fits(chip)]
 
 
 def _of_size(chips: "list[Chip]", size: float) -> "list[Chip]":
@@ -318,9 +407,9 @@ def _sizes(chip: "Chip") -> list[float]:
     return nominal + [size for word in chip.words if (size := size_in(word)) is not None]
 
 
-def _has_type(chip: "Chip", type_: str) -> bool:
+def _type(chip: "Chip") -> str:
     """HBM3 is also what people call HBM3e; the reverse is another product."""
-    return (chip.memory.type or "").lower().startswith(type_)
+    return (chip.memory.type or "").lower()
 
 
 def _of_factor(chips: "list[Chip]", factor: str) -> "list[Chip]":

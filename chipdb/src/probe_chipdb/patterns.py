@@ -221,14 +221,15 @@ class _Field:
         words = tuple(meanings)
         self.label = label
         self.meanings = meanings
-        self.words = () if kind[:1] == "+" else words
+        of_words = _OF_WORDS.get(kind[:1]) if "|" not in kind else None
+        self.words = () if of_words else words
         self.empty = ("",) if "" in words else ()
         self.by_letter = {
             word[0]: tuple(other for other in words if other[:1] in ("", word[0]))
             for word in words
             if word
         }
-        self.is_kind = KINDS.get(kind) or (_holding(words) if kind[:1] == "+" else None)
+        self.is_kind = KINDS.get(kind) or (of_words(words) if of_words and words else None)
         self.digits = _DIGITS.get(kind)
         if not (words or self.is_kind or self.digits):
             raise BadPattern(f"{{{kind}}} is no kind of field and no set of words")
@@ -250,6 +251,14 @@ def _holding(words: tuple[str, ...]) -> "Callable[[str], bool]":
     return lambda text: any(map(text.__contains__, words)) and _is_balanced(text)
 
 
+def _other(words: tuple[str, ...]) -> "Callable[[str], bool]":
+    return lambda text: text.isalpha() and text not in words
+
+
+_OF_WORDS = {"+": _holding, "-": _other}
+"""`{+set}` is any text with a word of the set in it, `{-set}` a word of letters that is none."""
+
+
 def _nodes(text: str, sets: "Words") -> "Iterator[str | _Field]":
     literal, opened, rest = text.partition("{")
     while True:
@@ -262,7 +271,7 @@ def _nodes(text: str, sets: "Words") -> "Iterator[str | _Field]":
             raise BadPattern(f"{text!r} has a field that does not end")
         label, _, kind = field.rpartition("@")
         words = kind.split("|") if "|" in kind else ()
-        meanings = dict(zip(words, words, strict=True)) or sets.get(kind.removeprefix("+"), {})
+        meanings = dict(zip(words, words, strict=True)) or sets.get(kind.lstrip("+-"), {})
         yield _Field(label or kind, kind, meanings)
         literal, opened, rest = rest.partition("{")
 
