@@ -56,12 +56,12 @@ def test_every_row_that_fits_a_text_passes_its_gate(files: RuleFiles, stage: str
     if stage in ("form", "machine"):
         mark = " " if stage == "form" else "-"
         texts = [text.replace("-", mark).replace("_", mark).replace(" ", mark) for text in texts]
-    rules.every("x", stage)
+    [*rules.every("x", stage)]
     chosen = rules._chosen[stage]
     missed = [
         (text, rule._parts[0])
         for text in texts
-        for rule in chosen.every().rules
+        for rule in chosen.rules
         if rule.fields(text) is not None and rule._parts not in _parts(chosen.gated(text))
     ]
     assert missed == []

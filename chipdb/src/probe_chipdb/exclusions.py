@@ -41,7 +41,7 @@ def share_in(name: str, rules: "Rules | None" = None) -> Share | None:
     from probe_chipdb.rules import built
 
     rules = rules or built()
-    found = rules.first(" ".join(name.lower().split()), "share")
+    found = next(rules.every(" ".join(name.lower().split()), "share"), "")
     if not found:
         return None
     kind, profile, board, parent = found.split("/", 3)
@@ -65,7 +65,7 @@ def hosted_in(name: str, rules: "Rules | None" = None) -> str:
     from probe_chipdb.rules import built
 
     lower = name[:MOST_LETTERS].lower()
-    host = next(iter((rules or built()).every(lower, "host")), "")
+    host = next((rules or built()).every(lower, "host"), "")
     if not host:
         return ""
     at = lower.find(host)

@@ -62,8 +62,8 @@ def add_name_facts(query: "Query", name: str, kind: str, *, may_hold_ids: bool) 
     query.gpu_id = query.gpu_id or facts.get("gpu_id", "")
     if kind == "dt":
         query.dt = (*compatibles_in(name), *query.dt)
-    elif not pci or "[" in name or "(0x" in name:
-        _add_keys(query, name, kind)  # otherwise the text is an id, and no name
+    else:
+        _add_keys(query, name, kind)
 
 
 def _add_keys(query: "Query", name: str, kind: str) -> None:

@@ -11,8 +11,6 @@ from probe_chipdb.rules import built
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from probe_chipdb.rules import Rules
 
 _DIVISORS = {"gib": 1.0, "mib": 1024.0, "mb": 1024.0, "gb": 1.0, "g": 1.0}
@@ -162,7 +160,7 @@ def _tokens(text: str) -> list[str]:
     return joined
 
 
-def others(form: Form, rules: "Rules | None" = None) -> "Iterable[Form]":
+def others(form: Form, rules: "Rules | None" = None) -> list[Form]:
     """The forms of what a name may also mean, where no product has it or it is a bare number."""
     rules = rules or built()
     return [Form(text, rules) for text in rules.every(form.text, "also")]

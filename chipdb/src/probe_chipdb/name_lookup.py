@@ -1,17 +1,17 @@
 """The chips of a name that no driver prints: by its form or platform; for people, the nearest."""
 
 from probe_chipdb.chip import Chip, stated
-from probe_chipdb.facts import Facts, Query
 from probe_chipdb.name_form import Form, others, size_in
 from probe_chipdb.pci_text import facts_in, ids_of
 from probe_chipdb.rules import built
-from probe_chipdb.spelling import normalise
+from probe_chipdb.spelling import claimed_vendor, is_generic, normalise
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from probe_chipdb.database import Database
+    from probe_chipdb.facts import Query
     from probe_chipdb.rules import Rules
 
 
@@ -21,18 +21,11 @@ if TYPE_CHECKING:
 # GPU; the parenthesis does. Mesa names the platform, and one platform may be several products.
 
 
-class Platform:
-    """The codenames that a parenthesis leaves open; `details` narrows them ("gt1", "-s")."""
+def platform_in(db: "Database", name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The codenames that the last parenthesis leaves open, and what narrows them ("gt1", "-s").
 
-    __slots__ = ("codenames", "details")
-
-    def __init__(self, codenames: tuple[str, ...], details: tuple[str, ...]) -> None:
-        self.codenames = codenames
-        self.details = details
-
-
-def platform_in(db: "Database", name: str) -> Platform | None:
-    """The platform of the last parenthesis that names one: "Intel(R) UHD Graphics (TGL GT1)"."""
+    "Intel(R) UHD Graphics (TGL GT1)"; both empty where no parenthesis names a platform.
+    """
     for inside in reversed(name.lower().split("(")[1:]):
         tokens = inside.partition(")")[0].replace(",", " ").split()
         for at, token in enumerate(tokens):
@@ -40,8 +33,8 @@ def platform_in(db: "Database", name: str) -> Platform | None:
             codenames = db.ids(f"s:mesa/{token}") or (db.ids(f"s:mesa/{plain}") if hyphen else ())
             if codenames:
                 details = (f"-{letter}",) if hyphen else ()
-                return Platform(codenames, (*details, *tokens[at + 1 : at + 2]))
-    return None
+                return codenames, (*details, *tokens[at + 1 : at + 2])
+    return (), ()
 
 
 def on_platform(db: "Database", name: str, ids: tuple[str, ...]) -> tuple[str, ...]:
@@ -49,20 +42,16 @@ def on_platform(db: "Database", name: str, ids: tuple[str, ...]) -> tuple[str, .
 
     All of them where the name has no platform, or where no chip has its codename.
     """
-    platform = platform_in(db, name)
-    if platform is None:
+    codenames, details = platform_in(db, name)
+    if not codenames:
         return ids
     # Mesa's own spelling is an alias of many chips: "Intel(R) UHD Graphics (ADL-S GT0.5)".
     inside = name.lower()[name.rfind("(") :]
     chips = [chip for id_ in ids if (chip := db.chip(id_))]
     if printed := [chip.id for chip in chips if any(inside in a.lower() for a in chip.aliases)]:
         return tuple(printed)
-    fitting = {
-        chip.id: _squashed(chip.codename)
-        for chip in chips
-        if has_codename(chip, platform.codenames)
-    }
-    for token in platform.details:
+    fitting = {chip.id: _squashed(chip.codename) for chip in chips if has_codename(chip, codenames)}
+    for token in details:
         fitting = {id_: die for id_, die in fitting.items() if token in die} or fitting
     return tuple(fitting) or ids
 
@@ -94,10 +83,8 @@ def _is_die(part: str, codename: str) -> bool:
 
 def of_platform(db: "Database", name: str) -> tuple[str, ...]:
     """The GPUs of the platform in a name, where the name itself names none."""
-    platform = platform_in(db, name)
-    if platform is None:
-        return ()
-    ids = [id_ for codename in platform.codenames for id_ in db.ids(f"k:{codename}")]
+    codenames, _ = platform_in(db, name)
+    ids = [id_ for codename in codenames for id_ in db.ids(f"k:{codename}")]
     return on_platform(db, name, tuple(dict.fromkeys(ids)))
 
 
@@ -122,15 +109,17 @@ _SOLD = frozenset((
 def by_spelling(db: "Database", query: "Query") -> tuple[str, ...]:
     """The ids of the chips that a name means whose exact key no chip has."""
     key, name = query.name_key, query.name or ""
-    if machine := chips_of_machine(db, key):
-        return machine
     if query.generic_name or key.startswith(built().set("processor")):
         # "Intel Iris Xe" is the driver's "Intel(R) Iris(R) Xe Graphics".
         named = db.ids(f"n:{key} graphics") if query.generic_name and " " in key else ()
         return _of_processor(db, query, name) or named
     chips, form = spelled(db, key)
     query.units = query.units or form.units
-    return tuple(chip.id for chip in chips or _of_two_names(db, key))
+    return _ids(chips) or chips_of_machine(db, key) or _ids(_of_two_names(db, key))
+
+
+def _ids(chips: "list[Chip]") -> tuple[str, ...]:
+    return tuple(chip.id for chip in chips)
 
 
 def in_line(db: "Database", query: "Query") -> tuple[str, ...]:
@@ -140,28 +129,22 @@ def in_line(db: "Database", query: "Query") -> tuple[str, ...]:
     says more of the product ("(Laptop)", "48 GB") belongs to its name.
     """
     name = query.name or ""
-    if query.generic_name or query.name_key.startswith(built().set("processor")):
+    processors = built().set("processor")
+    parts = _parts_of(name)
+    if query.generic_name or query.name_key.startswith(processors) or len(parts) < 2:
         return ()
     if _has_remark(name):
         return ()
-    parts = _parts_of(name)
-    if len(parts) < 2:
-        return ()
-    read = [(part, Query(Facts(name=part))) for part in parts]
-    beside = [own.name_key for _, own in read if _is_beside(own.name_key)]
-    named: list[tuple[Query, tuple[str, ...]]] = []
-    for part, own in read:
-        if _may_name(own) and (ids := _named(db, own)):
-            whole = Query(Facts(name=" ".join((part, *beside)))) if beside else own
-            named.append((whole, _named(db, whole) if beside else ids))
-    common = set(named[0][1]).intersection(*(ids for _, ids in named)) if named else set()
-    processors = built().set("processor")
-    claims = (own.vendor for _, own in read if not own.name_key.startswith(processors))
-    vendors = {*claims, *(id_.partition("/")[0] for id_ in common)} - {""}
-    if len(vendors) > 1:
-        return ()  # two devices
-    query.units = query.units or next((own.units for own, _ in named if own.units), None)
-    return tuple(sorted(common))
+    read = [(claimed_vendor(part), normalise(part)) for part in parts]
+    named = {
+        key: ids for vendor, key in read if _may_name(vendor, key) and (ids := _of_part(db, key))
+    }
+    beside = [key for _, key in read if key not in named and _is_beside(key)] if named else ()
+    sets = [_of_part(db, " ".join((key, *beside))) if beside else ids for key, ids in named.items()]
+    common = set(sets[0]).intersection(*sets) if sets else set()
+    vendors = {vendor for vendor, key in read if vendor and not key.startswith(processors)}
+    one_device = len(vendors | {id_.partition("/")[0] for id_ in common}) == 1
+    return tuple(sorted(common)) if one_device else ()
 
 
 def _has_remark(name: str) -> bool:
@@ -193,20 +176,17 @@ def _is_beside(key: str) -> bool:
     return bare and bool(form.facts or form.editions or form.base)
 
 
-def _may_name(part: "Query") -> bool:
+def _may_name(vendor: str, key: str) -> bool:
     """Whether a part can be trusted to name a product: `corsair` and `m1` are also other words."""
-    key = part.name_key
     whole = len(key) >= _LEAST and any(map(str.isdecimal, key)) and not key.isdecimal()
-    return not part.generic_name and (bool(part.vendor) or whole)
+    return (bool(vendor) or whole) and not is_generic(key)
 
 
 _LEAST = 4  # letters of a product without its vendor
 
 
-def _named(db: "Database", part: "Query") -> tuple[str, ...]:
-    exact = (db.ids(f"n:{key}") for key in (part.die_key, part.name_key) if key)
-    ids = next(filter(None, exact), ()) or by_spelling(db, part)
-    return tuple(id_ for id_ in ids if part.vendor in ("", id_.partition("/")[0]))
+def _of_part(db: "Database", key: str) -> tuple[str, ...]:
+    return db.ids(f"n:{key}") or _ids(spelled(db, key)[0]) or chips_of_machine(db, key)
 
 
 def by_rules_of_packages(db: "Database", query: "Query") -> tuple[str, ...]:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Protocol
 
+    Gate = tuple[str, tuple[str, ...]]
+
     class Words(Protocol):
         """Words and what each means, by the name of their set or table."""
 
@@ -131,24 +133,11 @@ class BadPattern(ValueError):
     """A pattern that is none, and why."""
 
 
-_MOST_GATES = 24
+_MOST_GATES = 99
 
 
 _MOST_STEPS = 500
 """Ends of fields that are tried: what fits takes some dozens, junk would take millions."""
-
-
-class Gate:
-    """Texts of which a name holds at least one where a pattern fits: where, and which.
-
-    where: "head" or "tail", where the name begins or ends with one, else "any".
-    """
-
-    __slots__ = ("texts", "where")
-
-    def __init__(self, where: str, texts: tuple[str, ...]) -> None:
-        self.where = where
-        self.texts = texts
 
 
 class Pattern:
@@ -177,19 +166,18 @@ class Pattern:
             raise BadPattern("it has no field any, name or part; write what the text becomes")
         return f"{{{usual}}}"
 
-    def texts(self) -> "list[tuple[str, ...]]":
-        """What each literal and field may be: all its words, or one text of its kind."""
-        return [_texts(node) for node in self._nodes]
-
-    def gate(self) -> Gate:
+    def gate(self) -> "Gate":
         """The texts that say most: of which few names hold one."""
         return max(self.runs(), key=_rarity)
 
     def runs(self) -> "Iterator[Gate]":
-        """The texts that stand between fields of any text, one of each before the next."""
+        """Yield texts of which a name holds at least one where the pattern fits: where, and which.
+
+        "head" or "tail", where the name begins or ends with one, else "any".
+        """
         first = self._nodes[0]
         if not isinstance(first, str) and first.digits and first.digits[0] is _NUMERALS:
-            yield Gate("head", tuple(sorted(_NUMERALS)))
+            yield "head", tuple(sorted(_NUMERALS))
         at = 0
         while at < len(self._nodes):
             texts: tuple[str, ...] = ("",)
@@ -200,16 +188,17 @@ class Pattern:
                     break
                 texts, end = longer, end + 1
             where = "head" if not at else "tail" if end == len(self._nodes) else "any"
-            yield Gate(where if all(texts) else "any", tuple(dict.fromkeys(texts)))
+            yield where if all(texts) else "any", tuple(dict.fromkeys(texts))
             at = max(end, at + 1)
 
 
-def _rarity(gate: Gate) -> tuple[int, ...]:
-    """How few names pass a gate: by an end, by a mark in each text, by letters."""
-    shortest = min(len(text.strip()) for text in gate.texts)
-    marked = all(not text.replace(" ", "").isalnum() for text in gate.texts)
-    at_end = gate.where != "any" and shortest > 0
-    return (shortest > 0, at_end, marked, min(shortest, 3), -len(gate.texts), shortest)
+def _rarity(gate: "Gate") -> tuple[int, ...]:
+    """How few names pass a gate: by letters, by an end, by a mark in each text."""
+    where, texts = gate
+    shortest = min(len(text.strip()) for text in texts)
+    marked = all(not text.replace(" ", "").isalnum() for text in texts)
+    at_end = where != "any" and shortest > 0
+    return (min(shortest, 3), at_end, marked, -len(texts), shortest)
 
 
 class _Field:
@@ -238,13 +227,6 @@ class _Field:
 def _own_texts(node: "str | _Field") -> tuple[str, ...]:
     """What a literal or a field of words may be; nothing for a field of any other kind."""
     return (node,) if isinstance(node, str) else node.words
-
-
-def _texts(node: "str | _Field") -> tuple[str, ...]:
-    """One text that a node may be, and all of them where it is one of some."""
-    if not isinstance(node, str) and node.is_kind is _is_version:
-        return (".",)
-    return _own_texts(node) or ("",)
 
 
 def _holding(words: tuple[str, ...]) -> "Callable[[str], bool]":

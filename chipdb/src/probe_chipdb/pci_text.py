@@ -16,12 +16,15 @@ def facts_in(text: str, rules: "Rules | None" = None) -> dict[str, str]:
     rules: those of the built table when None.
 
     >>> facts_in("Mali-G610 4 cores r0p0 0xA867")
-    {'gpu_id': 'arm:0xa867', 'units': '4'}
+    {'units': '4', 'gpu_id': 'arm:0xa867'}
     >>> facts_in("Apple M1 Max (GPU - 32 cores)"), facts_in("10DE:2684/1043:889A@a1")
     ({'units': '32'}, {'pci': '10de:2684/1043:889a@a1'})
     """
-    found = (rules or built()).every(text.lower().strip(), "fact")
-    return dict(fact.split("=") for fact in reversed(found))
+    facts: dict[str, str] = {}
+    for fact in (rules or built()).every(text.lower().strip(), "fact"):
+        kind, _, value = fact.partition("=")
+        facts.setdefault(kind, value)
+    return facts
 
 
 def ids_of(pci: str, text: str) -> Ids:
@@ -45,7 +48,7 @@ def ids_in(text: str, rules: "Rules | None" = None) -> Ids:
     if not text:
         return NONE
     rules = rules or built()
-    pci = facts_in(text, rules).get("pci") or rules.first(text.lower().strip(), "bare")
+    pci = facts_in(text, rules).get("pci") or next(rules.every(text.lower().strip(), "bare"), "")
     return ids_of(pci, text)
 
 

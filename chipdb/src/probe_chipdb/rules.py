@@ -4,7 +4,7 @@ from probe_chipdb.table import items, rules_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from probe_chipdb.patterns import Pattern, Words
 
@@ -70,7 +70,7 @@ class Rules:
         self._meanings: dict[str, dict[str, str]] = {}
         self._rows: dict[str, list[tuple[str, ...]]] = {}
         self._roles: dict[str, tuple[str, str]] | None = None
-        self._chosen: dict[str | tuple[str, ...], _Chosen] = {}
+        self._chosen: dict[str | tuple[str, ...], _Stage] = {}
         self._none: list[tuple[str, str, str]] = []
         self._reasons: dict[str, dict[str, str]] = {}
         # Not splitlines(): a pattern may hold a separator that only Unicode takes for a line's end.
@@ -90,8 +90,7 @@ class Rules:
         """The words of a set, in the order of the data; none of an unknown one."""
         words = self._sets.get(name)
         if words is None:
-            written = self._written.get(name, ())
-            words = self._sets[name] = tuple(w for columns in written for w in items(columns[0]))
+            words = self._sets[name] = tuple(self.words(name))
         return words
 
     def words(self, name: str) -> "dict[str, str]":
@@ -99,8 +98,9 @@ class Rules:
         meanings = self._meanings.get(name)
         if meanings is None:
             meanings = self._meanings[name] = {}
-            for columns in reversed(self._written.get(name, ())):  # of one word, the first counts
-                meanings |= zip(items(columns[0]), items(columns[-1]), strict=True)
+            for columns in self._written.get(name, ()):
+                for word, meaning in zip(items(columns[0]), items(columns[-1]), strict=True):
+                    meanings.setdefault(word, meaning)
         return meanings
 
     def roles(self) -> "dict[str, tuple[str, str]]":
@@ -129,18 +129,10 @@ class Rules:
                 break
         return text
 
-    def every(self, text: str, stage: str) -> list[str]:
-        """What each row of a stage makes of a text that fits it."""
+    def every(self, text: str, stage: str) -> "Iterator[str]":
+        """Yield what each row of a stage makes of a text that fits it."""
         chosen = self._chosen.get(stage) or self._choose(stage, "", "")
-        return [made for rule in chosen.gated(text) if (made := rule.applied(text))]
-
-    def first(self, text: str, stage: str) -> str:
-        """What the first row of a stage that fits makes of a text; empty where none does."""
-        chosen = self._chosen.get(stage) or self._choose(stage, "", "")
-        for rule in chosen.gated(text):
-            if made := rule.applied(text):
-                return made
-        return ""
+        return filter(None, (rule.applied(text) for rule in chosen.gated(text)))
 
     def none(self, name: str, but: str = "") -> str:
         """Why a name in lower case is no chip's, by a word in it; empty where none is.
@@ -155,13 +147,13 @@ class Rules:
         word = next(filter(name.__contains__, reasons), None)
         return f"{word!r} {reasons[word]}" if word else ""
 
-    def _choose(self, stage: str, kind: str, but: str) -> "_Chosen":
+    def _choose(self, stage: str, kind: str, but: str) -> "_Stage":
         rows = (
             row
             for row in self._rows.get(stage, ())
             if (not (kind and row[1]) or kind in row[1].split(",")) and (not but or row[0] != but)
         )
-        chosen = _Chosen(list(rows), self)
+        chosen = _Stage(list(rows), self)
         self._chosen[(stage, kind, but) if kind else stage] = chosen
         return chosen
 
@@ -174,49 +166,14 @@ class Rules:
         return {name: self.words(name) for name in self._written}
 
 
-_FEW = 16  # rows: to sort them out beforehand costs what it saves
-
-
-def is_plain(text: str) -> bool:
-    """Whether a text holds letters, digits, blanks, hyphens and underscores alone."""
-    bare = text.replace(" ", "").replace("-", "").replace("_", "")
-    return not bare or bare.isalnum()
-
-
-class _Chosen:
-    """The rules of one stage and kind, for any text and for plain ones: most names are."""
-
-    __slots__ = ("_every", "_plain", "_rows", "_sets")
-
-    def __init__(self, rows: "list[tuple[str, ...]]", sets: "Words") -> None:
-        self._rows = rows
-        self._sets = sets
-        self._every: _Gated | None = None
-        self._plain: _Gated | None = None
-
-    def gated(self, text: str) -> "Iterable[Rule]":
-        """The rules that may fit, in their order."""
-        if len(self._rows) > _FEW and is_plain(text):
-            if self._plain is None:
-                self._plain = _Gated([row for row in self._rows if row[2]], self._sets)
-            return self._plain.gated(text)
-        return self.every().gated(text)
-
-    def every(self) -> "_Gated":
-        """All of them behind their gates."""
-        if self._every is None:
-            self._every = _Gated(self._rows, self._sets)
-        return self._every
-
-
-class _Gated:
-    """Rules behind the texts without which they do not fit: see `patterns.Gate`."""
+class _Stage:
+    """The rules of one stage and kind, behind the texts without which they do not fit."""
 
     __slots__ = ("_heads", "_marked", "_tails", "rules")
 
     def __init__(self, rows: "list[tuple[str, ...]]", sets: "Words") -> None:
-        self.rules = [Rule(row[0], row[5], row[6], row[7], sets) for row in rows]
-        gates = [(row[3], items(row[4]) or [""]) for row in rows]
+        self.rules = [Rule(row[0], row[4], row[5], row[6], sets) for row in rows]
+        gates = [(row[2], items(row[3]) or [""]) for row in rows]
         flat = [(where, text, at) for at, (where, texts) in enumerate(gates) for text in texts]
         self._heads = _grouped((gate for gate in flat if gate[0] == "head"), lambda text: text[0])
         self._tails = _grouped((gate for gate in flat if gate[0] == "tail"), lambda text: text[-1])

@@ -3,12 +3,12 @@
 from typing import TypedDict, cast
 
 from probe_chipdb.patterns import BadPattern, Pattern
-from probe_chipdb.rules import Rules, is_plain
+from probe_chipdb.rules import Rules
 from probe_chipdb.table import escape, rules_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping
+    from collections.abc import Container, Iterable, Iterator, Mapping
     from typing import Required
 
 
@@ -78,8 +78,8 @@ class RuleFiles:
             return str(error)
         return ""
 
-    def compiled(self) -> str:
-        """The text of the built table, without the rows that have a fault."""
+    def _head_lines(self) -> list[str]:
+        """The lines of groups, words and refusals."""
         groups = () if self.base else self.groups.items()
         kinds = [("group", name, _listed(kinds)) for name, kinds in groups]
         sets = [("set", name, _listed(words)) for name, words in self.sets.items()]
@@ -87,20 +87,29 @@ class RuleFiles:
             ("word", name, _listed([*meanings]), _listed([*meanings.values()]))
             for name, meanings in self.words.items()
         ]
-        rows = [(stage, *_columns(row, self)) for stage, row in self.rows if not self.fault(row)]
         none = [
             ("none", row["of"], " ".join(row["reason"].split()), _listed(row["words"]))
             for row in self.none
         ]
-        return "".join("\t".join(line) + "\n" for line in (*kinds, *sets, *words, *none, *rows))
+        return [*map(_line, (*kinds, *sets, *words, *none))]
 
-    def without(self, at: int) -> Rules:
-        """The rules but for one row."""
-        fewer = RuleFiles(self.base)
-        fewer.groups, fewer.sets, fewer.none = self.groups, self.sets, self.none
-        fewer.words = self.words
-        fewer.rows = [*self.rows[:at], *self.rows[at + 1 :]]
-        return fewer.read()
+    def _row_lines(self) -> list[str]:
+        """Of each row its line, empty for one that has a fault."""
+        return [
+            "" if self.fault(row) else _line((stage, *_columns(row, self)))
+            for stage, row in self.rows
+        ]
+
+    def compiled(self) -> str:
+        """The text of the built table, without the rows that have a fault."""
+        return "".join((*self._head_lines(), *self._row_lines()))
+
+    def without_each(self) -> "Iterator[Rules]":
+        """Yield for each row the rules but for it."""
+        base = rules_text() if self.base else ""
+        head, rows = "".join(self._head_lines()), self._row_lines()
+        for at in range(len(rows)):
+            yield Rules(base, head, *rows[:at], *rows[at + 1 :])
 
     def read(self) -> Rules:
         """The rules, behind those to which they add."""
@@ -127,7 +136,7 @@ def foreign(rules: RuleFiles, known: "Container[str]") -> "Iterator[tuple[int, s
     for at, (_, row) in enumerate(rules.rows):
         if rules.fault(row):
             continue
-        runs = [run.texts for run in Pattern(row["pattern"], rules.texts()).runs()]
+        runs = [texts for _, texts in Pattern(row["pattern"], rules.texts()).runs()]
         if not any(all(_own(text, known) for text in texts) for texts in runs):
             words = sorted({word for texts in runs for text in texts for word in _words(text)})
             named = ", ".join(words[:_MOST_NAMED])
@@ -142,7 +151,7 @@ def named_words(rules: RuleFiles) -> "Iterator[tuple[int, list[str]]]":
     for at, (_, row) in enumerate(rules.rows):
         if not rules.fault(row):
             runs = Pattern(row["pattern"], rules.texts()).runs()
-            texts = [text for run in runs for text in run.texts]
+            texts = [text for _, run in runs for text in run]
             yield at, sorted({word for text in texts for word in _words(text)})
 
 
@@ -165,15 +174,18 @@ def _columns(row: RuleRow, rules: RuleFiles) -> "Iterator[str]":
         raise BadPattern("it has a tab or a second line")
     if unless:
         Pattern(unless, sets)
-    gate = pattern.gate()
+    where, gate = pattern.gate()
     yield of
     yield ",".join(rules.groups[of]) if of else ""  # without a group, for every kind
-    yield "1" if all(any(map(is_plain, texts)) for texts in pattern.texts()) else ""
-    yield gate.where
-    yield _listed(gate.texts)
+    yield where
+    yield _listed(gate)
     yield row["pattern"]
     yield row.get("to", "") or pattern.usual()
     yield unless
+
+
+def _line(columns: "Iterable[str]") -> str:
+    return "\t".join(columns) + "\n"
 
 
 def _listed(words: "list[str] | tuple[str, ...]") -> str:

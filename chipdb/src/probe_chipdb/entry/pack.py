@@ -422,7 +422,7 @@ def form_keys(name: str, rules: Rules) -> "Iterator[str]":
     if not form.base or "/" in form.base:
         return
     editions = form.key[len(form.base) :]
-    whole = rules.first(form.text, "whole")
+    whole = next(rules.every(form.text, "whole"), "")
     for base in (form.base, *rules.every(form.base, "short")):
         if whole:
             yield f"b:{base}{editions}|{form.facts}"

@@ -376,12 +376,12 @@ def row_problems(data: "Data") -> "Iterator[Problem]":
         if not (exclusion(none["example"], None, rules) or "").endswith(none["reason"]):
             fault = f"the example {none['example']!r} holds no word of the group"
             yield Problem("rules", f"none {none['of']!r}", "example", fault, "write one that does")
-    for at, (stage, row) in enumerate(data.rules.rows):
+    for (stage, row), without in zip(data.rules.rows, data.rules.without_each(), strict=True):
         label, example = f"{stage} {row['pattern']!r}", row["example"]
         if row["expect"] not in (found := _of_row(data, stage, row, rules)):
             fault = f"the example {example!r} is {', '.join(found)!r}"
             yield Problem("rules", label, "example", fault, "correct the row, or what it expects")
-        elif found == _of_row(data, stage, row, data.rules.without(at)):
+        elif found == _of_row(data, stage, row, without):
             fault = f"the example {example!r} is the same without the row"
             yield Problem("rules", label, "example", fault, "write one that needs it, or remove it")
 
@@ -393,7 +393,7 @@ def _of_row(data: "Data", stage: str, row: "RuleRow", rules: Rules) -> list[str]
     if stage == "machine":
         return [found.removeprefix("s:") for found in machine_keys(key, rules)]
     if stage in ("host", "bare", "share"):
-        return rules.every(row["example"].lower(), stage)[:1]
+        return [*rules.every(row["example"].lower(), stage)][:1]
     if stage == "board":
         return [rules.rewritten(row["example"].lower(), stage)]
     if stage == "fact":
@@ -404,5 +404,5 @@ def _of_row(data: "Data", stage: str, row: "RuleRow", rules: Rules) -> list[str]
     if stage in ("also", "whole", "short"):
         return [*rules.every(form.base if stage == "short" else form.text, stage)]
     if stage == "bare_name":
-        return rules.every(key, stage)
+        return [*rules.every(key, stage)]
     return [key]
