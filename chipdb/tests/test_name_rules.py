@@ -57,7 +57,7 @@ def test_every_row_that_fits_a_text_passes_its_gate(files: RuleFiles, stage: str
         mark = " " if stage == "form" else "-"
         texts = [text.replace("-", mark).replace("_", mark).replace(" ", mark) for text in texts]
     [*rules.every("x", stage)]
-    chosen = rules._chosen[stage]
+    chosen = rules._chosen[stage, "", ""]
     missed = [
         (text, rule._parts[0])
         for text in texts

@@ -250,7 +250,8 @@ class Database:
 
         Raises ValueError for an unknown name_kind, and nothing else.
         """
-        # Written out: from locals() a look-up that is repeated takes four times as long.
+        # In the order of the facts, and written out: from locals() a look-up that is repeated
+        # takes four times as long.
         key = (
             pci, subsystem, revision, gpu_id, tuple(dt), arch, compute_capability, gfx, vendor,
             units, memory, name, name_kind,
@@ -261,10 +262,8 @@ class Database:
         from probe_chipdb.facts import Facts
         from probe_chipdb.matching import match
 
-        names = Facts.__annotations__
-        given = {name: value for name, value in locals().items() if name in names}
-        given["dt"] = tuple(dt)
-        return self._remember(key, match(self, Facts(**given)))
+        facts = Facts(**dict(zip(Facts.__annotations__, key, strict=True)))
+        return self._remember(key, match(self, facts))
 
     def _remember(self, key: object, answer: "Match") -> "Match":
         if len(self._memo) >= _MEMO:

@@ -143,17 +143,22 @@ _MOST_STEPS = 500
 class Pattern:
     """A pattern that was read."""
 
-    __slots__ = ("_literals", "_nodes")
+    __slots__ = ("_literals", "_nodes", "_words")
 
     def __init__(self, text: str, sets: "Words") -> None:
         """Read a pattern. Raises BadPattern for an unknown kind or an unclosed field."""
         self._nodes = tuple(_nodes(text, sets))
         self._literals = tuple(node for node in self._nodes if isinstance(node, str))
+        words = (node.words for node in self._nodes if isinstance(node, _Field))
+        self._words = tuple(own for own in words if own and "" not in own)
 
     def fields(self, text: str) -> "dict[str, str] | None":
         """The fields of a text that fits as a whole, by label; None where it does not."""
         for literal in self._literals:  # in C, and most texts lack one
             if literal not in text:
+                return None
+        for words in self._words:
+            if not any(map(text.__contains__, words)):
                 return None
         found: dict[str, str] = {}
         return found if _fit(self._nodes, 0, text, 0, found, [_MOST_STEPS]) else None

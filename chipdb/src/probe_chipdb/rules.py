@@ -58,8 +58,7 @@ class Rules:
     """Rules of names: sets of words, and rows by stage, each stage in its order."""
 
     __slots__ = (
-        "_chosen", "_meanings", "_none", "_reasons", "_roles", "_rows", "_sets", "_written",
-        "groups",
+        "_chosen", "_meanings", "_roles", "_rows", "_sets", "_written", "groups",
     )  # fmt: skip
 
     def __init__(self, *texts: str) -> None:
@@ -70,9 +69,7 @@ class Rules:
         self._meanings: dict[str, dict[str, str]] = {}
         self._rows: dict[str, list[tuple[str, ...]]] = {}
         self._roles: dict[str, tuple[str, str]] | None = None
-        self._chosen: dict[str | tuple[str, ...], _Stage] = {}
-        self._none: list[tuple[str, str, str]] = []
-        self._reasons: dict[str, dict[str, str]] = {}
+        self._chosen: dict[tuple[str, str, str], _Stage] = {}
         # Not splitlines(): a pattern may hold a separator that only Unicode takes for a line's end.
         for line in filter(None, "".join(texts).split("\n")):
             stage, *columns = line.split("\t")
@@ -80,9 +77,6 @@ class Rules:
                 self._written.setdefault(columns[0], []).append(columns[1:])
             elif stage == "group":
                 self.groups[columns[0]] = items(columns[1])
-            elif stage == "none":
-                group, reason, words = columns
-                self._none += [(group, word, reason) for word in items(words)]
             else:
                 self._rows.setdefault(stage, []).append(tuple(columns))
 
@@ -118,8 +112,7 @@ class Rules:
 
         kind: of which texts the rows are. but: a group of rows that is left out.
         """
-        chosen = self._chosen.get((stage, kind, but) if kind else stage)
-        chosen = chosen or self._choose(stage, kind, but)
+        chosen = self._chosen.get((stage, kind, but)) or self._choose(stage, kind, but)
         for _ in range(_MOST):
             for rule in chosen.gated(text):
                 if (rewritten := rule.applied(text)) and rewritten != text:
@@ -129,9 +122,9 @@ class Rules:
                 break
         return text
 
-    def every(self, text: str, stage: str) -> "Iterator[str]":
-        """Yield what each row of a stage makes of a text that fits it."""
-        chosen = self._chosen.get(stage) or self._choose(stage, "", "")
+    def every(self, text: str, stage: str, but: str = "") -> "Iterator[str]":
+        """Yield what each row of a stage makes of a text that fits it, but for a group's rows."""
+        chosen = self._chosen.get((stage, "", but)) or self._choose(stage, "", but)
         return filter(None, (rule.applied(text) for rule in chosen.gated(text)))
 
     def none(self, name: str, but: str = "") -> str:
@@ -139,13 +132,7 @@ class Rules:
 
         but: a group of words that say nothing here.
         """
-        reasons = self._reasons.get(but)
-        if reasons is None:
-            reasons = {word: why for group, word, why in self._none if not but or group != but}
-            self._reasons[but] = reasons
-        # filter() searches in C: half the time of a loop, for eighty words of each name.
-        word = next(filter(name.__contains__, reasons), None)
-        return f"{word!r} {reasons[word]}" if word else ""
+        return next(self.every(name, "none", but), "")
 
     def _choose(self, stage: str, kind: str, but: str) -> "_Stage":
         rows = (
@@ -154,7 +141,7 @@ class Rules:
             if (not (kind and row[1]) or kind in row[1].split(",")) and (not but or row[0] != but)
         )
         chosen = _Stage(list(rows), self)
-        self._chosen[(stage, kind, but) if kind else stage] = chosen
+        self._chosen[stage, kind, but] = chosen
         return chosen
 
     def get(self, name: str, default: "Mapping[str, str]") -> "Mapping[str, str]":

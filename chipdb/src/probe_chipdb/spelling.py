@@ -105,10 +105,13 @@ def claimed_vendor(text: str, rules: "Rules | None" = None) -> str:
     """
     rules = rules or built()
     key = _letters(text[:MAX_LENGTH])
-    prefixes, claims = rules.set("prefix"), rules.words("claim")
+    prefixes, claims = rules.set("prefix"), rules.set("claim")
     for prefix in prefixes if key.startswith(prefixes) else ():
         key = key.removeprefix(prefix)
-    return next((claims[claim] for claim in claims if key.startswith(claim)), "")
+    for claim in claims if key.startswith(claims) else ():
+        if key.startswith(claim):
+            return rules.words("claim")[claim]
+    return ""
 
 
 def _device_tree(text: str) -> str:

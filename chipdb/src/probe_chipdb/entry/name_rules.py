@@ -87,10 +87,7 @@ class RuleFiles:
             ("word", name, _listed([*meanings]), _listed([*meanings.values()]))
             for name, meanings in self.words.items()
         ]
-        none = [
-            ("none", row["of"], " ".join(row["reason"].split()), _listed(row["words"]))
-            for row in self.none
-        ]
+        none = [_of_none(row) for row in self.none]
         return [*map(_line, (*kinds, *sets, *words, *none))]
 
     def _row_lines(self) -> list[str]:
@@ -182,6 +179,14 @@ def _columns(row: RuleRow, rules: RuleFiles) -> "Iterator[str]":
     yield row["pattern"]
     yield row.get("to", "") or pattern.usual()
     yield unless
+
+
+def _of_none(row: NoneRow) -> tuple[str, ...]:
+    """A row of the stage "none": any text with one of the words, and what it becomes."""
+    words = row["words"]
+    pattern = f"{{*}}{{word@{'|'.join((*words, words[0]))}}}{{*}}"  # two, where there is one
+    reason = f"'{{word}}' {' '.join(row['reason'].split())}"
+    return "none", row["of"], "", "any", _listed(words), pattern, reason, ""
 
 
 def _line(columns: "Iterable[str]") -> str:
