@@ -61,10 +61,11 @@ class Form:
         self.brand = self.vendor = self.factor = self.type = ""
         self.size: float | None = None
         self.units: int | None = None
-        self.text = rules.rewritten(key.replace("_", " ").replace("-", " "), "form")
+        text = rules.rewritten(key.replace("_", " ").replace("-", " "), "form")
+        self.text = self._without_maker(text)
         tokens = _tokens(self.text)
         editions: set[str] = set()
-        model = self._product(self._without_maker(tokens, rules.set("brand")), editions)
+        model = self._product(self._without_brand(tokens, rules.set("brand")), editions)
         dropped = (self.type, self.factor)
         plain = (token for token in tokens if token not in dropped and size_in(token) is None)
         self.plain = " ".join(plain)
@@ -74,11 +75,15 @@ class Form:
         memory = "" if self.size is None else f"{self.size:g}gb"
         self.facts = ",".join(filter(None, (memory, self.type, self.factor)))
 
-    def _without_maker(self, tokens: list[str], brands: tuple[str, ...]) -> list[str]:
+    def _without_maker(self, text: str) -> str:
         makers = self._rules.words("maker")
-        while tokens and tokens[0] in makers:
-            self.vendor = makers[tokens[0]]
-            tokens = tokens[1:]
+        first, _, rest = text.partition(" ")
+        while rest and first in makers:
+            self.vendor, text = makers[first], rest
+            first, _, rest = text.partition(" ")
+        return text
+
+    def _without_brand(self, tokens: list[str], brands: tuple[str, ...]) -> list[str]:
         joined = " ".join(tokens) + " "
         for brand in brands if joined.startswith(brands) else ():
             if joined.startswith(brand + " ") and joined != brand + " ":

@@ -282,8 +282,9 @@ def spelled(db: "Database", key: str, rules: "Rules | None" = None) -> "tuple[li
 
 
 def _of_form(db: "Database", form: Form, rules: "Rules | None") -> "list[Chip]":
-    if ids := db.ids(f"n:{form.text}"):
-        return [chip for chip in _read(db, ids) if form.vendor in ("", chip.vendor)]
+    exact = _read(db, db.ids(f"n:{form.text}"))
+    if own := [chip for chip in exact if form.vendor in ("", chip.vendor)]:
+        return own
     # "H200 141GB" is an H200, which is a product's whole name; an H200 NVL would be called one.
     declared = form.facts and db.ids(f"b:{form.key}|{form.facts}")
     if (
