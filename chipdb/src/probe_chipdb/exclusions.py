@@ -4,14 +4,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_chipdb.rules import Rules
 
-_SHARES = {
-    "mig": "it is a MIG slice",
-    "slice": "it is a time slice",
-    "shard": "it is a shard",
-    "vgpu": "it is a virtual GPU (profile {profile})",
-}
-"""Each kind of share that a row of `data/rules` makes, as a clause."""
-
 
 class Share:
     """A share of a card. parent: the card's name, or empty. profile: "1g.10gb", "8Q", "shared".
@@ -50,8 +42,8 @@ def share_in(name: str, rules: "Rules | None" = None) -> Share | None:
     if board:
         board = rules.rewritten(board, "board")
         parent = f"nvidia {board}"
-    kind = _SHARES.get(kind, "it is a share").format(profile=profile)
-    return Share(parent, profile, f"{kind}: a share of a card, not the card", board)
+    kind = rules.words("share_kind").get(kind, "share").replace("{profile}", profile)
+    return Share(parent, profile, f"it is a {kind}: a share of a card, not the card", board)
 
 
 def hosted_in(name: str, rules: "Rules | None" = None) -> str:

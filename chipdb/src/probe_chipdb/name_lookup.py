@@ -115,7 +115,7 @@ def by_spelling(db: "Database", query: "Query") -> tuple[str, ...]:
         return _of_processor(db, query, name) or named
     chips, form = spelled(db, key)
     query.units = query.units or form.units
-    return _ids(chips) or chips_of_machine(db, key) or _ids(_of_two_names(db, key))
+    return _ids(chips) or chips_of_machine(db, key) or _ids(_of_either(db, key))
 
 
 def _ids(chips: "list[Chip]") -> tuple[str, ...]:
@@ -133,18 +133,27 @@ def in_line(db: "Database", query: "Query") -> tuple[str, ...]:
     parts = _parts_of(name)
     if query.generic_name or query.name_key.startswith(processors) or len(parts) < 2:
         return ()
-    if _has_remark(name):
-        return ()
+    remark = _has_remark(name)
     read = [(claimed_vendor(part), normalise(part)) for part in parts]
     named = {
-        key: ids for vendor, key in read if _may_name(vendor, key) and (ids := _of_part(db, key))
+        key: ids
+        for vendor, key in read
+        if (remark or _may_name(vendor, key)) and (ids := _of_part(db, key))
     }
-    beside = [key for _, key in read if key not in named and _is_beside(key)] if named else ()
+    rest = [key for _, key in read if key not in named] if named else []
+    beside = [key for key in rest if _is_beside(key)]
     sets = [_of_part(db, " ".join((key, *beside))) if beside else ids for key, ids in named.items()]
     common = set(sets[0]).intersection(*sets) if sets else set()
+    if remark and rest and not beside:
+        common &= {id_ for id_ in common if _codename(db, id_) == rest[-1]}
     vendors = {vendor for vendor, key in read if vendor and not key.startswith(processors)}
     one_device = len(vendors | {id_.partition("/")[0] for id_ in common}) == 1
     return tuple(sorted(common)) if one_device else ()
+
+
+def _codename(db: "Database", id_: str) -> str:
+    chip = db.chip(id_)
+    return ((chip and chip.codename) or "").lower()
 
 
 def _has_remark(name: str) -> bool:
@@ -221,30 +230,16 @@ def chips_of_machine(db: "Database", key: str) -> tuple[str, ...]:
     return next(filter(None, map(db.ids, machine_keys(key))), ())
 
 
-def _of_two_names(db: "Database", key: str) -> "list[Chip]":
-    """The chips of a name that holds two: `MI250X / MI250` means either, `X (Y)` both."""
-    if "/" in key:
-        return _of_either(db, [part.strip() for part in key.split("/")])
-    head, _, inside = key.removesuffix(")").rpartition(" (")
-    if not head or not key.endswith(")"):
-        return []
-    also = {chip.id for chip in spelled(db, inside)[0]}
-    return [
-        chip
-        for chip in spelled(db, head)[0]
-        if chip.id in also or (chip.codename or "").lower() == inside
-    ]
-
-
 _MOST_NAMES = 6  # a longer list is no driver's
 
 
-def _of_either(db: "Database", names: list[str]) -> "list[Chip]":
+def _of_either(db: "Database", key: str) -> "list[Chip]":
     """The products of a list, if each of them is known and all are of one vendor.
 
     A later one may leave out what the first begins with: "Instinct MI50/MI60".
     """
-    if len(names) > _MOST_NAMES:
+    names = [name.strip() for name in key.split("/")]
+    if not 1 < len(names) <= _MOST_NAMES:
         return []
     start = names[0].rpartition(" ")[0]
     chips: dict[str, Chip] = {}

@@ -133,7 +133,7 @@ class BadPattern(ValueError):
     """A pattern that is none, and why."""
 
 
-_MOST_GATES = 99
+_MOST_GATES = 70
 
 
 _MOST_STEPS = 500

@@ -4,11 +4,10 @@ from probe_chipdb.table import items, rules_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from probe_chipdb.patterns import Pattern, Words
 
-    _Gates = tuple[tuple[str, ...], list[tuple[str, int]]]
 
 _MOST_LETTERS = 1024
 """Of what a row makes of a text: one that doubles it would double it again."""
@@ -156,16 +155,19 @@ class Rules:
 class _Stage:
     """The rules of one stage and kind, behind the texts without which they do not fit."""
 
-    __slots__ = ("_heads", "_marked", "_tails", "rules")
+    __slots__ = ("_any", "_heads", "_tails", "rules")
 
     def __init__(self, rows: "list[tuple[str, ...]]", sets: "Words") -> None:
         self.rules = [Rule(row[0], row[4], row[5], row[6], sets) for row in rows]
-        gates = [(row[2], items(row[3]) or [""]) for row in rows]
-        flat = [(where, text, at) for at, (where, texts) in enumerate(gates) for text in texts]
-        self._heads = _grouped((gate for gate in flat if gate[0] == "head"), lambda text: text[0])
-        self._tails = _grouped((gate for gate in flat if gate[0] == "tail"), lambda text: text[-1])
-        marked = _grouped((gate for gate in flat if gate[0] == "any"), _mark)
-        self._marked = [(mark, gates) for mark, (_, gates) in marked.items()]
+        groups: dict[str, dict[str, dict[str, list[int]]]] = {"head": {}, "tail": {}, "any": {}}
+        for at, row in enumerate(rows):
+            where = row[2]
+            for gate in items(row[3]) or [""]:
+                mark = {"head": gate[:1], "tail": gate[-1:]}.get(where) or _mark(gate)
+                groups[where].setdefault(mark, {}).setdefault(gate, []).append(at)
+        self._heads, self._tails, self._any = (
+            {mark: (tuple(gates), gates) for mark, gates in own.items()} for own in groups.values()
+        )
 
     def gated(self, text: str) -> "Iterable[Rule]":
         """The rules whose gate a text holds, in their order."""
@@ -173,35 +175,29 @@ class _Stage:
         # Loops, for most of a look-up is spent here: a comprehension each costs a call.
         texts, gates = self._heads.get(text[:1], _NO_GATES)
         if texts and text.startswith(texts):
-            found += [at for gate, at in gates if text.startswith(gate)]
+            for gate, rules in gates.items():
+                if text.startswith(gate):
+                    found += rules
         texts, gates = self._tails.get(text[-1:], _NO_GATES)
         if texts and text.endswith(texts):
-            found += [at for gate, at in gates if text.endswith(gate)]
-        for mark, gates in self._marked:
+            for gate, rules in gates.items():
+                if text.endswith(gate):
+                    found += rules
+        for mark, (_, gates) in self._any.items():
             if mark in text:
-                for gate, at in gates:
+                for gate, rules in gates.items():
                     if gate in text:
-                        found.append(at)
+                        found += rules
         return [self.rules[at] for at in sorted(set(found))] if found else ()
 
 
-_NO_GATES: "_Gates" = ((), [])
+_NO_GATES: "tuple[tuple[str, ...], dict[str, list[int]]]" = ((), {})
 _MARKS = "\"[(|=@,:/'_-.qzjwkyvxbhfcpu"
 """Letters by which gates are grouped, those first that few names hold."""
 
 
 def _mark(gate: str) -> str:
     return next((mark for mark in _MARKS if mark in gate), "")
-
-
-def _grouped(
-    gates: "Iterable[tuple[str, str, int]]", group: "Callable[[str], str]"
-) -> "dict[str, _Gates]":
-    """By group, the texts of its gates; and each with the rule that it is of."""
-    groups: dict[str, list[tuple[str, int]]] = {}
-    for _, text, at in gates:
-        groups.setdefault(group(text), []).append((text, at))
-    return {mark: (tuple(text for text, _ in own), own) for mark, own in groups.items()}
 
 
 _built: Rules | None = None
