@@ -142,8 +142,11 @@ def in_line(db: "Database", query: "Query") -> tuple[str, ...]:
     }
     rest = [key for _, key in read if key not in named] if named else []
     beside = [key for key in rest if _is_beside(key)]
-    sets = [_of_part(db, " ".join((key, *beside))) if beside else ids for key, ids in named.items()]
-    common = set(sets[0]).intersection(*sets) if sets else set()
+    sets = [set(ids) for ids in named.values()]
+    if beside:  # a machine's type takes none of it
+        whole = (set(_of_part(db, " ".join((key, *beside)))) for key in named)
+        sets = [ids for ids in whole if ids]
+    common = set.intersection(*sets) if sets else set()
     if remark and rest and not beside:
         common &= {id_ for id_ in common if _codename(db, id_) == rest[-1]}
     vendors = {vendor for vendor, key in read if vendor and not key.startswith(processors)}
@@ -163,7 +166,7 @@ def _has_remark(name: str) -> bool:
     return plain and " " not in inside.strip() and name.endswith(")")
 
 
-_MARKS = "|;,=:()[]{}\"'\t"
+_MARKS = "|;=:()[]{}\"'`\t"
 _MOST_PARTS = 24
 
 
@@ -171,7 +174,7 @@ def _parts_of(line: str) -> list[str]:
     line = line.replace("  ", "\n")
     for mark in ("(R)", "(TM)", "(tm)"):  # a vendor's parentheses end no part
         line = line.replace(mark, " ")
-    for mark in (*_MARKS, " - ", "->"):
+    for mark in (*_MARKS, ", ", " - ", "->", "\\n", "\\t"):
         line = line.replace(mark, "\n")
     parts = (part.strip() for part in line.split("\n"))
     return list(dict.fromkeys(filter(None, parts)))[:_MOST_PARTS]

@@ -76,7 +76,8 @@ def with_die(text: str, kind: str = "name", rules: "Rules | None" = None) -> str
 def _key(text: str, kind: str, rules: "Rules | None", but: str = "") -> str:
     rules = rules or built()
     key = _letters(text[:MAX_LENGTH])[:MAX_LENGTH]  # "İ" in lower case is two letters
-    key = _drop_vendor(key, rules)  # all that most names need: they end the loop at once
+    if key.replace(" ", "").isalnum():  # all that most names need: they end the loop at once
+        key = _drop_vendor(key, rules)
     # What the vendor's name hides can be another row's text, so this runs until nothing changes.
     # That makes a key its own key, too.
     while True:
