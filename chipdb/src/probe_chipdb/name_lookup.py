@@ -131,10 +131,10 @@ def in_line(db: "Database", query: "Query") -> tuple[str, ...]:
     name = query.name or ""
     processors = built().set("processor")
     parts = _parts_of(name)
-    if query.generic_name or query.name_key.startswith(processors) or len(parts) < 2:
+    if query.name_key.startswith(processors) or parts == [name.strip()]:
         return ()
     remark = _has_remark(name)
-    read = [(claimed_vendor(part), normalise(part)) for part in parts]
+    read = [(claimed_vendor(part.replace("-", " ")), normalise(part)) for part in parts]
     named = {
         key: ids
         for vendor, key in read
@@ -176,7 +176,7 @@ def _parts_of(line: str) -> list[str]:
         line = line.replace(mark, " ")
     for mark in (*_MARKS, ", ", " - ", "->", "\\n", "\\t"):
         line = line.replace(mark, "\n")
-    parts = (part.strip() for part in line.split("\n"))
+    parts = (part.strip(" \\*#<>") for part in line.split("\n"))
     return list(dict.fromkeys(filter(None, parts)))[:_MOST_PARTS]
 
 
