@@ -7,6 +7,8 @@ import pytest
 
 from probe_chipdb.database import Database
 from probe_chipdb.name_lookup import has_codename
+from probe_chipdb.rules import built
+from probe_chipdb.spelling import normalise
 from probe_chipdb.tools.check import check
 
 DATA = Path(__file__).parents[1] / "data"
@@ -86,6 +88,19 @@ def test_a_maker_s_own_words_say_nothing_of_the_product(
     match = real.match(name=title)
     assert (match.chip.id if match.chip else "") == chip
     assert match.candidates == ()
+
+
+def test_words_that_tell_products_apart_are_no_maker_s_own(real: Database) -> None:
+    """What a title may lose behind a product's number is no word of any product's name there."""
+    rules = built()
+    known = {*rules.set("product_word"), *rules.roles(), *rules.set("board_line"), "series"}
+    lost = set()
+    for chip in real.chips():
+        name = normalise(chip.name).partition(" (")[0]
+        words = name.split() if name.startswith(rules.set("title_brand")) else []
+        first = next((at for at, word in enumerate(words) if not word.isalpha()), len(words))
+        lost |= {word for word in words[first + 1 :] if word.isalpha() and word not in known}
+    assert lost == set()
 
 
 ROW = '[x1]\nmeans = ["acme/fast-1"]\nexample = "x1.48xlarge"\n'
