@@ -93,7 +93,7 @@ def test_a_maker_s_own_words_say_nothing_of_the_product(
 def test_words_that_tell_products_apart_are_no_maker_s_own(real: Database) -> None:
     """What a title may lose behind a product's number is no word of any product's name there."""
     rules = built()
-    known = {*rules.set("product_word"), *rules.roles(), *rules.set("board_line"), "series"}
+    known = {*rules.set("product_word"), *rules.roles(), *rules.set("board_line"), "series", "and"}
     lost = set()
     for chip in real.chips():
         name = normalise(chip.name).partition(" (")[0]
