@@ -42,9 +42,9 @@ ORDER: tuple[Verdict, ...] = (
 )
 """Best first; of several answers about one device the worst counts."""
 
-# SASS of these targets came with these toolkits (CUDA release notes): a lower bound of the
-# toolkit, where a wheel does not say it.
-_FIRST_TOOLKIT = (((12, 1), (12, 9)), ((10, 0), (12, 8)), ((8, 9), (11, 8)), ((8, 0), (11, 0)))
+# SASS from these targets on came with these major versions of the toolkit (CUDA release notes): a
+# lower bound, where a wheel does not say it. The driver follows from the major version alone.
+_FIRST_TOOLKIT = ((100, 12), (80, 11))
 
 _OLDER_LEVEL_ZERO = ("xe-lp",)
 """Families that Level Zero knows and PyTorch's XPU does not."""
@@ -141,16 +141,9 @@ def _least_toolkit(library: LibraryDoc, groups: Groups) -> tuple[int, ...]:
             return (int(major.partition(".")[0]),)
     targets = _counts(groups)
     versions = [toolkit_of_ptx(isa_of(target)) for target in targets if target[:4] == "ptx_"]
-    for capability, toolkit in _FIRST_TOOLKIT:
-        if any(_at_least(target, capability) for target in targets):
-            versions.append(toolkit)
-            break
+    newest = max((_sorting(target)[1] for target in targets if target[:3] == "sm_"), default=0)
+    versions += [(toolkit,) for code, toolkit in _FIRST_TOOLKIT if newest >= code]
     return max(versions, default=())
-
-
-def _at_least(target: str, capability: tuple[int, int]) -> bool:
-    number = "".join(char for char in target.partition("@")[0] if char.isdecimal())
-    return target.startswith("sm_") and int(number or 0) >= 10 * capability[0] + capability[1]
 
 
 def _cuda(
