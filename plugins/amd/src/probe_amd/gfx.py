@@ -34,17 +34,17 @@ CARD_IDS = ("66", "67", "68", "69", "6f", "73", "74", "75")
 # GC (graphics core) versions whose gfx target is not simply the same three numbers:
 # kgd2kfd_probe of amdkfd/kfd_device.c.
 _BY_GC = {
-    (9, 0, 1): "gfx900", (9, 1, 0): "gfx902", (9, 2, 2): "gfx902", (9, 2, 1): "gfx904",
-    (9, 3, 0): "gfx90c", (9, 4, 0): "gfx906", (9, 4, 1): "gfx908", (9, 4, 2): "gfx90a",
-    (10, 1, 10): "gfx1010", (10, 1, 2): "gfx1011", (10, 1, 1): "gfx1012",
-    (10, 1, 3): "gfx1013", (10, 1, 4): "gfx1013",
-    (10, 3, 0): "gfx1030", (10, 3, 2): "gfx1031", (10, 3, 4): "gfx1032", (10, 3, 1): "gfx1033",
-    (10, 3, 5): "gfx1034", (10, 3, 3): "gfx1035", (10, 3, 6): "gfx1036", (10, 3, 7): "gfx1036",
-    (11, 0, 0): "gfx1100", (11, 0, 3): "gfx1101", (11, 0, 2): "gfx1102",
-    (11, 0, 1): "gfx1103", (11, 0, 4): "gfx1103",
-    (11, 5, 0): "gfx1150", (11, 5, 1): "gfx1151", (11, 5, 2): "gfx1152", (11, 5, 3): "gfx1153",
-    (9, 4, 3): "gfx942", (9, 4, 4): "gfx942", (9, 5, 0): "gfx950",
-    (12, 0, 0): "gfx1200", (12, 0, 1): "gfx1201",
+    "9.0.1": "gfx900", "9.1.0": "gfx902", "9.2.2": "gfx902", "9.2.1": "gfx904",
+    "9.3.0": "gfx90c", "9.4.0": "gfx906", "9.4.1": "gfx908", "9.4.2": "gfx90a",
+    "10.1.10": "gfx1010", "10.1.2": "gfx1011", "10.1.1": "gfx1012",
+    "10.1.3": "gfx1013", "10.1.4": "gfx1013",
+    "10.3.0": "gfx1030", "10.3.2": "gfx1031", "10.3.4": "gfx1032", "10.3.1": "gfx1033",
+    "10.3.5": "gfx1034", "10.3.3": "gfx1035", "10.3.6": "gfx1036", "10.3.7": "gfx1036",
+    "11.0.0": "gfx1100", "11.0.3": "gfx1101", "11.0.2": "gfx1102",
+    "11.0.1": "gfx1103", "11.0.4": "gfx1103",
+    "11.5.0": "gfx1150", "11.5.1": "gfx1151", "11.5.2": "gfx1152", "11.5.3": "gfx1153",
+    "9.4.3": "gfx942", "9.4.4": "gfx942", "9.5.0": "gfx950",
+    "12.0.0": "gfx1200", "12.0.1": "gfx1201",
 }  # fmt: skip
 
 
@@ -60,8 +60,8 @@ def from_discovery(machine: Machine, folder: str) -> str | None:
     that the table above does not hold is unknown: the two numberings are not the same.
     """
     core = f"{folder}/ip_discovery/die/0/GC/0"
-    numbers = tuple(machine.read_int(f"{core}/{name}") for name in ("major", "minor", "revision"))
-    return _BY_GC.get(numbers) if None not in numbers else None  # type: ignore[arg-type]
+    numbers = (machine.read_int(f"{core}/{name}") for name in ("major", "minor", "revision"))
+    return _BY_GC.get(".".join(map(str, numbers)))
 
 
 def is_integrated(

@@ -6,7 +6,7 @@ import pytest
 
 from probe_cluster import ClusterError, Links, compare
 from probe_cluster.planning.answer import answer
-from probe_cluster.planning.links import KINDS, parse_kind
+from probe_cluster.planning.links import KINDS, own_nvlink, parse_kind
 from probe_cluster.planning.model_spec import parse_model
 from probe_cluster.planning.reading import read_members
 
@@ -67,3 +67,54 @@ def test_of_many_nodes_the_fastest_that_can_be_compared_split_layers() -> None:
     asked = parse_model({"model": "llama-3.1-70b", "bits": "8bit"})
     found = [p for p in compare(sparks, asked, links=links).plans if p.strategy == "tensor"]
     assert [(plan.parallel, len(plan.stages)) for plan in found] == [("tensor", 8)]
+
+
+def test_the_rates_of_the_standards_are_in_their_names() -> None:
+    for name, link in KINDS.items():
+        number, unit, rest = name.partition("gbe")
+        if unit and not rest:
+            assert link.bandwidth == float(number) * 1e9 / 8, name
+            # A server's card answers sooner than a desktop's.
+            assert link.latency == (100e-6 if float(number) >= 10 else 300e-6), name
+    rates = {"100mbe": 0.1, "thunderbolt3": 40, "thunderbolt4": 40, "thunderbolt5": 80, "rdma": 80}
+    rates |= {"hdr": 200, "ndr": 400, "infiniband": 100, "roce": 200, "pcie4": 256, "pcie5": 512}
+    for name, gbits in rates.items():
+        assert KINDS[name].bandwidth == gbits * 1e9 / 8, name
+    chips = ("V100-SXM2-16GB", "A100-SXM4-80GB", "H100 80GB HBM3", "B200")
+    for generation, chip in enumerate(chips, 2):
+        kind = f"nvlink{generation}"
+        own = own_nvlink(f"NVIDIA {chip}")
+        assert own is not None
+        assert (own.kind, own.bandwidth) == (kind, KINDS[kind].bandwidth)
+
+
+def test_what_is_nearer_answers_sooner() -> None:
+    order = ("same-host", "nvlink", "rdma", "100gbe", "thunderbolt5", "100mbe", "wifi")
+    times = [KINDS[name].latency for name in order]
+    assert times == sorted(set(times))
+    assert KINDS["wifi"].latency < 0.005
+    assert {link.latency for name, link in KINDS.items() if link.reduce} == {10e-6, 50e-6}
+    assert {KINDS[name].latency for name in ("thunderbolt3", "thunderbolt4", "usb4")} == {300e-6}
+    assert KINDS["wifi6"].latency == KINDS["wifi7"].latency == KINDS["wifi"].latency
+    slower = ["wifi", "wifi6", "1gbe", "wifi7", "2.5gbe", "usb4", "same-host"]
+    assert [KINDS[name].bandwidth for name in slower] == sorted(
+        {KINDS[name].bandwidth for name in slower}
+    )
+
+
+def test_of_two_links_the_faster_for_a_token_stays() -> None:
+    links = Links({("a", "b"): KINDS["1gbe"]})
+    links.connect("b", "a", KINDS["10gbe"])
+    links.connect("a", "b", KINDS["wifi"])
+    assert links.between("a", "b") is links.between("b", "a") is KINDS["10gbe"]
+    links.add_measured({("b", "a"): KINDS["wifi"], ("b", "c"): KINDS["hdr"]})
+    assert links.between("a", "b") is KINDS["10gbe"]
+    assert links.between("c", "b") is KINDS["hdr"]
+    assert links.between("a", "c") is links.default is KINDS["1gbe"]
+    links.replace("b", "a", KINDS["wifi"])
+    assert links.between("a", "b") is KINDS["wifi"]
+    among = links.among(["a", "b"], 0.5)
+    assert among.named() == {("a", "b"): KINDS["wifi"]}
+    assert among.seconds("b", "a", 50_000_000) == pytest.approx(1.50375)
+    with pytest.raises(ClusterError, match="to itself"):
+        links.connect("a", "a", KINDS["hdr"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -57,3 +58,25 @@ def test_what_is_not_known_has_none(quantization: dict[str, Any]) -> None:
 
 def test_without_experts_all_is_stored_as_they_would_be() -> None:
     assert PRECISIONS["mxfp4"].for_dense() == (16.0, 4.25, 4.25)
+
+
+def test_a_name_tells_the_whole_bits_and_scales_add_less_than_two() -> None:
+    """Of whole files, whose embeddings and heads have more bits than what the name says."""
+    named = {name: int(found[0]) for name in PRECISIONS if (found := re.findall(r"\d+", name))}
+    del named["fp8_fp4"]
+    assert len(named) == len(PRECISIONS) - 3
+    for name, whole in named.items():
+        precision = PRECISIONS[name]
+        assert whole <= precision.experts < whole + 2, name
+        assert precision.common in (precision.experts, 16.0, 8.5), name
+        assert precision.edges in (precision.experts, 16.0, 8.5), name
+    assert PRECISIONS["awq"].experts == 4.25  # groups of 128 with scale and zero of 16 bits
+    assert PRECISIONS["awq"][:2] == (16.0, 4.25)
+    assert 4 < PRECISIONS["gptq"].experts < 4.25
+    assert PRECISIONS["gptq"][:2] == (16.0, PRECISIONS["gptq"].experts)
+    assert PRECISIONS["fp8_fp4"] == PRECISIONS["fp8"]._replace(experts=PRECISIONS["mxfp4"].experts)
+    for table in (("iq1_s", "iq1_m", "iq2_xxs", "iq2_xs", "iq2_s", "iq2_m", "iq3_xxs", "iq3_xs"),
+                  ("q2_k_s", "q2_k", "q3_k_s", "q3_k_m", "q3_k_l", "q4_k_s", "q4_k_m", "q5_k_s",
+                   "q5_k_m", "q6_k", "q8_0")):  # fmt: skip
+        bits = [PRECISIONS[name].experts for name in table]
+        assert bits == sorted(set(bits)), table

@@ -13,6 +13,7 @@ from model_files import gguf, safetensors, write_sparse
 
 from probe_cluster import ClusterError
 from probe_cluster.planning.architecture import shape_of
+from probe_cluster.planning.gguf import read_gguf
 from probe_cluster.planning.known_models import close_names, entries, known_model
 from probe_cluster.planning.model_spec import parse_model
 from probe_cluster.planning.weights import _BITS
@@ -325,3 +326,28 @@ def test_the_bits_of_a_type_are_those_of_its_name() -> None:
     """F16, U32, F8_E4M3: the first number; a truth takes a byte."""
     named = {name: int(found[1]) for name in _BITS if (found := re.match(r"B?[FIU](\d+)", name))}
     assert named | {"BOOL": 8} == _BITS
+
+
+# Bits per weight of ggml's types, by their numbers (llama.cpp, gguf-py and the pull requests).
+GGML_BITS = {
+    0: 32, 1: 16, 2: 4.5, 3: 5, 6: 5.5, 7: 6, 8: 8.5, 9: 9, 10: 2.625, 11: 3.4375, 12: 4.5,
+    13: 5.5, 14: 6.5625, 15: 9.125, 16: 2.0625, 17: 2.3125, 18: 3.0625, 19: 1.5625, 20: 4.5,
+    21: 3.4375, 22: 2.5625, 23: 4.25, 24: 8, 25: 16, 26: 32, 27: 64, 28: 64, 29: 1.75, 30: 16,
+    34: 1.6875, 35: 2.0625, 39: 4.25, 40: 4.5,
+}  # fmt: skip
+
+
+def test_a_gguf_is_as_long_as_the_blocks_of_its_types(tmp_path: Path) -> None:
+    shape = [512, 8]
+    tensors = [(f"t{kind}", shape, kind) for kind in GGML_BITS]
+    path = write_sparse(tmp_path / "m.gguf", gguf(GGUF_KEYS, tensors), 1 << 20)
+    found = {tensor.name: tensor.size * 8 / tensor.params for tensor in read_gguf(path).tensors}
+    assert found == {f"t{kind}": bits for kind, bits in GGML_BITS.items()}
+    for kind, whole in ((2, 18), (14, 210)):  # a block that is not full takes its whole length
+        (tmp_path / "m.gguf").unlink()
+        path = write_sparse(tmp_path / "m.gguf", gguf({}, [("t", [1], kind)]), 1 << 20)
+        assert read_gguf(path).tensors[0].size == whole
+    for kind in (4, 5, 31, 41):
+        path = write_sparse(tmp_path / "x.gguf", gguf({}, [("t", shape, kind)]), 1 << 20)
+        with pytest.raises(ClusterError, match=f"unknown type {kind}"):
+            read_gguf(path)

@@ -222,13 +222,19 @@ class Compat:
     __slots__ = ("allowed", "branches", "forced", "path", "version")
 
     def __init__(
-        self, path: str, version: tuple[int, ...], note: str, environ: Mapping[str, str]
+        self,
+        path: str,
+        version: tuple[int, ...],
+        note: str,
+        environ: Mapping[str, str],
+        *,
+        forced: bool,
     ) -> None:
         self.path = path
         self.version = version
         self.branches = _branches(note)
         self.allowed = _allowed(environ)
-        self.forced = False
+        self.forced = forced
 
     def is_taken(self, mode: str, driver: tuple[int, ...]) -> bool | None:
         """Return whether it stands before the host's libcuda; None where nobody knows."""

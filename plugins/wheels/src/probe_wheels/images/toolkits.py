@@ -31,9 +31,8 @@ def compats_of(files: ImageFiles, environ: Mapping[str, str]) -> list[Compat]:
         read = files.read(file) if file else None
         note = read.binary.note if read and read.binary else ""
         version = version_of(name.removeprefix("libcuda.so."))
-        compat = Compat(f"/{COMPAT}/{name}", version, note, environ)
-        compat.forced = _is_forced(tree, environ)
-        found.append(compat)
+        forced = _is_forced(tree, environ)
+        found.append(Compat(f"/{COMPAT}/{name}", version, note, environ, forced=forced))
     return found
 
 
