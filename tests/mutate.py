@@ -3,11 +3,14 @@
     python tests/mutate.py --count 60 --seed 1
     python tests/mutate.py --only probe_core/isolation --count 10
     python tests/mutate.py --count 60 --near --limit 150    # a first look: the room's tests alone
+    pip install pytest-cov && python -m pytest -q -m "not heavy" --cov --cov-context=test
+    python tests/mutate.py --count 60 --coverage .coverage  # the tests that ran the line first
 
 It works in copies of the checkout. For each fault the fast tests of the room and of its neighbours
 run: files that name the module first, then the room's folder, then files that name the room. A test
 that fails is run again alone, with the fault and without, so that only what the fault did counts.
 What none of them notices the heavy ones of the same files get, too, unless `--near` is given.
+With `--coverage` the tests that executed the fault's lines run first: some of each file.
 
 Not run by CI: a fault takes between a second and the time limit. Some faults change nothing that
 anybody could notice (a smaller bound of a cache); those are for a person to judge. On a busy
@@ -26,9 +29,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from queue import SimpleQueue
 from typing import NamedTuple
@@ -47,6 +51,9 @@ COMPARED: dict[type[ast.cmpop], tuple[str, str]] = {
 _FIRST, _MOST = 2, 16
 """Files of tests in the first run and in later ones, which take twice as many each: most faults are
 noticed by the nearest tests, and it takes time to read more."""
+_OF_A_FILE, _COVERING = 30, 300
+"""Tests of a file, and of all, that run because they executed the fault's lines: a line of the core
+is executed by thousands."""
 FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.M)
 
 
@@ -182,6 +189,41 @@ def tests_of(source: str, near: bool) -> list[list[str]]:
     return groups
 
 
+class Coverage:
+    """Which tests executed a line, as coverage.py recorded it in some files."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        # Installed by those who use it, and in no list of requirements.
+        self._files = [import_module("coverage").CoverageData(path) for path in paths]
+        for file in self._files:
+            file.read()
+
+    def groups(self, fault: Fault) -> list[list[str]]:
+        """Return the tests that executed the statement of a fault, those of few first."""
+        found: dict[str, list[str]] = {}
+        lines = _statement(ROOT / fault.path, fault.line)
+        for contexts in (file.contexts_by_lineno(fault.path) for file in self._files):
+            for name in {name for line in lines for name in contexts.get(line, ())}:
+                test = name.rpartition("|")[0]
+                found.setdefault(test.partition("::")[0], []).append(test)
+        stem = Path(fault.path).stem
+        ranked = sorted(found, key=lambda path: (stem not in path, len(found[path])))
+        tests = [test for path in ranked if path for test in sorted(found[path])[:_OF_A_FILE]]
+        half = min(len(tests), _COVERING) // 4
+        return [group for group in (tests[:half], tests[half:_COVERING]) if group]
+
+
+def _statement(path: Path, line: int) -> range:
+    """Return the lines of the smallest statement at a line, its body's apart."""
+    ranges = [range(line, line + 1)]
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.stmt):
+            last = getattr(node, "test", None) or node
+            end = node.lineno if last is node and hasattr(node, "body") else last.end_lineno
+            ranges.append(range(node.lineno, (end or node.lineno) + 1))
+    return min((r for r in ranges[1:] if line in r), key=len, default=ranges[0])
+
+
 def _folders(source: str, parts: list[str]) -> list[str]:
     """Return the folders of tests that belong to a source file."""
     if not source.startswith("probe_core"):
@@ -197,9 +239,10 @@ class OutOfTime(Exception):
 class Checkout:
     """A copy of the checkout, of which one file may have a fault."""
 
-    def __init__(self, folder: Path, near: bool) -> None:
+    def __init__(self, folder: Path, near: bool, coverage: Coverage | None) -> None:
         self.root = folder / "checkout"
         self._near = near
+        self._coverage = coverage
         self._marks = ["not heavy"] if near else ["not heavy", "heavy"]
         self._faults = 0
         shutil.copytree(ROOT, self.root, symlinks=True, ignore=NOT_COPIED)
@@ -216,6 +259,8 @@ class Checkout:
             with self._put_in(fault):
                 groups = tests_of(fault.path, self._near)
                 runs = [(group, mark) for mark in self._marks for group in groups]
+                if self._coverage is not None:
+                    runs = [(group, "") for group in self._coverage.groups(fault)] + runs
                 failures = (self._first_failure(group, skipped, end, mark) for group, mark in runs)
                 failed = next(filter(None, failures), None)
                 # Alone it fails again, or it was the load of the machine.
@@ -275,6 +320,7 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for each fault")
     parser.add_argument("--jobs", type=int, default=1, help="faults at once, each in its own copy")
     parser.add_argument("--near", action="store_true", help="the tests of the module's room alone")
+    parser.add_argument("--coverage", nargs="*", metavar="FILE", help="what coverage.py recorded")
     parser.add_argument("--list", action="store_true", help="show the faults and put none in")
     options = parser.parse_args()
     faults = all_faults(options.only)
@@ -282,15 +328,18 @@ def main() -> int:
     if options.list:
         print(*chosen, sep="\n")
         return 0
-    return _run(chosen, options.limit, options.jobs, options.near)
+    coverage = Coverage(options.coverage) if options.coverage else None
+    return _run(chosen, options.limit, options.jobs, options.near, coverage)
 
 
-def _run(faults: list[Fault], limit_s: float, jobs: int, near: bool) -> int:
+def _run(
+    faults: list[Fault], limit_s: float, jobs: int, near: bool, coverage: Coverage | None
+) -> int:
     marks: list[str] = []
     with tempfile.TemporaryDirectory(prefix="faults-") as folder:
         free: SimpleQueue[Checkout] = SimpleQueue()
         for number in range(jobs):
-            free.put(Checkout(Path(folder, str(number)), near))
+            free.put(Checkout(Path(folder, str(number)), near, coverage))
 
         def judge(fault: Fault) -> tuple[str, Fault, str]:
             checkout = free.get()
