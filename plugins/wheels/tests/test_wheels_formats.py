@@ -11,6 +11,7 @@ import wheel_files as build
 from probe_wheels.documents import LibraryDoc
 from probe_wheels.files import Budget
 from probe_wheels.formats import packed
+from probe_wheels.formats.executables import FAT, THIN, BadFile, read_macho
 from probe_wheels.formats.library import read_library
 from probe_wheels.records import is_library
 
@@ -240,3 +241,52 @@ def test_metal(tmp_path: Path) -> None:
 )
 def test_libraries_are_known_by_their_names(path: str, expected: bool) -> None:
     assert is_library(path) is expected
+
+
+class Raw:
+    """A file in memory, as readers of formats take it."""
+
+    def __init__(self, raw: bytes) -> None:
+        self.raw = raw
+
+    def read(self, offset: int, size: int) -> bytes:
+        return self.raw[offset : offset + size]
+
+
+def macho(cpu: int, *commands: tuple[int, str]) -> bytes:
+    body = b""
+    for kind, text in commands:
+        name = text.encode() + b"\0" * (8 - len(text) % 8)
+        body += struct.pack("<IIIIII", kind, 24 + len(name), 24, 0, 0, 0) + name
+    return THIN + struct.pack("<IIIIIII", cpu, 0, 6, len(commands), len(body), 0, 0) + body
+
+
+def test_what_a_library_of_a_mac_links() -> None:
+    linked = [(0xC, "/a"), (0x19, "/segment"), (0x80000018, "/weak"), (0x8000001F, "/re")]
+    intel = macho(0x01000007, *linked, (0xD, "/own"))
+    assert read_macho(Raw(intel)) == (["x86_64"], ["/a", "/weak", "/re"])
+    # A whole file of several machines: each part's machine, and each name once.
+    arm, other = macho(0x0100000C, (0xC, "/a"), (0xC, "/b")), macho(7)
+    parts, place, table = (intel, arm, other), 4096, b""
+    for part in parts:
+        table += struct.pack(">IIIII", 0, 0, place, len(part), 0)
+        place += 4096
+    fat = (FAT + struct.pack(">I", len(parts)) + table).ljust(4096, b"\0")
+    fat += b"".join(part.ljust(4096, b"\0") for part in parts)
+    machines, names = read_macho(Raw(fat))
+    assert (machines, names) == (["x86_64", "arm64", "7"], ["/a", "/weak", "/re", "/b"])
+
+
+@pytest.mark.parametrize("cut", [4, 31, 4095])
+def test_a_part_of_a_mac_library_without_its_header(cut: int) -> None:
+    raw = macho(0x0100000C, (0xC, "/a"))
+    with pytest.raises(BadFile, match="first header"):
+        read_macho(Raw(raw[:cut] if cut < 32 else FAT + struct.pack(">I", 1) + bytes(cut)))
+
+
+def test_commands_of_a_mac_library_that_do_not_fit_are_not_read() -> None:
+    raw = macho(0x0100000C, (0xC, "/a"), (0xC, "/b"))
+    assert read_macho(Raw(raw[:-1])) == (["arm64"], ["/a"])
+    small = bytearray(raw)
+    small[36] = 7  # a command shorter than its own head
+    assert read_macho(Raw(bytes(small))) == (["arm64"], [])
