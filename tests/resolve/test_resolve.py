@@ -12,6 +12,9 @@ from fake_probers import Probers, gpu
 from reports import codes, report_of
 from trees import Tree
 
+import probe_chipdb
+from probe_core.resolve import resolve
+
 MIG = {
     "ids": ["uuid:MIG-11111111-1111-4111-8111-111111111111"],
     "kind": "gpu",
@@ -428,3 +431,21 @@ def test_a_live_maximum_clock_lowers_the_top_of_a_range(tree: Tree, probers: Pro
 def test_a_live_power_limit_decides_at_the_ends(tree: Tree, probers: Probers) -> None:
     peak = fp32_of(tree, probers, clocks={"max_mhz": 3105}, power={"limit_watts": 80})
     assert (peak.get("low"), round(peak["tflops"], 2)) == (None, 28.31)
+
+
+def test_one_device_that_cannot_be_resolved_costs_no_other(tree: Tree, probers: Probers) -> None:
+    probers.reports("a", gpu(1), gpu(2), priority=500)
+    devices: Any = run(tree, probers)["devices"]
+    asked = []
+
+    def broken(device: Any) -> str | None:
+        asked.append(device["id"])
+        if device["id"] == "pci:0000:01:00.0":
+            raise KeyError("its table")
+        return None
+
+    (finding,) = resolve(devices, probe_chipdb.load(), broken)
+    assert asked == ["pci:0000:01:00.0", "pci:0000:02:00.0"]
+    assert finding["code"] == "chipdb-problem"
+    assert finding["device"] == "pci:0000:01:00.0"
+    assert finding["evidence"] == "KeyError: 'its table'"
