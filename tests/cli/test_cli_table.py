@@ -191,7 +191,8 @@ def test_a_sleeping_device_is_asleep(tree: Tree, probers: Probers) -> None:
 
 
 def test_part_stands_below_its_parent(tree: Tree, probers: Probers) -> None:
-    part = gpu(1, ids=["uuid:MIG-1"], parent="pci:0000:01:00.0", name="Part", pci={})
+    part = gpu(1, ids=["uuid:MIG-1"], parent="pci:0000:01:00.0", pci={})
+    part["name"] = f"{gpu(1)['name']} Part"  # what the part has of its parent's name is left out
     probers.reports("a", part, gpu(1), gpu(2))
     lines = table(tree, probers)
     assert [line[:8] for line in lines[4:7]] == ["* NVIDIA", "  NVIDIA", "  └ Part"]

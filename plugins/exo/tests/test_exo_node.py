@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,7 @@ def test_identity_where_nobody_knows_is_exos_unknown(machine: Make) -> None:
 def test_identity_of_this_node_names_its_gpu(given: Callable[..., None], gpu: Gpu) -> None:
     given(gpu())
     assert node_identity().chip == "NVIDIA GeForce RTX 4090"
+    assert node_identity().os_version.startswith("Windows") is (sys.platform == "win32")
 
 
 HIDDEN = {"cuda": {"visible": False, "index": None, "reason": "hidden"}}
