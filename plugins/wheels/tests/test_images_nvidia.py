@@ -1,4 +1,4 @@
-"""What NVIDIA's container hook checks, and which libcuda a program gets: both sides of each rule."""
+"""What NVIDIA's container hook checks, and which libcuda a program gets: each side of a rule."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ def test_the_first_driver_that_passes() -> None:
 
 @pytest.mark.parametrize(
     ("capability", "branch"),
-    [((3, 0), 470), ((3, 7), 470), ((5, 0), 580), ((7, 0), 580), ((7, 5), None), ((9, 0), None), ((), None)],
+    [((3, 0), 470), ((3, 7), 470), ((5, 0), 580), ((7, 0), 580), ((7, 5), None), ((9, 0), None),
+     ((), None)],
 )  # fmt: skip
 def test_the_last_branch_of_a_gpu(capability: tuple[int, ...], branch: int | None) -> None:
     assert last_branch(gpu((), *capability)) == branch
