@@ -227,6 +227,17 @@ def test_terminal_without_the_characters_gets_those_that_it_has(tmp_path: Path) 
     assert raw.getvalue() == b"a | b - + ?\n"
 
 
+def test_what_a_command_writes_is_there_when_it_flushes(tmp_path: Path) -> None:
+    from probe_core.commands.context import Context
+
+    with (tmp_path / "out").open("w") as out:
+        context = Context(environ={}, stdout=out)
+        context.out("a line")
+        context.flush()
+        assert (tmp_path / "out").read_text() == "a line\n"
+        assert context.output_error is None
+
+
 @pytest.mark.parametrize(
     ("count", "shown_as"),
     [

@@ -319,3 +319,10 @@ def test_a_namespace_package_is_a_module_too(
     assert top_level_exists("sys")
     assert not top_level_exists("")
     assert not isinstance(sys.modules.get("x_space"), ModuleType)
+
+
+@pytest.mark.parametrize(
+    "module", ["sys", "_frozen_importlib", "sys.inner", "no_such_module_at_all"]
+)
+def test_what_has_no_file_has_no_place(module: str) -> None:
+    assert locate_by_hooks(module) == (None, False)
