@@ -9,6 +9,7 @@ from watch_samples import GIB, NIGHT, address, busy, sample, silent
 
 from probe_watch import panels
 from probe_watch.alerts import Alerts, rules_of
+from probe_watch.columns import COLUMNS, device_table, fit
 from probe_watch.figures import NODE
 from probe_watch.node import Node, Row, short_names, summary
 from probe_watch.processes import Task
@@ -284,3 +285,70 @@ def test_a_host(node: Node) -> None:
 def test_names_without_what_tells_none_apart(names: list[str | None], expected: list[str]) -> None:
     devices = [device(address(number), name) for number, name in enumerate(names)]
     assert list(short_names(devices).values()) == expected
+
+
+def test_all_columns(node: Node) -> None:
+    head, rows = device_table(node.rows(), 160)
+    ends = [head.plain.index(name) + len(name) for name in ("BUSY", "PEAK", "TEMP", "PROC")]
+    assert [" ".join(text.plain.split()) for text in (head, *(text for _, text in rows))] == [
+        "# ID DEVICE BUSY HISTORY PEAK MEMORY USED TEMP POWER CLOCK LINK PROC",
+        (
+            "0 01:00.0 H100 80GB HBM3 96 % ▅█ 61 % 50.0 / 80.0 GiB █████ 92 °C! 612 / 700 W"
+            " 1755 MHz 5×16 1"
+        ),
+        "1 02:00.0 H100 80GB HBM3 – ▃ – – – – – – –",
+        "2 03:00.0 H200 20 % ▂ 61 % 50.0 / 80.0 GiB █████ 60 °C 100 / 700 W 1755 MHz – 1",
+        "3 04:00.0 H200 no answer: it hangs",
+        "4 cpu:0 EPYC 9654 10 % ▂ 61 % 50.0 / 80.0 GiB █████ 67 °C 612 / 700 W 1755 MHz 5×16 1",
+        "node – – – – – – – –",
+    ]
+    assert [rows[0][1].plain[:end].split()[-1] for end in ends] == ["%", "%", "°C!", "1"]
+
+
+def test_what_a_narrower_screen_goes_without(node: Node) -> None:
+    rows, last, left = node.rows(), fit(160, node.rows()), []
+    for room in range(160, 40, -1):
+        widths = fit(room, rows)
+        changed = [
+            (head, widths.get(head, 0)) for head in last if widths.get(head, 0) != last[head]
+        ]
+        left += [(room, *change) for change in changed]
+        last = widths
+    assert left == [
+        (138, "LINK", 0), (131, "PEAK", 0), (123, "CLOCK", 0), (113, "POWER", 6),
+        (108, "HISTORY", 12), (100, "USED", 4), (96, "HISTORY", 8), (92, "USED", 0),
+        (86, "PROC", 0), (80, "MEMORY", 10), (72, "POWER", 0), (64, "HISTORY", 0),
+        (54, "DEVICE", 12), (52, "DEVICE", 0),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("memory", "width", "text"),
+    [
+        ((50 * GIB, 80 * GIB), 18, " 50.0 / 80.0 GiB  "),
+        ((50 * GIB, 80 * GIB), 10, " 50.0 GiB "),
+        ((None, 80 * GIB), 18, "    – / 80.0 GiB  "),
+        ((None, None), 18, "                – "),
+        ((999 * GIB, 1000 * GIB), 18, "999.0 / 1000 GiB  "),
+        ((1 * GIB, 9999 * GIB), 18, "  1.0 / 9999 GiB  "),
+        ((512 * GIB, 10_000 * GIB), 18, "  0.5 / 9.8 TiB   "),
+        ((10_240 * GIB, None), 18, " 10.0 / – TiB     "),
+    ],
+)
+def test_bytes_of_memory(memory: tuple[int | None, int | None], width: int, text: str) -> None:
+    (column,) = (column for column in COLUMNS if column.head == "MEMORY")
+    used, total = memory
+    row = Row(Node("", Alerts({})), sample(address(1), memory={"used": used, "total": total}))
+    assert column.cell(row, width) == text
+    row.is_shared = True
+    assert column.cell(row, width) == (text if text.strip() == "–" else text[:-1] + "*")
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0.0, ""), (0.0625, "▌"), (0.5, "████"), (0.99, "███████▉"), (1.5, "████████")],
+)
+def test_a_bar_in_eighths(share: float, text: str) -> None:
+    (bar,) = (column for column in COLUMNS if column.head == "USED")
+    memory = {"used": round(share * 1000), "total": 1000}
+    assert bar.cell(Row(Node("", Alerts({})), sample(address(1), memory=memory)), 8) == text
