@@ -119,3 +119,11 @@ def test_an_integrated_gpu_has_no_sensors(tree: Any) -> None:
     for field in ("temperature_c", "power_w", "power_cap_w", "memory"):
         assert field not in sample
         assert sample["unknown"][field]
+
+
+def test_devices_of_other_drivers_are_not_asked(tree: Any) -> None:
+    tree.function("0000:03:00.0", "0xe20b", "vfio-pci")
+    prober = prober_of("intel", "probe_intel.prober")
+    first, *_ = sample_case(prober, Case(Machine(str(tree.root))))
+    assert (first.status, first.samples) == ("not_applicable", [])
+    assert first.reason == "no device is driven by i915, xe or intel_vpu"
