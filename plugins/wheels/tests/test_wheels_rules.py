@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from probe_wheels.devices import Gpu
@@ -140,113 +142,83 @@ def gpu(vendor: str, **facts: object) -> Gpu:
     return made
 
 
-def nvidia(*capability: int, driver: tuple[int, ...]) -> Gpu:
-    return gpu("nvidia", capabilities=(capability,), driver=driver)
+def groups(text: str) -> list[tuple[list[str], int]]:
+    """Return what ``sm_80,sm_86*10 sm_90`` says: sets of targets, and how many have each."""
+    pairs = (part.partition("*") for part in text.split())
+    return [(names.split(","), int(count or 1)) for names, _, count in pairs]
 
 
 @pytest.mark.parametrize(
-    ("library", "device", "expected"),
+    ("code", "needed", "capability", "driver", "expected"),
     [
         # Code from sm_80 on was made with CUDA 11 at least, from sm_100 on with CUDA 12.
-        ({"cuda": [(["sm_75"], 1)]}, nvidia(7, 5, driver=(418, 40)), "native"),
-        ({"cuda": [(["sm_75", "sm_80"], 1)]}, nvidia(7, 5, driver=(450, 80, 1)), "450.80.02"),
-        ({"cuda": [(["sm_80"], 1)]}, nvidia(8, 0, driver=(450, 80, 2)), "native"),
-        ({"cuda": [(["sm_90a"], 1)]}, nvidia(9, 0, driver=(450, 80, 2)), "native"),
-        ({"cuda": [(["sm_100"], 1)]}, nvidia(10, 0, driver=(525, 60, 12)), "525.60.13"),
-        ({"cuda": [(["sm_100f"], 1)]}, nvidia(10, 0, driver=(525, 60, 13)), "native"),
-        ({"cuda": [(["ptx_100@7.0", "sm_75"], 1)]}, nvidia(7, 5, driver=(450, 36)), "450.80.02"),
-        ({"cuda": [(["ptx_75@8.0", "sm_75"], 1)]}, nvidia(7, 5, driver=(525, 60)), "525.60.13"),
+        ("sm_75", "", (7, 5), (418, 40), "native"),
+        ("sm_75,sm_80", "", (7, 5), (450, 80, 1), "450.80.02"),
+        ("sm_80", "", (8, 0), (450, 80, 2), "native"),
+        ("sm_90a", "", (9, 0), (450, 80, 2), "native"),
+        ("sm_100", "", (10, 0), (525, 60, 12), "525.60.13"),
+        ("sm_100f", "", (10, 0), (525, 60, 13), "native"),
+        ("ptx_100@7.0,sm_75", "", (7, 5), (450, 36), "450.80.02"),
+        ("ptx_75@8.0,sm_75", "", (7, 5), (525, 60), "525.60.13"),
         # What it links says the major version.
-        (
-            {"cuda": [(["sm_75"], 1)], "needed": ["libc.so.6", "libcudart.so.12"]},
-            nvidia(7, 5, driver=(450, 80, 2)),
-            "525.60.13",
-        ),
-        (
-            {"cuda": [(["sm_100"], 1)], "needed": ["libcudart.so.11.0"]},
-            nvidia(10, 0, driver=(450, 80, 2)),
-            "native",
-        ),
-        (
-            {"cuda": [(["sm_75"], 1)], "needed": ["libcudart.so.x", "libcublas.so.12"]},
-            nvidia(7, 5, driver=(440, 33)),
-            "native",
-        ),
+        ("sm_75", "libc.so.6 libcudart.so.12", (7, 5), (450, 80, 2), "525.60.13"),
+        ("sm_100", "libcudart.so.11.0", (10, 0), (450, 80, 2), "native"),
+        ("sm_75", "libcudart.so.x libcublas.so.12", (7, 5), (440, 33), "native"),
         # A tenth of the containers of the most frequent target.
-        ({"cuda": [(["sm_80"], 10), (["sm_90"], 1)]}, nvidia(9, 0, driver=()), "native"),
-        ({"cuda": [(["sm_80"], 11), (["sm_90"], 1)]}, nvidia(9, 0, driver=()), "lacks-device"),
-        ({"cuda": [(["sm_80"], 11), (["ptx_90@8.0"], 1)]}, nvidia(9, 0, driver=()), "lacks-device"),
-        ({"cuda": [(["sm_80"], 10), (["ptx_90@8.0"], 1)]}, nvidia(9, 0, driver=()), "jit-only"),
-        (
-            {"cuda": [(["sm_80"], 20), (["sm_90"], 1), (["ptx_90@8.0"], 1)]},
-            nvidia(9, 0, driver=()),
-            "jit-only",
-        ),
-        (
-            {"cuda": [(["sm_80"], 10), (["ptx_90@8.7"], 1)]},
-            nvidia(9, 0, driver=(570, 25)),
-            "570.26",
-        ),
-        (
-            {"cuda": [(["sm_80"], 10), (["ptx_90@8.7"], 1)]},
-            nvidia(9, 0, driver=(570, 26)),
-            "jit-only",
-        ),
-        (
-            {"cuda": [(["sm_80"], 10), (["ptx_90@8.8", "ptx_90@8.7"], 1)]},
-            nvidia(9, 0, driver=(535, 54)),
-            "570.26",
-        ),
-        (
-            {"cuda": [(["ptx_90@99.0"], 1)]},
-            nvidia(9, 0, driver=(999, 0)),
-            "a driver newer than any known here",
-        ),
-        ({"cuda": [(["sm_80"], 1)]}, gpu("nvidia"), "unknown"),
-        ({"cuda": [(["sm_80"], 1)], "problem": "cut off"}, nvidia(9, 0, driver=()), "unknown"),
-        ({"cuda": [(["sm_90"], 1)], "problem": "cut off"}, nvidia(9, 0, driver=()), "native"),
-        # Of an ambiguous chip the worse answer counts.
-        ({"cuda": [(["sm_90"], 1)]}, gpu("nvidia", capabilities=((8, 0), (9, 0))), "lacks-device"),
-        ({"hip": [(["gfx1100"], 10), (["gfx942"], 1)]}, gpu("amd", processor="gfx942"), "native"),
-        (
-            {"hip": [(["gfx1100"], 11), (["gfx942"], 1)]},
-            gpu("amd", processor="gfx942"),
-            "lacks-device",
-        ),
-        ({"hip": [(["gfx1100"], 1)], "unread": 1}, gpu("amd", processor="gfx942"), "unknown"),
-        (
-            {"hip": [(["gfx1100"], 1)], "packs": True},
-            gpu("amd", processor="gfx942"),
-            "lacks-device",
-        ),
-        ({"packs": True}, gpu("amd", processor="gfx942"), "unknown"),
-        ({"hip": [(["gfx1100"], 1)]}, gpu("amd"), "unknown"),
-        ({"xe": ["12.55.8"]}, gpu("intel"), "unknown"),
-        ({"xe": ["12.55.8"]}, gpu("intel", families=("xe-hpg",)), "unknown"),
-        ({"xe": ["12.55.8"]}, gpu("intel", families=("xe-hpg",), releases=("12.56",)), "native"),
-        (
-            {"xe": ["12.55.8"]},
-            gpu("intel", families=("xe-hpg",), releases=("12.56", "12.71")),
-            "unknown",
-        ),
-        (
-            {"xe": ["12.55.8"]},
-            gpu("intel", families=("xe-lpg",), releases=("12.71",)),
-            "lacks-device",
-        ),
-        (
-            {"xe": ["12.55.8"], "intel": "native", "spirv": True},
-            gpu("intel", families=("xe-lpg",), releases=("12.71",)),
-            "jit-only",
-        ),
-        ({}, gpu("intel", families=("xe-lpg",), releases=("12.71",)), "unknown"),
-        ({}, gpu("apple"), "native"),
+        ("sm_80*10 sm_90", "", (9, 0), (), "native"),
+        ("sm_80*11 sm_90", "", (9, 0), (), "lacks-device"),
+        ("sm_80*11 ptx_90@8.0", "", (9, 0), (), "lacks-device"),
+        ("sm_80*10 ptx_90@8.0", "", (9, 0), (), "jit-only"),
+        ("sm_80*20 sm_90 ptx_90@8.0", "", (9, 0), (), "jit-only"),
+        ("sm_80*10 ptx_90@8.7", "", (9, 0), (570, 25), "570.26"),
+        ("sm_80*10 ptx_90@8.7", "", (9, 0), (570, 26), "jit-only"),
+        ("sm_80*10 ptx_90@8.8,ptx_90@8.7", "", (9, 0), (535, 54), "570.26"),
+        ("ptx_90@99.0", "", (9, 0), (999, 0), "a driver newer than any known here"),
+        ("sm_80", "", (), (570, 26), "unknown"),
     ],
-)  # fmt: skip
-def test_one_library_on_one_device(library: LibraryDoc, device: Gpu, expected: str) -> None:
-    found = judge_library(library, device, ())
+)
+def test_cuda(
+    code: str, needed: str, capability: tuple[int, int], driver: tuple[int, ...], expected: str
+) -> None:
+    device = gpu("nvidia", capabilities=(capability,) if capability else (), driver=driver)
+    found = judge_library({"cuda": groups(code), "needed": needed.split()}, device, ())
     answer = found.verdict if found.verdict != "needs-newer-driver" else found.needs
     assert answer.removeprefix("driver ").removesuffix(" or newer") == expected
+
+
+HOPPER, AMBIGUOUS = {"capabilities": ((9, 0),)}, {"capabilities": ((8, 0), (9, 0))}
+MI300 = {"processor": "gfx942"}
+ARC = {"families": ("xe-hpg",), "releases": ("12.56",)}
+ARC_OR_CORE = {"families": ("xe-hpg",), "releases": ("12.56", "12.71")}
+CORE = {"families": ("xe-lpg",), "releases": ("12.71",)}
+
+
+@pytest.mark.parametrize(
+    ("library", "vendor", "facts", "expected"),
+    [
+        ({"cuda": groups("sm_80"), "problem": "cut off"}, "nvidia", HOPPER, "unknown"),
+        ({"cuda": groups("sm_90"), "problem": "cut off"}, "nvidia", HOPPER, "native"),
+        ({"cuda": groups("sm_90")}, "nvidia", AMBIGUOUS, "lacks-device"),
+        ({"hip": groups("gfx1100*10 gfx942")}, "amd", MI300, "native"),
+        ({"hip": groups("gfx1100*11 gfx942")}, "amd", MI300, "lacks-device"),
+        ({"hip": groups("gfx1100"), "unread": 1}, "amd", MI300, "unknown"),
+        ({"hip": groups("gfx1100"), "packs": True}, "amd", MI300, "lacks-device"),
+        ({"packs": True}, "amd", MI300, "unknown"),
+        ({"hip": groups("gfx1100")}, "amd", {}, "unknown"),
+        ({"xe": ["12.55.8"]}, "intel", {}, "unknown"),
+        ({"xe": ["12.55.8"]}, "intel", {"families": ("xe-hpg",)}, "unknown"),
+        ({"xe": ["12.55.8"]}, "intel", ARC, "native"),
+        ({"xe": ["12.55.8"]}, "intel", ARC_OR_CORE, "unknown"),
+        ({"xe": ["12.55.8"]}, "intel", CORE, "lacks-device"),
+        ({"xe": ["12.55.8"], "intel": "native", "spirv": True}, "intel", CORE, "jit-only"),
+        ({}, "intel", CORE, "unknown"),
+        ({}, "apple", {}, "native"),
+    ],
+)
+def test_one_library_on_one_device(
+    library: LibraryDoc, vendor: str, facts: dict[str, Any], expected: str
+) -> None:
+    assert judge_library(library, gpu(vendor, **facts), ()).verdict == expected
 
 
 def test_old_graphics_of_intel_are_left_out_by_torch_alone() -> None:
@@ -258,9 +230,9 @@ def test_old_graphics_of_intel_are_left_out_by_torch_alone() -> None:
 
 
 def test_the_targets_that_count_in_order() -> None:
-    groups = [(["sm_100", "sm_90a", "ptx_90@8.0", "ptx_90@8.7"], 10), (["sm_80"], 1)]
-    assert targets_text(groups) == "sm_80, sm_90a, sm_100, PTX of sm_90"
-    assert targets_text([*groups, (["sm_90a"], 1)]) == "sm_90a, sm_100, PTX of sm_90"
+    code = "sm_100,sm_90a,ptx_90@8.0,ptx_90@8.7*10 sm_80"
+    assert targets_text(groups(code)) == "sm_80, sm_90a, sm_100, PTX of sm_90"
+    assert targets_text(groups(f"{code} sm_90a")) == "sm_90a, sm_100, PTX of sm_90"
     assert targets_text([]) == "no code for a GPU"
 
 
