@@ -261,3 +261,23 @@ def test_the_document_and_the_page_say_which_engine(
     assert (document["model"]["quant"], document["model"]["longest_context"]) == ("4bit", 131_072)
     assert main(start) == 0
     assert "engine mlx: it is made for Apple silicon" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("engine", "gib", "chip", "tokens"),
+    [
+        ("vllm", 80, "NVIDIA H100 80GB HBM3", 8192),
+        ("vllm", 80, None, 8192),
+        ("vllm", 70, None, 8192),
+        ("vllm", 69, None, 2048),
+        ("vllm", 80, "NVIDIA A100-SXM4-80GB", 2048),
+        ("sglang", 80, "NVIDIA A100-SXM4-80GB", 8192),
+        ("sglang", 156, None, 16384),
+        ("sglang", 155, None, 8192),
+        ("sglang", 57, None, 4096),
+        ("sglang", 34, None, 4096),
+        ("sglang", 33, None, 2048),
+    ],
+)
+def test_tokens_of_a_prompt_in_a_step(engine: str, gib: int, chip: str | None, tokens: int) -> None:
+    assert ENGINES[engine].chunk(gib << 30, chip) == tokens

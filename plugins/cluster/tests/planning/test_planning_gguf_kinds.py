@@ -39,3 +39,16 @@ def test_the_cache_of_a_gguf(arch: str, own: dict[str, Any], size: int, kind: st
     values = {f"{arch}.{key}": value for key, value in (BASE | own).items()}
     shape = shape_of_gguf({"general.architecture": arch} | values, "it.gguf")
     assert (cache_bytes(shape.cache, 1000, 16.0), shape.kind) == (size, kind)
+
+
+@pytest.mark.parametrize(
+    ("arch", "every"),
+    [("gemma2", 2), ("gemma3", 6), ("gemma3n", 5), ("gpt-oss", 2), ("llama4", 4), ("olmo2", 4),
+     ("olmo3", 4), ("cohere2", 4), ("exaone4", 4)],
+)  # fmt: skip
+def test_each_nth_layer_sees_all_tokens(arch: str, every: int) -> None:
+    layers = 4 * every
+    own = BASE | {"block_count": layers, "attention.sliding_window": 100}
+    values = {f"{arch}.{key}": value for key, value in own.items()}
+    shape = shape_of_gguf({"general.architecture": arch} | values, "it.gguf")
+    assert cache_bytes(shape.cache, 1000, 16.0) == 4 * 128_000 + (layers - 4) * 12_800
