@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 from doctor_cases import complete
 from readiness_nodes import DEVICE, PCI, VERSION_TEXT, Node, nvidia
 from reports import report_of
 
+from probe_core.cli.doctor_text import _changed
 from probe_core.doctor.baseline import baseline_file, compare, facts, save
 from probe_core.doctor.check import Request
 from probe_core.doctor.document import DoctorDoc
@@ -214,3 +216,13 @@ def test_every_fact_is_a_text_of_bounded_length(node: Node) -> None:
     assert values["kernel"] == "6.8.0-60-generic"
     assert values["module nvidia"] == "loaded"
     assert all(len(value or "") <= 300 for value in values.values())
+
+
+def test_the_text_says_what_changed_since_it_was_saved() -> None:
+    found: Any = {"lost": ["pci:a", "pci:b"], "saved": "2026-11-21T22:14:03Z", "changed": []}
+    devices: Any = {"pci:a": {"name": "NVIDIA L4"}}
+    head = ["", " NVIDIA L4, pci:b was ready on 2026-11-21. Changed since:"]
+    assert list(_changed(found, devices, 80)) == [*head, "   nothing that was saved"]
+    found["changed"] = [{"fact": "kernel", "before": "6.1", "now": None}]
+    assert list(_changed(found, devices, 80)) == [*head, "   kernel: 6.1 → none"]
+    assert list(_changed({**found, "lost": []}, devices, 80)) == []
