@@ -13,9 +13,15 @@ from __future__ import annotations
 import os
 from time import monotonic
 
-from probe_core.background import TICK_S, Call, notified
+from probe_core.background import (
+    INTERRUPTIONS,
+    TICK_S,
+    Call,
+    notified,
+    outlast,
+    uninterrupted,
+)
 from probe_core.fastpath import native_id, new_lock
-from probe_core.isolation.worker import INTERRUPTIONS, outlast, uninterrupted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ _PARTS: dict[str, tuple[str, ...]] = {
         "probe_core.flights",
         "probe_core.api",
         "probe_core.config",
-        "probe_core.model.logged",
+        "probe_core.model.findings",
         "probe_core.model.report",
         "probe_core.model.views",
         "probe_core.pipeline.conclude",
@@ -205,7 +205,7 @@ class _Step(OwnThread):
         super().__init__()
         self.complete = self.lost = False
         self.error: BaseException | None = None
-        self._names = (*names, "probe_core.machine.files")  # for `join`
+        self._names = names
 
     def take(self) -> None:
         """Start it, unless somebody has; return when it has ended, or this process is a copy."""

@@ -214,7 +214,7 @@ class _Call:
         3.13 `threading` then keeps an entry for that thread, which it did not start, for ever.
         """
         if self._findings:
-            from probe_core.model.logged import log
+            from probe_core.model.findings import log
 
             log(self._findings)
 

@@ -12,10 +12,10 @@ import sys
 import threading
 from functools import partial
 
+from probe_core.background import TICK_S
 from probe_core.isolation import processes
 from probe_core.isolation.limits import stay_small
 from probe_core.isolation.processes import Watch
-from probe_core.isolation.worker import TICK_S
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ import os
 import select
 import sys
 
+from probe_core.background import TICK_S
 from probe_core.fastpath import signal, start_thread
 from probe_core.isolation.ending import end_all
 from probe_core.isolation.limits import stay_small
-from probe_core.isolation.worker import TICK_S
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -19,10 +19,6 @@ MAX_CPUS = 65_536
 """CPU numbers that are believed: eight times what Linux can be built for (NR_CPUS 8192)."""
 
 
-_EXIT_S, _EXIT_PAUSE_S = 0.1, 0.0001
-"""Seconds to wait for the kernel's part of a thread's end at most, and between two looks at it."""
-
-
 class Untrusted(ValueError):
     """A file that root must not use; the message is the reason."""
 
@@ -106,23 +102,6 @@ def cpu_mask(text: str | None) -> list[int]:
     except ValueError:
         return []
     return [cpu for cpu in range(bits.bit_length()) if bits >> cpu & 1]
-
-
-def await_exit(thread_id: int) -> None:
-    """Wait until the kernel, too, is done with a thread that read for us and ended; Linux only.
-
-    That is usually 20 µs after the interpreter is, and 60 ms were seen on a busy machine. A host
-    may count its threads, or fork.
-    """
-    from time import monotonic, sleep
-
-    from probe_core.fastpath import native_id
-
-    if thread_id == native_id():  # gevent and eventlet make no thread
-        return
-    exit_by = monotonic() + _EXIT_S
-    while os.path.exists(f"/proc/self/task/{thread_id}") and monotonic() < exit_by:
-        sleep(_EXIT_PAUSE_S)
 
 
 # Replaces a file in one step, so that nobody ever reads half of it.

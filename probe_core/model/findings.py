@@ -1,12 +1,19 @@
-"""What a person should know about the node, with a cause and a fix; every code is listed here."""
+"""What a person should know about the node, with a cause and a fix; every code is listed here.
+
+A host's own log has them too: the logger ``probe_core``, silent by default.
+"""
 
 from __future__ import annotations
 
+import sys
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from probe_core.model.document import FindingDoc, Severity
 
-__all__ = ["CODES", "NO_FIX", "finding"]
+__all__ = ["CODES", "NO_FIX", "finding", "log"]
 
 NO_FIX = "nothing to do"
 """The fix of a finding that needs none: terminals leave its line out."""
@@ -110,3 +117,28 @@ def _is_cause(code: str) -> bool:
     from probe_core.model.causes import CAUSES
 
     return code in CAUSES
+
+
+_LEVELS = {"info": 20, "warning": 30, "error": 40}
+"""Severity to the level of the standard library's logging."""
+
+
+def log(findings: Iterable[FindingDoc]) -> None:
+    """Pass findings on to the logger ``probe_core``: what is wrong, why, and what to do.
+
+    Nothing is imported for it: who has not imported logging has set nothing up that could hear.
+    """
+    logging = sys.modules.get("logging")
+    if logging is None or not hasattr(logging, "getLogger"):
+        return
+    logger = logging.getLogger("probe_core")
+    if not logger.handlers:
+        # Else logging's last resort would write warnings to standard error.
+        logger.addHandler(logging.NullHandler())
+    for finding in findings:
+        level = _LEVELS.get(finding["severity"], 20)
+        parts = finding["what"], finding["why"], finding["fix"], finding["code"]
+        try:
+            logger.log(level, "%s: %s; %s [%s]", *parts)
+        except Exception:  # a host's own filter or handler: the node starts without its line
+            return

@@ -12,8 +12,7 @@ import pytest
 
 import probe_core
 from probe_core.config import load_config
-from probe_core.model.findings import finding
-from probe_core.model.logged import log
+from probe_core.model.findings import finding, log
 from probe_core.model.sample_check import check_sample
 
 
@@ -99,7 +98,7 @@ def test_a_filter_that_raises_does_not_reach_the_caller() -> None:
 
 def test_the_log_is_silent_and_not_imported_unless_a_host_does() -> None:
     code = (
-        "import sys; from probe_core.model.logged import log; {}"
+        "import sys; from probe_core.model.findings import log; {}"
         "log([dict(severity='error', what='a', why='b', fix='c', code='d')])\n"
         "sys.exit('logging' in sys.modules)"
     )
