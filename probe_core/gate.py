@@ -95,6 +95,7 @@ _PARTS: dict[str, tuple[str, ...]] = {
         "probe_core.visibility.tinygrad",
         "probe_core.visibility.vulkan",
         "probe_chipdb.candidates",
+        "probe_chipdb.chip",
         "probe_chipdb.chip_peaks",
         "probe_chipdb.exclusions",
         "probe_chipdb.matching",

@@ -3,8 +3,8 @@
 
 import pytest
 
-from probe_chipdb.chip import Arch
 from probe_chipdb.database import Database
+from probe_chipdb.peaks import Arch
 
 
 @pytest.mark.parametrize(

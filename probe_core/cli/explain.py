@@ -8,7 +8,8 @@ from probe_core.commands.measured import measured_amount, measured_name, measure
 from probe_core.commands.options import JSON, SHARED_OPTIONS, Argument, Option
 from probe_core.commands.tables import grid_rows
 from probe_core.model.device import FIELDS
-from probe_core.model.ids import ACCELERATORS, short_ids, short_name
+from probe_core.model.ids import ACCELERATORS
+from probe_core.model.naming import short_ids, short_name
 from probe_core.model.verdict import state_word
 from probe_core.wording import counted
 
@@ -66,7 +67,7 @@ def matching(devices: list[DeviceDoc], wanted_text: str) -> list[DeviceDoc]:
     an id, several are named.
     """
     from probe_core.commands import CommandError
-    from probe_core.model.ids import named_by
+    from probe_core.model.naming import named_by
 
     ids = [[device["id"], *device["ids"]] for device in devices]
     places = named_by(wanted_text, ids)

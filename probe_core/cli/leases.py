@@ -66,7 +66,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         context.err(f"no device is leased ({path or 'there is no folder of leases yet'})")
     else:
         from probe_core.commands.tables import grid
-        from probe_core.model.ids import short_ids
+        from probe_core.model.naming import short_ids
 
         ids = short_ids(entry["device"] for entry in entries)
         rows = [_HEAD, *([context.encodable(c) for c in _row(e, ids)] for e in entries)]
@@ -172,7 +172,7 @@ def _obstacle(proof: Proof) -> str:
 def _whole(which: str, entries: Sequence[LeaseDoc]) -> str:
     """Return the list with the ids of leased devices whole that are short, as tables have them."""
     from probe_core.commands import CommandError
-    from probe_core.model.ids import named_by
+    from probe_core.model.naming import named_by
 
     devices = list(dict.fromkeys(entry["device"] for entry in entries))
     names = []

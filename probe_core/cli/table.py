@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from probe_core.commands import text
 from probe_core.model.findings import NO_FIX
-from probe_core.model.ids import ACCELERATORS, cores, short_ids, title
+from probe_core.model.ids import ACCELERATORS
+from probe_core.model.naming import cores, short_ids, title
 from probe_core.model.verdict import state_word, usable_here
 from probe_core.wording import counted, joined
 

@@ -108,7 +108,7 @@ def _driver_answers(context: Context, views: Views, report: Mapping[str, Any]) -
 
 def _print_table(views: Views, report: ReportDoc, context: Context) -> None:
     from probe_core.commands.tables import grid
-    from probe_core.model.ids import short_ids
+    from probe_core.model.naming import short_ids
     from probe_core.model.verdict import state_word
 
     ids = short_ids(device["id"] for device in report["devices"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.model.ids import short_ids
+from probe_core.model.naming import short_ids
 from probe_core.wording import counted
 
 TYPE_CHECKING = False

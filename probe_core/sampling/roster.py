@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 
 from probe_core.api import NotApplicable, Request
-from probe_core.model.ids import ACCELERATORS, KIND_ORDER, answers_to, normalise_id, strength
+from probe_core.model.ids import ACCELERATORS, KIND_ORDER, normalise_id, strength
+from probe_core.model.naming import answers_to
 from probe_core.probers import bus
 from probe_core.sampling.node import NODE
 from probe_core.sysfs import power

@@ -16,7 +16,7 @@ import probe_core
 from probe_core.cli.table import _memory_note, lines
 from probe_core.commands.context import Context
 from probe_core.commands.tables import grid
-from probe_core.model.ids import short_name, title
+from probe_core.model.naming import short_name, title
 
 NPU = gpu(9, kind="npu", vendor="acme", name="Acme NPU", pci={"id": "1ac0:0001"}, backends=[])
 

@@ -17,7 +17,7 @@ import probe_core
 from probe_core.cli.table import lines
 from probe_core.commands import text
 from probe_core.commands.context import Context
-from probe_core.model import ids
+from probe_core.model import naming
 
 WIDTHS = range(40, 201)
 LONG = "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition with 96 GB of GDDR7 Mem."
@@ -45,7 +45,7 @@ def blocks(output: list[str]) -> list[str]:
 
 def check(report: Any, encoding: str = "utf-8", widths: range = WIDTHS) -> None:
     shown = [device for device in report["devices"] if device["kind"] != "display"]
-    words = {word for device in shown for word in ids.short_name(device).split()}
+    words = {word for device in shown for word in naming.short_name(device).split()}
     for width in widths:
         output = printed(report, width, encoding)
         for line in output:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probe_core.model.ids import answers_to, named_by, short_id, short_ids
+from probe_core.model.naming import answers_to, named_by, short_id, short_ids
 
 GPU_A = "uuid:GPU-1a2b3c4d-0000-4000-8000-000000000000"
 GPU_B = "uuid:GPU-1a2b3c4d-1111-4000-8000-000000000000"

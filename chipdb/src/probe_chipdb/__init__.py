@@ -12,7 +12,6 @@ Nothing is imported until it is used: a node without accelerators pays for this 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_chipdb._version import __version__ as __version__
-    from probe_chipdb.chip import Arch as Arch
     from probe_chipdb.chip import Chip as Chip
     from probe_chipdb.chip import Clock as Clock
     from probe_chipdb.chip import Memory as Memory
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from probe_chipdb.database import Database as Database
     from probe_chipdb.database import load as load
     from probe_chipdb.matching import Match as Match
+    from probe_chipdb.peaks import Arch as Arch
     from probe_chipdb.peaks import Peak as Peak
     from probe_chipdb.shortcuts import bandwidth as bandwidth
     from probe_chipdb.shortcuts import canonical as canonical
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "__version__": "_version",
-    "Arch": "chip",
+    "Arch": "peaks",
     "Chip": "chip",
     "Clock": "chip",
     "Memory": "chip",

@@ -10,9 +10,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from probe_chipdb.chip import Arch, Chip
+    from probe_chipdb.chip import Chip
     from probe_chipdb.database import Database
     from probe_chipdb.facts import Facts, Query
+    from probe_chipdb.peaks import Arch
     from probe_chipdb.table import Table
 
 

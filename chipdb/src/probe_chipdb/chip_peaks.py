@@ -7,7 +7,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from probe_chipdb.chip import Arch, Chip
+    from probe_chipdb.chip import Chip
+    from probe_chipdb.peaks import Arch
 
 
 # Why a figure is missing, and what moves a clock within its range.

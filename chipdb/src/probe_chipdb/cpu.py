@@ -1,7 +1,6 @@
 """CPU cores by microarchitecture: some forty of them serve thousands of brands."""
 
-from probe_chipdb.chip import Arch, archs_of
-from probe_chipdb.peaks import Peak, from_rates
+from probe_chipdb.peaks import Arch, Peak, archs_of, from_rates
 from probe_chipdb.table import parts
 
 TYPE_CHECKING = False

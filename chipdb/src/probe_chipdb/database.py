@@ -3,12 +3,13 @@
 import os
 
 from probe_chipdb import table
-from probe_chipdb.chip import Arch, Chip, shared
+from probe_chipdb.peaks import Arch, shared
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from probe_chipdb.chip import Chip
     from probe_chipdb.cpu import CpuMatch
     from probe_chipdb.matching import Match
     from probe_chipdb.packages import Package
@@ -166,7 +167,7 @@ class Database:
                 return ids
         return tuple(dict.fromkeys(ids))
 
-    def chip(self, id_: str) -> Chip | None:
+    def chip(self, id_: str) -> "Chip | None":
         """The chip of this id, or None."""
         chip = self._chips.get(id_)
         if chip is None and (chip := self._find_chip(id_)):
@@ -175,14 +176,16 @@ class Database:
             self._chips[id_] = chip
         return chip
 
-    def _find_chip(self, id_: str) -> Chip | None:
+    def _find_chip(self, id_: str) -> "Chip | None":
+        from probe_chipdb.chip import Chip
+
         for source in self.tables():
             columns = source.chips.find(id_)
             if columns is not None:
                 return Chip(self, [id_, *columns.split("\t")], source.origin)
         return None
 
-    def chips(self) -> tuple[Chip, ...]:
+    def chips(self) -> "tuple[Chip, ...]":
         """Every chip, in the order of the ids."""
         ids = {id_ for source in self.tables() for id_, _ in source.chips}
         return tuple(chip for id_ in sorted(ids) if (chip := self._find_chip(id_)))
@@ -364,7 +367,7 @@ class Database:
         )
         return find_cpu(self, facts)
 
-    def near(self, query: str, n: int = 5) -> tuple[Chip, ...]:
+    def near(self, query: str, n: int = 5) -> "tuple[Chip, ...]":
         """The n chips whose names look most like the query. For people, never for matching."""
         from probe_chipdb.name_lookup import near
 

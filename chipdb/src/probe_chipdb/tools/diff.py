@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 
 from probe_chipdb import table
-from probe_chipdb.chip import Arch, Chip
+from probe_chipdb.chip import Chip
 from probe_chipdb.database import Database
 from probe_chipdb.entry.files import read_folder
 from probe_chipdb.entry.pack import to_table
+from probe_chipdb.peaks import Arch
 from probe_chipdb.table import CHIP, CLOCK, MEMORY, unescape
 
 _SKIPPED = ("id", "published", "override", "explain")  # they show in the peaks

@@ -12,7 +12,7 @@ from probe_chipdb.tools import compare
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from probe_chipdb.chip import Arch
+    from probe_chipdb.peaks import Arch
 
 
 # `missing`: which chips have no figures, and why, as Markdown written from the data alone.

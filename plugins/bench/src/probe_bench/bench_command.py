@@ -79,7 +79,7 @@ def devices_named(report: ReportDoc, named: str | None) -> list[DeviceDoc]:
     """
     if named is None:
         return [d for d in report["devices"] if d["kind"] not in ("display", "coprocessor")]
-    from probe_core.model.ids import named_by
+    from probe_core.model.naming import named_by
 
     ids = [[device["id"], *device["ids"]] for device in report["devices"]]
     places = named_by(named, ids) or [

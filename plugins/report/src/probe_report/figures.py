@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 
 from probe_core.commands import rate
-from probe_core.model.ids import ACCELERATORS, short_ids, short_name
+from probe_core.model.ids import ACCELERATORS
+from probe_core.model.naming import short_ids, short_name
 from probe_core.model.verdict import native_runtime, native_sight, state_word
 from probe_core.wording import clean_text
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from probe_core.commands import CommandError
-from probe_core.model.ids import named_by
+from probe_core.model.naming import named_by
 from probe_report.devices import Devices, devices_of
 from probe_report.fabric import Distances, distances_of
 from probe_report.figures import Names, cut

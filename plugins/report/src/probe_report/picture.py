@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from probe_core.commands import bandwidth, size
 from probe_core.model.distance import bridge_noun, network_places, place_of, shared_bridges
-from probe_core.model.ids import ACCELERATORS, short_id
+from probe_core.model.ids import ACCELERATORS
+from probe_core.model.naming import short_id
 from probe_core.wording import counted
 from probe_report.fabric import Fabric, fabrics_of
 from probe_report.figures import (

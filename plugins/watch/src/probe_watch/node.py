@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from probe_core.model.ids import short_id, short_ids, short_name
+from probe_core.model.naming import short_id, short_ids, short_name
 from probe_watch.figures import NODE, History, memory_fraction
 
 TYPE_CHECKING = False

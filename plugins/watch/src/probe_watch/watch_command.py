@@ -267,7 +267,7 @@ def _devices(names: Sequence[str] | None, report: ReportDoc | None) -> list[str]
     """Return the ids of the devices that were named; raises `CommandError` for another name."""
     if not names or report is None:
         return None
-    from probe_core.model.ids import named_by, short_ids
+    from probe_core.model.naming import named_by, short_ids
 
     listed = [device["ids"] for device in report["devices"]]
     chosen = []

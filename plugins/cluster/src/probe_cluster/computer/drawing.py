@@ -9,7 +9,7 @@ from typing import NamedTuple
 from probe_cluster.computer.model import address_of
 from probe_core.commands import folded
 from probe_core.model.distance import bridge_noun, shared_bridges
-from probe_core.model.ids import short_id
+from probe_core.model.naming import short_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from probe_core.model.distance import (
     only_node,
     place_of,
 )
-from probe_core.model.ids import ACCELERATORS, short_id, short_name
+from probe_core.model.ids import ACCELERATORS
+from probe_core.model.naming import short_id, short_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
