@@ -47,7 +47,6 @@ _PARTS: dict[str, tuple[str, ...]] = {
         "probe_core.probers.topology",
         "probe_core.resolve.processors",
         "probe_core.machine.surroundings",
-        "probe_core.machine.numa",
         "probe_core.machine.trust",
         "probe_chipdb.cpu",
         "probe_chipdb.database",
@@ -55,9 +54,11 @@ _PARTS: dict[str, tuple[str, ...]] = {
         "probe_chipdb.table",
     ),
     "brands": ("probe_chipdb.spelling", "probe_chipdb.patterns"),
-    "tree": ("probe_core.sysfs.devicetree",),
+    "tree": ("probe_core.probers.tree",),
+    "nodes": ("probe_core.machine.numa", "probe_core.pipeline.node_memory"),
     "buses": (
         "probe_core.machine.links",
+        "probe_core.machine.numa",
         "probe_core.sysfs.accel",
         "probe_core.sysfs.drivers",
         "probe_core.sysfs.drm",
@@ -107,6 +108,7 @@ _PARTS: dict[str, tuple[str, ...]] = {
     "amd": ("probe_core.visibility.amd",),
     "explain": ("probe_core.visibility.explain",),
     "measured": ("probe_core.measured.compare",),
+    "failures": ("probe_core.pipeline.failures",),
     "broken": (
         "probe_core.model.causes",
         "probe_core.readiness.distributions",

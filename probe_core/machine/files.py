@@ -14,6 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from probe_core.machine import Machine
+
 
 MAX_CPUS = 65_536
 """CPU numbers that are believed: eight times what Linux can be built for (NR_CPUS 8192)."""
@@ -92,6 +94,14 @@ def cpu_list(text: str | None) -> list[int]:
         if len(numbers) > MAX_CPUS:
             break
     return numbers[:MAX_CPUS]
+
+
+NODES = "/sys/devices/system/node"
+
+
+def has_one_node(machine: Machine) -> bool:
+    """Return whether the kernel lists one NUMA node alone, as on most machines."""
+    return machine.read(f"{NODES}/online", 4096) == "0"
 
 
 def cpu_mask(text: str | None) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from probe_core.machine import decimal
-from probe_core.machine.files import cpu_list, cpu_mask
+from probe_core.machine.files import NODES, cpu_list, cpu_mask
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,9 +11,7 @@ if TYPE_CHECKING:
 
     from probe_core.machine import Machine
 
-__all__ = ["NODES", "node_of", "nodes", "numbers"]
-
-NODES = "/sys/devices/system/node"
+__all__ = ["node_of", "nodes", "numbers"]
 
 
 def numbers(machine: Machine) -> list[int]:

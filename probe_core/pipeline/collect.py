@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from probe_core.model.findings import finding
-from probe_core.model.ids import FAILURES, pci_model, single, strength
+from probe_core.model.ids import FAILURES, single, strength
 from probe_core.pipeline.merge import Observation
 from probe_core.pipeline.validate import Repeats, check_finding, check_sighting
-from probe_core.wording import clean_text, joined
+from probe_core.wording import joined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from probe_core.isolation.launch import Unresponsive
     from probe_core.isolation.run import Run
-    from probe_core.model.document import DeviceDoc, FindingDoc, OutcomeDoc, Sighting, StepDoc
+    from probe_core.model.document import FindingDoc, OutcomeDoc, Sighting
     from probe_core.pipeline.probers import Runs
     from probe_core.registry.prober import Prober
     from probe_core.registry.select import Decision
 
-    Failed = tuple[str, Unresponsive]
-    """A prober's name, and the device."""
+    Load = Callable[[str], object]
 
 
 MAX_REJECTIONS = 4
@@ -34,6 +33,11 @@ def failed(outcome: OutcomeDoc) -> bool:
     """
     status = outcome["status"]
     return status in FAILURES or status == "unavailable" or bool(outcome.get("avoided"))
+
+
+def is_wrong(run: Run, outcome: OutcomeDoc) -> bool:
+    """Return whether anything went wrong in a run, if only over one device, or after the last."""
+    return bool(run.unresponsive or run.stuck or "phase" in outcome) or failed(outcome)
 
 
 class Collected:
@@ -81,15 +85,18 @@ class Collected:
         partial = bool(good) and status in FAILURES | {"unavailable"}
         self._note(prober, status, reason, partial, len(good), elapsed_ms, stderr)
 
-    def add_all(self, runs: Runs, decisions: Iterable[Decision]) -> None:
-        """Take the runs of children and of recorded answers, and note what was not run."""
+    def add_all(self, runs: Runs, decisions: Iterable[Decision], load: Load = bool) -> None:
+        """Take the runs of children and of recorded answers, and note what was not run.
+
+        `load` is called with the part of `gate` that a run needs in which something went wrong.
+        """
         for run in runs.runs:
-            self.add_run(run, runs.early.get(run))
+            self.add_run(run, runs.early.get(run), load)
         for decision in decisions:
             if decision.cause is not None:
                 self.skip(decision)
 
-    def add_run(self, run: Run, early: Checking | None = None) -> None:
+    def add_run(self, run: Run, early: Checking | None = None, load: Load = bool) -> None:
         """Take the run of a child, of which `early` may have checked what came first."""
         # Of several processes together, or recorded: `Run` bounds what one process sends.
         from probe_core.isolation.wire import MAX_DEVICES, MAX_FINDINGS
@@ -110,26 +117,15 @@ class Collected:
         )
         outcome = self.outcomes[-1]
         outcome.update(run.details)  # type: ignore[typeddict-item]
-        self._note_unresponsive(run, outcome)
-        if run.stuck:
-            self.findings.append(unkillable(run.prober))
-        elif outcome.get("phase") == "cleanup":
-            self.findings.append(_cleanup(run.prober, outcome))
-        elif outcome["status"] in FAILURES:
-            self.findings.append(_failure(run.prober, outcome))
-        elif outcome["status"] == "unavailable":
-            self.findings.append(_unavailable(run.prober, outcome))
+        if is_wrong(run, outcome):
+            load("failures")
+            from probe_core.pipeline import failures
+
+            self.unresponsive += failures.mark_unresponsive(run, outcome, self.observations)
+            self.findings += failures.findings_about(run, outcome)
 
     def _keeps_output(self, run: Run, status: str) -> bool:
         return self.verbose or status in FAILURES or "phase" in run.details
-
-    def _note_unresponsive(self, run: Run, outcome: OutcomeDoc) -> None:
-        if not run.unresponsive:
-            return
-        outcome["partial"] = outcome["devices"] > 0
-        for lost in run.unresponsive:
-            mark(self.observations, run.prober.name, lost)
-            self.unresponsive.append((run.prober.name, lost))
 
     def has_devices(self) -> bool:
         """Return whether anything else than processors was reported."""
@@ -252,158 +248,3 @@ def _rejected(prober: Prober, problems: list[str]) -> FindingDoc:
         "report it to its author; the values were left out",
         prober=prober.name,
     )
-
-
-def _failure(prober: Prober, outcome: OutcomeDoc) -> FindingDoc:
-    fix = f"`probe plugins why-not {prober.name}` shows more; PROBE_DISABLE={prober.name} skips it"
-    if outcome["status"] == "timeout":
-        fix = (
-            "read the kernel's log for its driver; PROBE_TIMEOUT=30 gives a slow one more time,"
-            f" PROBE_DISABLE={prober.name} skips it"
-        )
-    return finding(
-        "prober-failed",
-        f"{prober.owner}: prober {prober.name!r} failed ({outcome['status']})",
-        outcome["reason"] or outcome["status"],
-        fix,
-        severity="error",
-        prober=prober.name,
-        setting="timeout" if outcome["status"] == "timeout" else None,
-        evidence=outcome["status"],
-    )
-
-
-def _cleanup(prober: Prober, outcome: OutcomeDoc) -> FindingDoc:
-    return finding(
-        str(outcome["code"]),
-        f"{prober.owner}: prober {prober.name!r} failed after it had read all devices",
-        outcome["reason"] or outcome["status"],
-        "nothing to do for this report; programs that use the same library may hang at their end",
-        severity="info",
-        prober=prober.name,
-        evidence=outcome.get("signal"),
-    )
-
-
-def _unavailable(prober: Prober, outcome: OutcomeDoc) -> FindingDoc:
-    return finding(
-        "prober-unavailable",
-        f"{prober.owner}: prober {prober.name!r} could not query its hardware",
-        outcome["reason"] or outcome["status"],
-        outcome.get("fix") or f"`probe plugins why-not {prober.name}` shows more",
-        prober=prober.name,
-        evidence=outcome.get("code"),
-    )
-
-
-def unkillable(prober: Prober) -> FindingDoc:
-    """Return the finding about a prober or sampler whose process was abandoned."""
-    return finding(
-        "prober-unkillable",
-        f"{prober.owner}: the process of prober {prober.name!r} cannot be killed",
-        "it is stuck in the kernel, usually in a hung driver; it was abandoned",
-        "look into the kernel's log, reset the device or reboot the node",
-        severity="error",
-        prober=prober.name,
-        step="responding",
-    )
-
-
-# What a report says of devices over which a prober's process hung, died or raised.
-#
-# The prober had to go around them, see `probe_core.isolation.launch`. Imported when that
-# happened.
-
-KERNEL_LINES = {
-    "nvidia": "`NVRM: Xid`",
-    "amd": "`amdgpu: ring … timeout` or `GPU reset begin!`",
-    "intel": "`GPU HANG: ecode` or `GUC: Engine reset failed`",
-}
-"""What a vendor's kernel driver logs when its device stops responding.
-
-Xid: NVIDIA's catalogue. Ring timeout and reset: pop-os/cosmic-epoch#3764. GPU HANG, GUC:
-clearlinux/distribution#2907.
-"""
-
-_BUS_LINE = "`AER: … Uncorrected (Fatal) error`"  # pcieport's, as in rwth-i6/returnn#1500
-
-_VERBS = {"hangs": "hung", "crashes": "died", "raises": "raised an exception"}
-
-
-def mark(observations: Sequence[Observation], prober: str, lost: Unresponsive) -> None:
-    """Add to what is known of the device that it does not respond.
-
-    The prober's own sighting of it has the fact, else the bus's. A prober that already says that
-    the step is broken knows better, and an exception is no sign of a device that hangs.
-    """
-    if lost.how == "raises":
-        return
-    own = [o for o in observations if not lost.ids.isdisjoint(o.sighting["ids"])]
-    own.sort(key=lambda observation: observation.prober != prober)
-    if not own or any(_is_broken(observation) for observation in own):
-        return
-    fact: StepDoc = {
-        "step": "responding",
-        "status": "broken",
-        "evidence": _evidence(prober, lost),
-        "code": lost.code,
-    }
-    sighting = own[0].sighting
-    # A new list: the bus's sighting was handed to the probers, and others hold it.
-    own[0].sighting = {**sighting, "step_facts": [*sighting.get("step_facts", ()), fact]}
-
-
-def _is_broken(observation: Observation) -> bool:
-    facts = observation.sighting.get("step_facts", ())
-    return any(fact["step"] == "responding" and fact["status"] == "broken" for fact in facts)
-
-
-def _evidence(prober: str, lost: Unresponsive) -> str:
-    place = f" at {lost.stuck_at}" if lost.stuck_at and lost.stuck_at not in lost.reason else ""
-    return clean_text(f"{prober}: {lost.reason}{place}", 600)
-
-
-def unresponsive_findings(
-    failed: Iterable[Failed], devices: Sequence[DeviceDoc]
-) -> list[FindingDoc]:
-    """Return a finding for each device; `devices` are those of the report, with their names."""
-    return [_finding(prober, lost, _device_of(lost, devices)) for prober, lost in failed]
-
-
-def _device_of(lost: Unresponsive, devices: Sequence[DeviceDoc]) -> DeviceDoc | None:
-    return next((d for d in devices if not lost.ids.isdisjoint(d["ids"])), None)
-
-
-def _finding(prober: str, lost: Unresponsive, device: DeviceDoc | None) -> FindingDoc:
-    identity = device["id"] if device else clean_text(lost.device)
-    name = _name(device)
-    label = f"{identity} ({name})" if name else identity
-    return finding(
-        lost.code,
-        f"the process of prober {prober!r} {_VERBS[lost.how]} while it asked {label}",
-        clean_text(lost.reason, 600),
-        _fix(prober, lost, device),
-        severity="error",
-        device=identity,
-        prober=prober,
-        step=None if lost.how == "raises" else "responding",
-        evidence=lost.stuck_at or _evidence(prober, lost),
-    )
-
-
-def _name(device: DeviceDoc | None) -> str | None:
-    """Return the model: its name, else its PCI ids, which name it as surely."""
-    if device is None:
-        return None
-    return device["name"] or pci_model(device)
-
-
-def _fix(prober: str, lost: Unresponsive, device: DeviceDoc | None) -> str:
-    if lost.how == "raises":
-        return f"`probe plugins why-not {prober}` shows more; report it to the prober's author"
-    vendor = (device["vendor"] if device else None) or ""
-    lines = [KERNEL_LINES[vendor]] if vendor in KERNEL_LINES else []
-    if device is None or device["id"].startswith("pci:"):
-        lines.append(_BUS_LINE)
-    wanted = f" ({', '.join(lines)})" if lines else ""
-    return f"read the kernel's log{wanted}, then reset the device or reboot the node"

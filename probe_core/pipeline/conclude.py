@@ -241,7 +241,7 @@ def unresponsive(collected: Collected, devices: Sequence[DeviceDoc]) -> list[Fin
     """Return findings about devices over which a prober hung or died, with their names."""
     if not collected.unresponsive:
         return []
-    from probe_core.pipeline.collect import unresponsive_findings
+    from probe_core.pipeline.failures import unresponsive_findings
 
     return unresponsive_findings(collected.unresponsive, devices)
 

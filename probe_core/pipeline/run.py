@@ -9,6 +9,7 @@ from time import monotonic
 
 from probe_core.config import IgnoredSetting
 from probe_core.machine import Machine
+from probe_core.machine.files import has_one_node
 from probe_core.pipeline.probers import Builtins, Cancelled, find, run_selected, select_probers
 from probe_core.pipeline.settings import Chips
 from probe_core.probers.bus import may_have_tree
@@ -68,8 +69,9 @@ def run_pipeline(
     """
     watch = Stopwatch()
     have: Callable[[str], object] = load or bool  # a command imports what it uses
-    if load is not None and may_have_tree(machine):
-        load("tree")
+    if load is not None:
+        for part in _parts_of(machine):
+            load(part)
     builtins = Builtins(machine, config)
     if builtins.scan is not None and builtins.scan.shows_any:
         have("buses")
@@ -111,7 +113,7 @@ def run_pipeline(
         kept=kept,
     )
     collected = builtins.collect()
-    collected.add_all(runs, decisions)
+    collected.add_all(runs, decisions, have)
     if runs_any or collected.has_devices():
         have("devices")
     watch.lap("run")
@@ -161,6 +163,12 @@ def run_pipeline(
         document["findings"] += host.findings
     document["timings_ms"] = watch.total()
     return document
+
+
+def _parts_of(machine: Machine) -> list[str]:
+    """Return which parts of the core only some machines need, as `gate` has them."""
+    wanted = {"tree": may_have_tree(machine), "nodes": not has_one_node(machine)}
+    return [part for part, is_wanted in wanted.items() if is_wanted]
 
 
 def document(

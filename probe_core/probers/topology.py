@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from probe_core.machine import decimal
-from probe_core.machine.files import MAX_CPUS, cpu_list, cpu_mask
+from probe_core.machine.files import MAX_CPUS, cpu_list, cpu_mask, has_one_node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 
 CPUS = "/sys/devices/system/cpu"
-NODES = "/sys/devices/system/node"
 
 # Lists since Linux 5.2; lists; masks of kernels before 2.6.30, and what some gather tools keep.
 PACKAGE = ("package_cpus_list", "core_siblings_list", "package_cpus", "core_siblings")
@@ -130,7 +129,7 @@ def nodes(machine: Machine) -> Nodes | None:
 
     Read once for all packages: a machine of 128 packages has 64 nodes.
     """
-    if machine.read(f"{NODES}/online") == "0":  # most machines: nothing to import
+    if has_one_node(machine):  # nothing to import
         return {0: None}
     from probe_core.machine import numa
 

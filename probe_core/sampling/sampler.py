@@ -81,7 +81,7 @@ def findings(prober: Prober, run: Resident, ended: bool) -> list[FindingDoc]:
     reason, device = run.reason or str(run.status), run.patience.device
     facts = [_failure(prober, run, device, reason, ended)]
     if run.stuck:
-        from probe_core.pipeline.collect import unkillable
+        from probe_core.pipeline.failures import unkillable
 
         facts.append(unkillable(prober))
     return facts

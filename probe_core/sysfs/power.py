@@ -12,10 +12,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.machine import Machine
 
-__all__ = ["STATUSES", "asleep", "state", "status"]
+__all__ = ["STATUSES", "TOLD", "asleep", "state", "status"]
 
 STATUSES = ("active", "suspended", "suspending", "resuming", "unsupported", "error")
 """The kernel's words (rpm_status_show in drivers/base/power/sysfs.c)."""
+
+TOLD = ("active", "suspended", "suspending", "resuming")
+"""Those that a sighting tells; the others say nothing of whether it sleeps."""
 
 # A resuming device is not up yet: a read waits for it, in the kernel, where no deadline reaches.
 _ASLEEP = frozenset({"suspended", "suspending", "resuming"})

@@ -1,0 +1,199 @@
+"""What a report says of a prober that failed, and of the devices over which it did."""
+
+from __future__ import annotations
+
+from probe_core.model.findings import finding
+from probe_core.model.ids import FAILURES, pci_model
+from probe_core.wording import clean_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from probe_core.isolation.launch import Unresponsive
+    from probe_core.isolation.run import Run
+    from probe_core.model.document import DeviceDoc, FindingDoc, OutcomeDoc, StepDoc
+    from probe_core.pipeline.merge import Observation
+    from probe_core.registry.prober import Prober
+
+    Failed = tuple[str, Unresponsive]
+    """A prober's name, and the device."""
+
+
+def findings_about(run: Run, outcome: OutcomeDoc) -> list[FindingDoc]:
+    """Return the finding about the prober whose run this was; none where its answer is whole."""
+    if run.stuck:
+        return [unkillable(run.prober)]
+    if outcome.get("phase") == "cleanup":
+        return [_cleanup(run.prober, outcome)]
+    if outcome["status"] in FAILURES:
+        return [_failure(run.prober, outcome)]
+    if outcome["status"] == "unavailable":
+        return [_unavailable(run.prober, outcome)]
+    return []
+
+
+def _failure(prober: Prober, outcome: OutcomeDoc) -> FindingDoc:
+    fix = f"`probe plugins why-not {prober.name}` shows more; PROBE_DISABLE={prober.name} skips it"
+    if outcome["status"] == "timeout":
+        fix = (
+            "read the kernel's log for its driver; PROBE_TIMEOUT=30 gives a slow one more time,"
+            f" PROBE_DISABLE={prober.name} skips it"
+        )
+    return finding(
+        "prober-failed",
+        f"{prober.owner}: prober {prober.name!r} failed ({outcome['status']})",
+        outcome["reason"] or outcome["status"],
+        fix,
+        severity="error",
+        prober=prober.name,
+        setting="timeout" if outcome["status"] == "timeout" else None,
+        evidence=outcome["status"],
+    )
+
+
+def _cleanup(prober: Prober, outcome: OutcomeDoc) -> FindingDoc:
+    return finding(
+        str(outcome["code"]),
+        f"{prober.owner}: prober {prober.name!r} failed after it had read all devices",
+        outcome["reason"] or outcome["status"],
+        "nothing to do for this report; programs that use the same library may hang at their end",
+        severity="info",
+        prober=prober.name,
+        evidence=outcome.get("signal"),
+    )
+
+
+def _unavailable(prober: Prober, outcome: OutcomeDoc) -> FindingDoc:
+    return finding(
+        "prober-unavailable",
+        f"{prober.owner}: prober {prober.name!r} could not query its hardware",
+        outcome["reason"] or outcome["status"],
+        outcome.get("fix") or f"`probe plugins why-not {prober.name}` shows more",
+        prober=prober.name,
+        evidence=outcome.get("code"),
+    )
+
+
+def unkillable(prober: Prober) -> FindingDoc:
+    """Return the finding about a prober or sampler whose process was abandoned."""
+    return finding(
+        "prober-unkillable",
+        f"{prober.owner}: the process of prober {prober.name!r} cannot be killed",
+        "it is stuck in the kernel, usually in a hung driver; it was abandoned",
+        "look into the kernel's log, reset the device or reboot the node",
+        severity="error",
+        prober=prober.name,
+        step="responding",
+    )
+
+
+# What a report says of devices over which a prober's process hung, died or raised.
+#
+# The prober had to go around them, see `probe_core.isolation.launch`.
+
+KERNEL_LINES = {
+    "nvidia": "`NVRM: Xid`",
+    "amd": "`amdgpu: ring … timeout` or `GPU reset begin!`",
+    "intel": "`GPU HANG: ecode` or `GUC: Engine reset failed`",
+}
+"""What a vendor's kernel driver logs when its device stops responding.
+
+Xid: NVIDIA's catalogue. Ring timeout and reset: pop-os/cosmic-epoch#3764. GPU HANG, GUC:
+clearlinux/distribution#2907.
+"""
+
+_BUS_LINE = "`AER: … Uncorrected (Fatal) error`"  # pcieport's, as in rwth-i6/returnn#1500
+
+_VERBS = {"hangs": "hung", "crashes": "died", "raises": "raised an exception"}
+
+
+def mark_unresponsive(
+    run: Run, outcome: OutcomeDoc, observations: Sequence[Observation]
+) -> list[Failed]:
+    """Note the devices that a run had to go around, in its outcome and in what is known of them."""
+    if not run.unresponsive:
+        return []
+    outcome["partial"] = outcome["devices"] > 0
+    for lost in run.unresponsive:
+        mark(observations, run.prober.name, lost)
+    return [(run.prober.name, lost) for lost in run.unresponsive]
+
+
+def mark(observations: Sequence[Observation], prober: str, lost: Unresponsive) -> None:
+    """Add to what is known of the device that it does not respond.
+
+    The prober's own sighting of it has the fact, else the bus's. A prober that already says that
+    the step is broken knows better, and an exception is no sign of a device that hangs.
+    """
+    if lost.how == "raises":
+        return
+    own = [o for o in observations if not lost.ids.isdisjoint(o.sighting["ids"])]
+    own.sort(key=lambda observation: observation.prober != prober)
+    if not own or any(_is_broken(observation) for observation in own):
+        return
+    fact: StepDoc = {
+        "step": "responding",
+        "status": "broken",
+        "evidence": _evidence(prober, lost),
+        "code": lost.code,
+    }
+    sighting = own[0].sighting
+    # A new list: the bus's sighting was handed to the probers, and others hold it.
+    own[0].sighting = {**sighting, "step_facts": [*sighting.get("step_facts", ()), fact]}
+
+
+def _is_broken(observation: Observation) -> bool:
+    facts = observation.sighting.get("step_facts", ())
+    return any(fact["step"] == "responding" and fact["status"] == "broken" for fact in facts)
+
+
+def _evidence(prober: str, lost: Unresponsive) -> str:
+    place = f" at {lost.stuck_at}" if lost.stuck_at and lost.stuck_at not in lost.reason else ""
+    return clean_text(f"{prober}: {lost.reason}{place}", 600)
+
+
+def unresponsive_findings(
+    failed: Iterable[Failed], devices: Sequence[DeviceDoc]
+) -> list[FindingDoc]:
+    """Return a finding for each device; `devices` are those of the report, with their names."""
+    return [_finding(prober, lost, _device_of(lost, devices)) for prober, lost in failed]
+
+
+def _device_of(lost: Unresponsive, devices: Sequence[DeviceDoc]) -> DeviceDoc | None:
+    return next((d for d in devices if not lost.ids.isdisjoint(d["ids"])), None)
+
+
+def _finding(prober: str, lost: Unresponsive, device: DeviceDoc | None) -> FindingDoc:
+    identity = device["id"] if device else clean_text(lost.device)
+    name = _name(device)
+    label = f"{identity} ({name})" if name else identity
+    return finding(
+        lost.code,
+        f"the process of prober {prober!r} {_VERBS[lost.how]} while it asked {label}",
+        clean_text(lost.reason, 600),
+        _fix(prober, lost, device),
+        severity="error",
+        device=identity,
+        prober=prober,
+        step=None if lost.how == "raises" else "responding",
+        evidence=lost.stuck_at or _evidence(prober, lost),
+    )
+
+
+def _name(device: DeviceDoc | None) -> str | None:
+    """Return the model: its name, else its PCI ids, which name it as surely."""
+    if device is None:
+        return None
+    return device["name"] or pci_model(device)
+
+
+def _fix(prober: str, lost: Unresponsive, device: DeviceDoc | None) -> str:
+    if lost.how == "raises":
+        return f"`probe plugins why-not {prober}` shows more; report it to the prober's author"
+    vendor = (device["vendor"] if device else None) or ""
+    lines = [KERNEL_LINES[vendor]] if vendor in KERNEL_LINES else []
+    if device is None or device["id"].startswith("pci:"):
+        lines.append(_BUS_LINE)
+    wanted = f" ({', '.join(lines)})" if lines else ""
+    return f"read the kernel's log{wanted}, then reset the device or reboot the node"
