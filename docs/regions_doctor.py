@@ -41,7 +41,7 @@ def plain_sentence(sentence: str) -> str:
 def causepages() -> str:
     """A section for each cause: what it means, how to verify it by hand, what repairs it."""
     from probe_core.model.causes import CAUSES
-    from probe_core.model.readiness import STEPS
+    from probe_core.model.ids import STEPS
 
     parts = []
     for step in STEPS:

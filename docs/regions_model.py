@@ -82,7 +82,7 @@ def _noun(field: Field) -> str:
 def causes() -> str:
     """Every cause that breaks a step, with its effect, how to see it by hand, and its fix."""
     from probe_core.model.causes import CAUSES
-    from probe_core.model.readiness import STEPS
+    from probe_core.model.ids import STEPS
 
     parts = []
     for step in STEPS:

@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from probe_core.config import state_base as state_base
     from probe_core.doctor.check import Request as Request
     from probe_core.leasing.listing import leases_now as leases_now
-    from probe_core.machine.files import replace_file as replace_file
     from probe_core.machine.trust import Trust as Trust
     from probe_core.machine.trust import allowed as allowed
+    from probe_core.machine.writing import replace_file as replace_file
     from probe_core.measured.compare import above_peak as above_peak
     from probe_core.measured.compare import claims as claims
     from probe_core.measured.compare import with_fractions as with_fractions
@@ -75,8 +75,8 @@ _NAMES = {
     "config": "journal_file state_base",
     "doctor.check": "Request",
     "leasing.listing": "leases_now",
-    "machine.files": "replace_file",
     "machine.trust": "Trust allowed",
+    "machine.writing": "replace_file",
     "measured.compare": "above_peak claims with_fractions with_repeat",
     "model.ids": "driver_text",
     "pipeline.settings": "plugin_rules",

@@ -56,7 +56,7 @@ def save_measured(
     import os
 
     from probe_core.config import MEASURED, state_base, state_file
-    from probe_core.machine.files import make_own_folder, replace_file
+    from probe_core.machine.writing import make_own_folder, replace_file
     from probe_core.measured import store
 
     path = state_file(environ, MEASURED)

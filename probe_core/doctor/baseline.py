@@ -12,11 +12,11 @@ from probe_core.config import BASELINE, state_base, state_file
 from probe_core.doctor.causes import fixed, shown
 from probe_core.doctor.log import first_sign
 from probe_core.jsontext import parse, write
-from probe_core.machine.files import make_own_folder, read_regular, replace_file, text_of
+from probe_core.machine.files import read_regular, text_of
+from probe_core.machine.writing import make_own_folder, replace_file
 from probe_core.model.causes import CAUSES
 from probe_core.model.findings import finding
-from probe_core.model.ids import ACCELERATORS, driver_text
-from probe_core.model.readiness import RUNTIMES
+from probe_core.model.ids import ACCELERATORS, RUNTIMES, driver_text
 from probe_core.model.verdict import grantable, state_of
 from probe_core.pipeline.expected import saved_devices
 from probe_core.wording import clean_text

@@ -10,8 +10,7 @@ from probe_core.doctor.check import ENVIRONMENT, failed, unknown
 from probe_core.doctor.log import first_sign
 from probe_core.model.causes import CAUSES
 from probe_core.model.findings import NO_FIX
-from probe_core.model.ids import ACCELERATORS, driver_text
-from probe_core.model.readiness import STEPS
+from probe_core.model.ids import ACCELERATORS, STEPS, driver_text
 from probe_core.model.verdict import NodeVerdict, state_of
 from probe_core.readiness.actions import parts_of_text
 from probe_core.readiness.chain import conclusion

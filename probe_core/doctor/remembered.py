@@ -112,7 +112,7 @@ class Memory:
         text = write({"schema": SCHEMA, "key": self._key, "files": files, "answers": [*answers]})
         if len(text) > FILE_LIMIT:
             return
-        from probe_core.machine.files import make_own_folder, replace_file
+        from probe_core.machine.writing import make_own_folder, replace_file
 
         folder = os.path.dirname(self._path)
         cache = os.path.dirname(os.path.dirname(folder))

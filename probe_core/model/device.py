@@ -30,7 +30,7 @@ from probe_core.model.field import (
     part,
     typed,
 )
-from probe_core.model.ids import KINDS
+from probe_core.model.ids import KINDS, STATES, STEPS
 from probe_core.model.parts import (
     ALLOWED,
     ECC,
@@ -46,7 +46,6 @@ from probe_core.model.parts import (
     Measurement,
     StepFact,
 )
-from probe_core.model.readiness import STATES, STEPS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

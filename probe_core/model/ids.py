@@ -1,17 +1,18 @@
-"""Strong ids: the only thing that joins sightings. Each has one written form.
+"""Strong ids, the only thing that joins sightings, and the closed lists of a report's words.
 
-``pci:0000:01:00.0`` (domain of four or more hex digits) · ``uuid:GPU-…`` ·
-``dt:/soc/gpu@fb000000`` · ``cpu:0`` · ``<prober>:<anything stable>`` for what has no better one.
+Each id has one written form: ``pci:0000:01:00.0`` (domain of four or more hex digits) ·
+``uuid:GPU-…`` · ``dt:/soc/gpu@fb000000`` · ``cpu:0`` · ``<prober>:<anything stable>`` for what has
+no better one.
 """
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any, Literal
 
-    from probe_core.model.document import DeviceDoc
+    from probe_core.model.document import DeviceDoc, VisibilityDoc
 
 
 UUID_PREFIXES = ("GPU", "MIG", "CPU", "NPU")
@@ -296,3 +297,156 @@ FAILURES = frozenset(
     {"load_error", "call_error", "invalid", "timeout", "crashed", "protocol", "resource"}
 )
 """Statuses that are the prober's fault, or its process's."""
+
+
+# The chain that a device must hold for this process to use it: its steps, states and words.
+#
+# What judges the steps is `probe_core.readiness`; what only reads the result needs these.
+
+STEPS = (
+    "hardware",
+    "driver",
+    "node",
+    "permission",
+    "library",
+    "responding",
+    "granted",
+    "visible",
+    "runtime",
+)
+"""From the bus to the program, in the order in which a break hides what comes after it."""
+
+STATES = ("ready", "limited", "blocked", "unknown")
+"""`limited`: usable with less than the device has. `unknown` never keeps a device from use."""
+
+NODE_UNKNOWN = "node-unknown"
+"""Code of the step `node` where nobody knows which nodes the device's programs open."""
+
+STEP_STATUSES = ("ok", "broken", "unknown", "not_applicable")
+"""What may be said of a step; unknown comes with the reason as its evidence."""
+
+
+# The runtimes for which a report says what a process would see: one table, in display order.
+#
+# How a runtime reads its variables is in `probe_core.visibility`, one module for each.
+
+
+class Runtime:
+    """One runtime.
+
+    `name` is its key in a device's ``visibility``. `aliases` are other words for it on a command
+    line. `vendor` names the devices whose own runtime it is. `variables` are the environment
+    variables that its own rules read; those of a runtime below it count as well (HIP shows what
+    ROCr left).
+    """
+
+    __slots__ = ("aliases", "name", "variables", "vendor")
+
+    def __init__(
+        self, name: str, aliases: str = "", vendor: str | None = None, variables: str = ""
+    ) -> None:
+        self.name = name
+        self.aliases = tuple(aliases.split())
+        self.vendor = vendor
+        self.variables = tuple(variables.split())
+
+
+# What runtimes build on comes before them: SYCL numbers what Level Zero, CUDA and HIP left, ggml
+# what the Vulkan loader left. Their variables stand in the row of the one that reads them.
+_TABLE = (
+    Runtime("cuda", "nvidia", "nvidia", "CUDA_VISIBLE_DEVICES CUDA_DEVICE_ORDER"),
+    Runtime("rocr", "", None, "ROCR_VISIBLE_DEVICES"),
+    Runtime("hip", "rocm amd", "amd", "HIP_VISIBLE_DEVICES CUDA_VISIBLE_DEVICES"),
+    Runtime(
+        "level-zero",
+        "ze l0 levelzero",
+        "intel",
+        "ZE_AFFINITY_MASK ZE_FLAT_DEVICE_HIERARCHY ZE_ENABLE_PCI_ID_DEVICE_ORDER",
+    ),
+    Runtime("sycl", "oneapi", None, "ONEAPI_DEVICE_SELECTOR"),
+    Runtime("opencl", "cl", None, "GPU_DEVICE_ORDINAL"),
+    Runtime(
+        "vulkan",
+        "vk",
+        None,
+        "VK_DRIVER_FILES VK_ICD_FILENAMES VK_LOADER_DEVICE_ID_FILTER VK_LOADER_DEVICE_SELECT"
+        " VK_LOADER_DRIVERS_DISABLE VK_LOADER_DRIVERS_SELECT VK_LOADER_DRIVER_ID_FILTER"
+        " VK_LOADER_VENDOR_ID_FILTER MESA_VK_DEVICE_SELECT NODEVICE_SELECT",
+    ),
+    Runtime("ggml-vulkan", "ggml", None, "GGML_VK_VISIBLE_DEVICES"),
+    Runtime(
+        "nvidia-container",
+        "container",
+        None,
+        "NVIDIA_VISIBLE_DEVICES NVIDIA_REQUIRE_CUDA CUDA_VERSION",
+    ),
+    Runtime(
+        "tinygrad",
+        "",
+        None,
+        "DEV HCQ_VISIBLE_DEVICES VISIBLE_DEVICES CUDA_VISIBLE_DEVICES HIP_VISIBLE_DEVICES",
+    ),
+    Runtime("metal", "mlx mps", "apple"),
+)
+
+RUNTIMES: dict[str, Runtime] = {runtime.name: runtime for runtime in _TABLE}
+"""Name to runtime, in the order in which they are shown. The report's schema lists these names."""
+
+_ALIASES = {alias: runtime.name for runtime in _TABLE for alias in runtime.aliases}
+
+NATIVE: dict[str, str] = {runtime.vendor: runtime.name for runtime in _TABLE if runtime.vendor}
+"""Vendor to the runtime that speaks for its devices; any other vendor's is vulkan."""
+
+
+def canonical(runtime: str) -> str:
+    """Return a runtime's name as reports have it: ``level-zero`` for ``level_zero`` or ``ze``."""
+    name = runtime.strip().lower().replace("_", "-")
+    return _ALIASES.get(name, name)
+
+
+def in_runtime_order(entries: Iterable[VisibilityDoc | None]) -> list[int]:
+    """Return the places of the entries that are surely visible, by the runtime's numbers.
+
+    `entries` are those of one runtime, one for each device; None where it does not concern it.
+    """
+    ranked: list[tuple[bool, int, int]] = []
+    for place, entry in enumerate(entries):
+        if entry and entry.get("visible"):
+            index = entry.get("index")
+            ranked.append((index is None, index or 0, place))
+    return [place for _, _, place in sorted(ranked)]
+
+
+# Kernel drivers that reserve a device for a virtual machine: one list for every step that asks.
+#
+# Such a driver binds the device and leaves it to a guest (passthrough). No runtime of this system
+# can open the device then, so it is neither primary nor counted by CUDA, ROCm or Vulkan.
+
+PASSTHROUGH_DRIVERS = (
+    # "Simple stub driver to reserve a PCI device" (Linux, drivers/pci/pci-stub.c).
+    "pci-stub",
+    # Xen's driver registers as pciback: "The name should be xen_pciback, but until the tools are
+    # updated we will keep it as pciback" (Linux, drivers/xen/xen-pciback/pci_stub.c).
+    "pciback",
+    # The module of that driver, as people and tools write it.
+    "xen-pciback",
+    # Generic passthrough (Linux, drivers/vfio/pci/vfio_pci.c).
+    "vfio-pci",
+)
+"""Names in ``/sys/bus/pci/drivers``. Variants of vfio-pci: `is_passthrough_driver`."""
+
+# The kernel's variants of vfio-pci (drivers/vfio/pci/*/main.c) are named after it, with hyphens
+# (xe-vfio-pci for Intel GPUs) or underscores (nvgrace_gpu_vfio_pci for GH200, GB200 and GB300,
+# which takes its name from KBUILD_MODNAME; qat_vfio_pci).
+_VARIANT = "-vfio-pci"
+
+# libtpu drives TPUs from v5e on through vfio-pci: no guest has them (Ray,
+# python/ray/_private/accelerators/tpu.py, counts the entries of /dev/vfio as chips).
+_DRIVEN_FROM_USER_SPACE = (("google", "vfio-pci"),)
+
+
+def is_passthrough_driver(driver: str | None, vendor: str | None = None) -> bool:
+    """Return whether a kernel driver keeps a device of `vendor` from this system's runtimes."""
+    if driver is None or (vendor, driver) in _DRIVEN_FROM_USER_SPACE:
+        return False
+    return driver in PASSTHROUGH_DRIVERS or driver.replace("_", "-").endswith(_VARIANT)

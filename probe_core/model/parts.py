@@ -21,7 +21,7 @@ from probe_core.model.field import (
     typed,
 )
 from probe_core.model.field import Field as F
-from probe_core.model.readiness import STATUSES, STEPS
+from probe_core.model.ids import STEP_STATUSES, STEPS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -349,7 +349,7 @@ STEP = by_name(
             required=True,
         ),
         "status": F(
-            Choice(*STATUSES),
+            Choice(*STEP_STATUSES),
             "ok, broken, unknown (with the reason as evidence) or not_applicable",
             always=True,
             nullable=False,

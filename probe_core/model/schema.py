@@ -17,8 +17,7 @@ from probe_core.model.field import (
     Value,
     figure,
 )
-from probe_core.model.ids import STATUSES
-from probe_core.model.readiness import RUNTIMES
+from probe_core.model.ids import RUNTIMES, STATUSES
 from probe_core.model.report import REPORT
 
 Schema = dict[str, Json]

@@ -9,8 +9,7 @@ nothing of the machine.
 
 from __future__ import annotations
 
-from probe_core.model.ids import ACCELERATORS, pci_model
-from probe_core.model.readiness import NATIVE, canonical, in_runtime_order
+from probe_core.model.ids import ACCELERATORS, NATIVE, canonical, in_runtime_order, pci_model
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -109,7 +109,7 @@ def _usable(accelerators: Sequence[DeviceDoc]) -> list[DeviceDoc]:
 
 def _is_unproven(device: DeviceDoc) -> bool:
     """Return whether nothing shows that the device can be used: no answer, and no node is known."""
-    from probe_core.model.readiness import NODE_UNKNOWN
+    from probe_core.model.ids import NODE_UNKNOWN
     from probe_core.model.verdict import state_of
 
     if state_of(device) != "unknown" or device["seen_by"] != ["bus"]:

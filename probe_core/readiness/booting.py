@@ -4,8 +4,7 @@ absent one.
 
 from __future__ import annotations
 
-from probe_core.model.ids import driver_name
-from probe_core.model.readiness import is_passthrough_driver
+from probe_core.model.ids import driver_name, is_passthrough_driver
 from probe_core.readiness.driver import module_of, too_old_for, unbound
 
 TYPE_CHECKING = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from probe_core.model.findings import finding
-from probe_core.model.readiness import NODE_UNKNOWN, STEPS
+from probe_core.model.ids import NODE_UNKNOWN, STEPS
 from probe_core.model.verdict import blocks
 
 TYPE_CHECKING = False

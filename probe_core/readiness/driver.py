@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from probe_core.machine import decimal
-from probe_core.model.ids import pci_address
-from probe_core.model.readiness import is_passthrough_driver
+from probe_core.model.ids import is_passthrough_driver, pci_address
 from probe_core.readiness.chain import broken, not_applicable, ok, unknown
 from probe_core.readiness.scene import folder_of
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from probe_core.machine import decimal
 from probe_core.machine.access import MISSING, UNKNOWN, number, status
 from probe_core.machine.surroundings import MOUNTS
-from probe_core.model.ids import pci_address
-from probe_core.model.readiness import NODE_UNKNOWN
+from probe_core.model.ids import NODE_UNKNOWN, pci_address
 from probe_core.readiness.chain import (
     NODE_UNRECORDED,
     broken,

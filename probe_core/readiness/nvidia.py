@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from probe_core.machine import decimal
-from probe_core.model.readiness import is_passthrough_driver
+from probe_core.model.ids import is_passthrough_driver
 from probe_core.readiness.chain import broken
 
 TYPE_CHECKING = False

@@ -13,8 +13,7 @@ ones), which is what tinygrad's NV backend numbers.
 
 from __future__ import annotations
 
-from probe_core.model.ids import driver_name
-from probe_core.model.readiness import STEPS, is_passthrough_driver
+from probe_core.model.ids import STEPS, driver_name, is_passthrough_driver
 from probe_core.model.verdict import blocking_step, state_of, step_without_kfd
 
 TYPE_CHECKING = False

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from probe_core.machine.files import replace_file
+from probe_core.machine.writing import replace_file
 
 full = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a system without /dev/full")
 

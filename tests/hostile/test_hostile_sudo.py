@@ -11,7 +11,7 @@ from command import environment, probe
 
 from probe_core.commands.measured import save_measured
 from probe_core.doctor.remembered import Memory
-from probe_core.machine.files import make_own_folder
+from probe_core.machine.writing import make_own_folder
 
 USER = 54_321
 """A user that nobody is."""

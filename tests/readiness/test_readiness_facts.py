@@ -22,7 +22,7 @@ from reports import report_of
 
 import probe_core
 from probe_core.api import Machine, finding
-from probe_core.model.readiness import STEPS
+from probe_core.model.ids import STEPS
 from probe_core.pipeline.refresh import refresh
 from probe_core.testing import Tree
 

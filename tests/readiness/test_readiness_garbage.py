@@ -16,7 +16,7 @@ from readiness_nodes import DEVICE, FOLDER, PCI, RELEASE, Node, amd, intel, nvid
 from weights import mostly_heavy
 
 from probe_core.model.causes import CAUSES
-from probe_core.model.readiness import STATES, STATUSES
+from probe_core.model.ids import STATES, STEP_STATUSES
 from probe_core.testing.spy import Notes
 
 Listener = Callable[[str, tuple[object, ...]], None]
@@ -108,7 +108,7 @@ def test_garbage_never_raises_and_never_blocks_without_evidence(
     readiness = device["readiness"]
     assert readiness["state"] in STATES
     for step in readiness["steps"]:
-        assert step["status"] in STATUSES
+        assert step["status"] in STEP_STATUSES
         assert step["evidence"], step
         assert "could not be judged" not in step["evidence"], step
         assert step["status"] != "broken" or CAUSES[step["code"]].step == step["step"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import visibility_nodes as nodes
 
-from probe_core.model.readiness import PASSTHROUGH_DRIVERS, is_passthrough_driver
+from probe_core.model.ids import PASSTHROUGH_DRIVERS, is_passthrough_driver
 from probe_core.pipeline.assemble import choose
 from probe_core.selection import select
 from probe_core.selection.environment import confine

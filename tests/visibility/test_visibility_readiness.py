@@ -15,7 +15,7 @@ import pytest
 import visibility_nodes as nodes
 from visibility_nodes import blocked, ready
 
-from probe_core.model.readiness import STEPS
+from probe_core.model.ids import STEPS
 from probe_core.model.verdict import native_runtime, state_word, usable_here
 from probe_core.selection import select
 from probe_core.visibility import annotate, findings, see

@@ -18,7 +18,7 @@ from probe_bench.figures import checked, figure
 from probe_bench.sensors import Live, Readings, Sensors, joined
 from probe_bench.session import child_environ, measure
 from probe_bench.tasks import backends, buffer_bytes, title
-from probe_core.machine.files import make_own_folder
+from probe_core.machine.writing import make_own_folder
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
