@@ -55,6 +55,7 @@ _PARTS: dict[str, tuple[str, ...]] = {
     ),
     "brands": ("probe_chipdb.spelling", "probe_chipdb.patterns"),
     "tree": ("probe_core.probers.tree",),
+    "cores": ("probe_core.probers.clusters",),
     "nodes": ("probe_core.machine.numa", "probe_core.pipeline.node_memory"),
     "buses": (
         "probe_core.machine.links",

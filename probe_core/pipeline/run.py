@@ -12,7 +12,7 @@ from probe_core.machine import Machine
 from probe_core.machine.files import has_one_node
 from probe_core.pipeline.probers import Builtins, Cancelled, find, run_selected, select_probers
 from probe_core.pipeline.settings import Chips
-from probe_core.probers.bus import may_have_tree
+from probe_core.probers.bus import X86, may_have_tree
 from probe_core.registry.select import host_probers
 
 TYPE_CHECKING = False
@@ -167,7 +167,11 @@ def run_pipeline(
 
 def _parts_of(machine: Machine) -> list[str]:
     """Return which parts of the core only some machines need, as `gate` has them."""
-    wanted = {"tree": may_have_tree(machine), "nodes": not has_one_node(machine)}
+    wanted = {
+        "tree": may_have_tree(machine),
+        "cores": machine.arch not in X86,
+        "nodes": not has_one_node(machine),
+    }
     return [part for part, is_wanted in wanted.items() if is_wanted]
 
 

@@ -215,7 +215,7 @@ def describe_pci(machine: Machine, candidate: PciCandidate, minors: Minors) -> S
 # Where there may be a device tree at all.
 
 FIRMWARE = "/sys/firmware"
-_X86 = ("x86_64", "i686", "i386")
+X86 = ("x86_64", "i686", "i386")
 
 
 def may_have_tree(machine: Machine) -> bool:
@@ -225,7 +225,7 @@ def may_have_tree(machine: Machine) -> bool:
     empty, and there the devices themselves may still name nodes.
     """
     return machine.exists(f"{FIRMWARE}/devicetree") or not (
-        machine.arch in _X86 or machine.listdir(FIRMWARE)
+        machine.arch in X86 or machine.listdir(FIRMWARE)
     )
 
 

@@ -92,7 +92,9 @@ def _chips(
     groups = topology.sockets(machine, running)
     if not facts.get("by_cluster"):
         return [[members] for members in groups]
-    return topology.whole_chips(machine, groups, nodes)
+    from probe_core.probers import clusters
+
+    return clusters.whole_chips(machine, groups, nodes)
 
 
 def _sighting(
@@ -143,7 +145,7 @@ def _identity(facts: CpuFacts, clusters: list[Cluster]) -> dict[str, Any]:
         return cpu
     if facts.get("by_cluster") and not all("part" in cluster for cluster in clusters):
         # What is known of one kind of core says nothing of the others.
-        from probe_core.probers.topology import MIDR
+        from probe_core.probers.clusters import MIDR
 
         cpu = {key: value for key, value in cpu.items() if key not in MIDR}
     hidden = ("members",)
@@ -160,7 +162,9 @@ def _package(
         return {}, None
     single = False
     if "cpus" in facts:
-        single = topology.one_threaded(facts["cpus"])
+        from probe_core.probers.clusters import one_threaded
+
+        single = one_threaded(facts["cpus"])
     cores = topology.cores_of(machine, members, single=single)
     if cores is None and "family" in facts:
         places = facts.get("places") or cpuinfo.places(machine)
@@ -183,7 +187,9 @@ def _clusters(machine: Machine, facts: CpuFacts, chip: Cores, cores: Cores | Non
     if not cores or len(cores) < 2:
         return []
     if facts.get("by_cluster"):
-        return topology.kinds(machine, chip, cores, facts)
+        from probe_core.probers.clusters import kinds
+
+        return kinds(machine, chip, cores, facts)
     if not _may_be_hybrid(machine, facts, cores):
         return []
     return topology.split(machine, cores)

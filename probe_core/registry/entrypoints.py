@@ -301,8 +301,7 @@ def _metadata_folders(paths: Iterable[str], archives: list[str]) -> Iterator[str
     for path in dict.fromkeys(path or os.curdir for path in paths if isinstance(path, str)):
         try:
             folder = os.path.abspath(path)
-            with os.scandir(folder) as entries:
-                names = [e.name for e in entries if e.name.endswith((".dist-info", ".egg-info"))]
+            names = [n for n in os.listdir(folder) if n.endswith((".dist-info", ".egg-info"))]
         except NotADirectoryError:
             archives.append(folder)
             continue
