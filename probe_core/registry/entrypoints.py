@@ -289,9 +289,9 @@ def _reason(error: Exception) -> str:
 def _is_complete(metadata: str) -> bool:
     """Return whether a distribution without entry points is whole: it has its metadata."""
     return (
-        os.path.isfile(metadata)  # an egg-info file of distutils
-        or os.path.exists(metadata + "/METADATA")
+        os.path.exists(metadata + "/METADATA")  # as nearly all have
         or os.path.exists(metadata + "/PKG-INFO")
+        or os.path.isfile(metadata)  # an egg-info file of distutils
     )
 
 

@@ -206,6 +206,8 @@ def test_no_descriptor_for_an_awaited_probe(
     site: Path, untouched: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Full:
+        path, getpid = os.path, staticmethod(os.getpid)
+
         @staticmethod
         def pipe() -> None:
             raise OSError(24, "Too many open files")

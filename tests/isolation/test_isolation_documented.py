@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from probe_core import config
+from probe_core import background, config
 from probe_core.isolation import (
     confine,
     ending,
@@ -16,7 +16,6 @@ from probe_core.isolation import (
     resident,
     run,
     wire,
-    worker,
 )
 from probe_core.machine import files
 from probe_core.pipeline import settings, static
@@ -75,9 +74,9 @@ def test_the_sentences_hold() -> None:
     assert f"with less than {launch.LEAST_S:g} s left" in text
     assert f"is ended after {run.CLEANUP_S:g} s" in text
     assert f"After {ending._ASKING_S:g} s the host kills the supervisor" in text
-    assert f"begins to end the children within {worker.TICK_S:g} s" in text
-    assert f"Up to {worker.INTERRUPTIONS} more exceptions" in text
-    assert f"Polling looks every {worker.TICK_S:g} s, or after ten times as long" in text
+    assert f"begins to end the children within {background.TICK_S:g} s" in text
+    assert f"Up to {background.INTERRUPTIONS} more exceptions" in text
+    assert f"Polling looks every {background.TICK_S:g} s, or after ten times as long" in text
     assert processes._PAUSE_SHARE == 10
     assert "is looked for once a second" in text
     assert processes._PAUSE_OF_FILES_S == 1.0
