@@ -81,7 +81,7 @@ def test_a_request_takes_the_others(driver: str) -> None:
     assert changes["CUDA_VISIBLE_DEVICES"] == "1"
 
 
-HOME = ROOT / "probe_core" / "model" / "readiness.py"
+HOME = ROOT / "probe_core" / "model" / "ids.py"
 """Where the list stands."""
 
 
