@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, cached_property
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -20,13 +21,17 @@ if TYPE_CHECKING:
 
 PUBLISHED = Path(__file__).parent / "published.toml"
 FRESH = Path(__file__).parent / "published_fresh.toml"
-FACTORS = (0.7, 0.85, 0.95, 0.98, 1.0, 1.02, 1.05, 1.2, 1.4)
-# A figure that is twice its start costs as much as one row that is off by a factor of 1.6.
-ROUNDS, PULL = 10, 1.0
+# A figure is tried this much above and below, and by half as much where neither is better.
+STEP, LEAST = 0.2, 0.01
+# A figure that is twice its start costs as much as one row, alone in its publication, that is off
+# by a factor of 1.15.
+ROUNDS, PULL = 15, 0.3
 # Set, not fitted: few rows have such links.
 PCIE_HOP = 50e-6
 # distributed-llama PR 64: by sockets over 1GbE, which the package plans no split for.
 SOCKET_REDUCE = 900e-6
+# Its figures are not a plan's: nobody starts a build of 2024.
+OLDER = "older"
 COMPUTES = {"llama.cpp": "llama-cpp", "llama.cpp-rpc": "llama-cpp", "exo-ring": "mlx"}
 
 
@@ -47,6 +52,25 @@ class Row:
     measured: float
     source: str
     label: str
+    dies: int = 1
+    """Two of an Ultra of Apple."""
+    older: bool = False
+    """Whether it is of a build of llama.cpp before 2025."""
+
+    @cached_property
+    def bytes_seconds(self) -> float:
+        """Seconds of a token were the whole bandwidth reached."""
+        width = self.nodes if self.split else 1
+        return self.model.layers * self.model.layer_read_bytes / (width * self.bandwidth)
+
+    @cached_property
+    def beside(self) -> float:
+        """Seconds of a token that links cost."""
+        from probe_cluster.planning.links import parse_kind
+
+        if self.split:
+            return 2 * self.model.layers * (parse_kind(self.link).reduce or SOCKET_REDUCE)
+        return hops(self) if self.nodes > 1 else 0.0
 
 
 def rows(path: Path = PUBLISHED) -> list[Row]:
@@ -55,6 +79,7 @@ def rows(path: Path = PUBLISHED) -> list[Row]:
 
     with path.open("rb") as file:
         data = tomllib.load(file)
+    older = data.get(OLDER, {}).get("sources", ())
     found = []
     for name, bits, chip, layout, engine, link, measured, source, context in data["rows"][
         "measured"
@@ -66,7 +91,8 @@ def rows(path: Path = PUBLISHED) -> list[Row]:
         nodes = int(layout.rstrip("PT"))
         label = f"{name} {bits} on {chip} x {layout}"
         fields = (nodes, layout.endswith("T"), engine, link, measured, source, label)
-        found.append(Row(model, chip, kind, bandwidth * 1e9, operations, *fields))
+        more = (2 if "Ultra" in chip else 1, source in older)
+        found.append(Row(model, chip, kind, bandwidth * 1e9, operations, *fields, *more))
     return found
 
 
@@ -75,33 +101,44 @@ def form_of(engine: str) -> str | None:
     return {"llama-cpp": "gguf", "mlx": "mlx"}.get(COMPUTES.get(engine, engine))
 
 
-def predicted(row: Row, table: Mapping[str, Any]) -> float:
-    """Return tokens per second by the package's formula and the figures of `table`."""
-    from probe_cluster.planning.efficiency import kind_factor, pascal_share
-    from probe_cluster.planning.links import parse_kind
+def predicted(row: Row, figures: Mapping[str, Any]) -> float:
+    """Return tokens per second by the package's formula and these figures."""
+    from probe_cluster.planning.efficiency import SIMPLE, bounded_share, kind_factor
 
-    engine = COMPUTES.get(row.engine, row.engine)
-    share = table["share"].get(engine, {}).get(row.kind) or table["share"][row.kind]
-    if row.kind == "gddr-pascal":
-        share = pascal_share(table["share"], row.operations)
-    tau = table["tau"][engine][row.kind] * 1e-6 * kind_factor(table, engine, row.model.kind)
-    width = row.nodes if row.split else 1
-    layer = row.model.layer_read_bytes / (width * share * row.bandwidth) + tau
-    if row.split:
-        layer += 2 * (parse_kind(row.link).reduce or SOCKET_REDUCE)
-    seconds = layer * row.model.layers
-    if row.nodes > width:
-        seconds += hops(row, table)
-    return 1 / seconds
+    engine, model = COMPUTES.get(row.engine, row.engine), row.model
+    share = bounded_share(figures, engine, row.kind, row.operations)
+    assert share is not None, row.label
+    if model.quant in SIMPLE:
+        share = min(1.0, share * figures["simple"].get(engine, 1.0))
+    tau = figures["tau"][engine][row.kind] * 1e-6 * kind_factor(figures, engine, model.kind)
+    if model.norms:
+        tau *= kind_factor(figures, engine, "norms")
+    if row.dies > 1:
+        tau *= figures["dies"].get(engine, 1.0)
+    if row.older and row.kind in OLDER_CLASSES:
+        tau *= (figures.get(OLDER) or _older())["tau"]
+    return float(1 / (row.bytes_seconds / share + model.layers * tau + row.beside))
 
 
-def hops(row: Row, table: Mapping[str, Any]) -> float:
+# Metal was as fast in 2023.
+OLDER_CLASSES = ("gddr-new", "gddr-old", "gddr-pascal", "hbm", "cpu")
+
+
+@cache
+def _older() -> dict[str, float]:
+    with PUBLISHED.open("rb") as file:
+        return {"tau": tomllib.load(file)[OLDER]["tau"]}
+
+
+def hops(row: Row) -> float:
     """Return the seconds of all hops of a pipeline."""
+    from probe_cluster.planning.efficiency import table
+
     if row.link == "pcie":
         return row.nodes * PCIE_HOP
     if row.engine == "exo-ring":
-        return float(row.nodes * table["hop"]["exo-ring"]) * 1e-6
-    return float(2 * (row.nodes - 1) * table["hop"]["llama-cpp"]) * 1e-6
+        return float(row.nodes * table()["hop"]["exo-ring"]) * 1e-6
+    return float(2 * (row.nodes - 1) * table()["hop"]["llama-cpp"]) * 1e-6
 
 
 def errors(published: Iterable[Row], table: Mapping[str, Any]) -> list[tuple[float, Row]]:
@@ -109,18 +146,30 @@ def errors(published: Iterable[Row], table: Mapping[str, Any]) -> list[tuple[flo
     return [(math.log(predicted(row, table) / row.measured), row) for row in published]
 
 
-def loss(published: Iterable[Row], table: Mapping[str, Any]) -> float:
-    """Return what a fit lowers: absolute errors, so that one odd row counts once."""
-    return sum(abs(error) for error, _ in errors(published, table))
+class Sourced(Protocol):
+    """A row of a publication."""
+
+    @property
+    def source(self) -> str:
+        """The publication."""
+
+
+R = TypeVar("R", bound=Sourced)
+
+
+def weights_of(published: Sequence[Sourced]) -> list[float]:
+    """Return what each row counts in a fit: all of a publication as the root of its rows."""
+    counts = Counter(row.source for row in published)
+    return [1 / math.sqrt(counts[row.source]) for row in published]
 
 
 class Figures:
     """Figures that are fitted as one, in the tables that hold them."""
 
     def __init__(self, start: float, *places: tuple[dict[str, float], str]) -> None:
-        self.places, self.start = places, start
-        self.value = start
-        self.put(start)
+        # A whole number would be no factor of `kind_factor`.
+        self.places, self.start, self.value = places, float(start), float(start)
+        self.put(self.start)
 
     def put(self, value: float) -> None:
         """Set all of them."""
@@ -137,20 +186,28 @@ def unfitted(table: dict[str, Any]) -> list[Figures]:
     """
     share, tau, kind = table["share"], table["tau"], table["kind"]
     # Of Pascal where a P40 would reach as much: above that its rows tell nothing.
-    starts = {name: 0.42 if name == "gddr-pascal" else 0.75 for name in share if name != "vllm"}
+    starts = {"gddr-new": 0.75, "gddr-old": 0.75, "gddr-pascal": 0.42, "hbm": 0.75}
+    starts |= {"unified": 0.75, "cpu": 0.75}
     figures = [Figures(start, (share, name)) for name, start in starts.items()]
+    figures.append(Figures(0.75, (share, "apple-m1-m2"), (share, "apple-m3")))
     figures.append(Figures(0.75, (share["vllm"], "hbm")))
     cuda, mlx, vllm = tau["llama-cpp"], tau["mlx"], tau["vllm"]
     figures += [
-        Figures(75, (cuda, "gddr-new"), (cuda, "gddr-old")),
-        Figures(75, (cuda, "apple-m1-m2")),
-        Figures(75, (cuda, "apple-m3")),
-        Figures(75, (mlx, "apple-m1-m2"), (mlx, "apple-m3")),
+        Figures(0.05, (table["bound"], "hbm")),
+        Figures(1, (table["simple"], "llama-cpp")),
+        Figures(1, (table["dies"], "llama-cpp"), (table["dies"], "mlx")),
+        Figures(1, (table[OLDER], "tau")),
+        Figures(75, *((cuda, name) for name in ("gddr-new", "gddr-old", "hbm"))),
+        Figures(75, *((mlx, name) for name in mlx)),
         Figures(75, *((vllm, name) for name in vllm)),
-        *(Figures(75, (cuda, name)) for name in ("gddr-pascal", "hbm", "unified", "cpu")),
+        *(
+            Figures(75, (cuda, name))
+            for name in ("gddr-pascal", "apple-m1-m2", "apple-m3", "unified", "cpu")
+        ),
         *(Figures(2, (kind, name)) for name in ("experts", "hybrid", "mla")),
         Figures(1, (kind, "blocks")),
         Figures(2, (kind["llama-cpp"], "mla")),
+        Figures(1, (kind["llama-cpp"], "norms")),
     ]
     return figures
 
@@ -158,44 +215,68 @@ def unfitted(table: dict[str, Any]) -> list[Figures]:
 def refitted(published: list[Row], table: Mapping[str, Any]) -> dict[str, Any]:
     """Return the figures fitted on these rows alone, one figure after another.
 
-    A figure that few rows speak of stays near its start: leaving it costs as much as an error.
+    A figure that few rows speak of stays near its start: leaving it costs as much as an error. What
+    a fit lowers are absolute errors, so that one odd row counts once.
     """
-    fit: dict[str, Any] = deepcopy(dict(table))
-    figures = unfitted(fit)
+    fit: dict[str, Any] = deepcopy({**table, OLDER: dict(_older())})
+    weighed = list(zip(published, weights_of(published), strict=True))
 
-    def of(figure: Figures) -> list[Row]:
-        """Return the rows that a figure has a part in."""
-        found = []
-        for factor in (1.0, 0.5, 2.0, 1.0):
-            figure.put(figure.start * factor)
-            found.append([predicted(row, fit) for row in published])
-        same, less, more, _ = found
-        changed = [same[at] != less[at] or same[at] != more[at] for at in range(len(published))]
-        return [row for row, own in zip(published, changed, strict=True) if own]
+    def error(row: Row) -> float:
+        return math.log(predicted(row, fit) / row.measured)
 
-    rows_of = [(figure, of(figure)) for figure in figures]
-
-    def judged(figure: Figures, own: list[Row], value: float) -> float:
-        figure.put(value)
-        away = math.log(value / figure.start)
-        return loss(own, fit) + PULL * away * away
-
-    for _ in range(ROUNDS):
-        for figure, own in rows_of:
-            trials = [figure.value * factor for factor in FACTORS]
-            figure.put(min(trials, key=partial(judged, figure, own)))
+    settle(unfitted(fit), weighed, error, abs)
     return fit
 
 
-class Sourced(Protocol):
-    """A row of a publication."""
+def settle(
+    figures: Sequence[Figures],
+    weighed: Sequence[tuple[R, float]],
+    error: Callable[[R], float],
+    cost: Callable[[float], float],
+) -> None:
+    """Set each figure to what costs its rows least, one after another, until none moves further.
 
-    @property
-    def source(self) -> str:
-        """The publication."""
+    `error` is that of a row by the figures as they stand.
+    """
+    now = [error(row) for row, _ in weighed]
+    search = [(figure, _rows_of(figure, weighed, error, now)) for figure in figures]
+    steps = [STEP] * len(search)
+    for _ in range(ROUNDS):
+        for at, (figure, own) in enumerate(search):
+            if steps[at] < LEAST:
+                continue
+            value = figure.value
+            best = _pull(figure) + sum(weighed[row][1] * cost(now[row]) for row in own)
+            for step in (steps[at], -steps[at]):
+                figure.put(value * math.exp(step))
+                found = [error(weighed[row][0]) for row in own]
+                loss = sum(weighed[row][1] * cost(new) for row, new in zip(own, found, strict=True))
+                if _pull(figure) + loss < best:
+                    for row, new in zip(own, found, strict=True):
+                        now[row] = new
+                    break
+            else:
+                figure.put(value)
+                steps[at] /= 2
 
 
-R = TypeVar("R", bound=Sourced)
+def _pull(figure: Figures) -> float:
+    return PULL * math.log(figure.value / figure.start) ** 2
+
+
+def _rows_of(
+    figure: Figures,
+    weighed: Sequence[tuple[R, float]],
+    error: Callable[[R], float],
+    now: Sequence[float],
+) -> list[int]:
+    """Return the places of the rows that a figure has a part in."""
+    found = set()
+    for factor in (0.5, 2.0):
+        figure.put(figure.start * factor)
+        found |= {at for at, (row, _) in enumerate(weighed) if error(row) != now[at]}
+    figure.put(figure.start)
+    return sorted(found)
 
 
 def held_out(
@@ -236,7 +317,8 @@ def run(place: Place) -> Iterator[Figure]:
     for error, row in worst:
         yield Figure(row.label, error, "ln", None, f"measured {row.measured:g} ({row.source})")
     yield from _figures("source left out", without_publication(published))
-    yield from _figures("fresh publications", errors(rows(FRESH), figures))
+    if FRESH.exists():
+        yield from _figures("fresh publications", errors(rows(FRESH), figures))
 
 
 def _figures(name: str, found: list[tuple[float, Row]]) -> Iterator[Figure]:

@@ -6,31 +6,26 @@ import math
 import re
 import sys
 import tomllib
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import bench_predictions
-from bench_predictions import Figures, held_out, quantile
+from bench_predictions import Figures, held_out, quantile, settle, weights_of
 from measure import Figure
 from place import Place
 
 if TYPE_CHECKING:
-    from probe_cluster import Member, Model
+    from probe_cluster import Links, Member, Model
     from probe_cluster.planning.serving import Device, Layout, Load
 
 FITTED = Path(__file__).parent / "serving.toml"
 BLIND = Path(__file__).parent / "serving_blind.toml"
 FRESH = Path(__file__).parent / "serving_fresh.toml"
-FACTORS = (0.7, 0.85, 0.95, 1.0, 1.05, 1.2, 1.4)
-ROUNDS = 5
-# A figure that is twice its start costs as much as one row that is off by a factor of 1.3.
-PULL = 0.3
 # vLLM's own gpu_memory_utilization of these releases; SGLang and TensorRT-LLM take as much.
 RESERVE = 0.1
 WITHIN = 1.5
@@ -100,17 +95,22 @@ def _members(machines: str, engine: str) -> tuple[Member, ...]:
 def predicted(row: Row, figures: Any = None) -> Layout:
     """Return the layout of a row, by the package's formula and the figures of efficiency.toml."""
     from probe_cluster.planning.efficiency import table
-    from probe_cluster.planning.links import KINDS, Links
     from probe_cluster.planning.predict import RESERVE as OWN
     from probe_cluster.planning.serving import device_of
 
     server = row.engine in ("vllm", "sglang", "tensorrt-llm")
-    # Several nodes of the rows are DGX Sparks, joined by their ConnectX-7.
-    links = Links(default=KINDS["roce"])
     reserve = RESERVE if server else OWN
-    device = device_of(row.members, row.model, links, reserve, figures or table())
+    device = device_of(row.members, row.model, _links(), reserve, figures or table())
     assert device is not None, row.label
     return _layout(row, device)
+
+
+@cache
+def _links() -> Links:
+    """Return those between nodes: several of the rows are DGX Sparks, joined by ConnectX-7."""
+    from probe_cluster.planning.links import KINDS, Links
+
+    return Links(default=KINDS["roce"])
 
 
 # Most figures that a fit tries are of other rows.
@@ -153,17 +153,10 @@ def of_older(figures: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def loss(published: list[Row], figures: Mapping[str, Any]) -> float:
-    """Return what a fit lowers: squares of errors, and beyond `WITHIN` their size.
-
-    A publication counts as the root of its rows.
-    """
-    counts, bend = Counter(row.source for row in published), math.log(WITHIN)
-    return sum(
-        (error**2 if abs(error) < bend else bend * (2 * abs(error) - bend))
-        / math.sqrt(counts[row.source])
-        for error, row in errors(published, figures)
-    )
+def cost(error: float) -> float:
+    """Return what a fit lowers: squares of errors, and beyond `WITHIN` their size."""
+    bend, size = math.log(WITHIN), abs(error)
+    return error**2 if size < bend else bend * (2 * size - bend)
 
 
 def unfitted(table: dict[str, Any]) -> list[Figures]:
@@ -202,20 +195,13 @@ def unfitted(table: dict[str, Any]) -> list[Figures]:
 def refitted(published: list[Row], table: Mapping[str, Any]) -> dict[str, Any]:
     """Return the figures fitted on these rows alone, one figure after another."""
     fit: dict[str, Any] = deepcopy({**table, "older": _older()})
-    figures = unfitted(fit)
+    weighed = list(zip(published, weights_of(published), strict=True))
 
-    def judged(figure: Figures, value: float) -> float:
-        figure.put(value)
-        away = math.log(value / figure.start)
-        return loss(published, fit) + PULL * away * away
+    def error(row: Row) -> float:
+        figures = of_older(fit) if row.older else fit
+        return math.log(predicted(row, figures).total / row.measured)
 
-    for _ in range(ROUNDS):
-        before = [figure.value for figure in figures]
-        for figure in figures:
-            trials = [figure.value * factor for factor in FACTORS]
-            figure.put(min(trials, key=partial(judged, figure)))
-        if before == [figure.value for figure in figures]:
-            break
+    settle(unfitted(fit), weighed, error, cost)
     return fit
 
 
@@ -248,7 +234,8 @@ def run(place: Place) -> Iterator[Figure]:
     if not place.quick:
         yield from _figures("source left out", without_publication(published), 0.4, 0.2)
     yield from _figures("sources of 2024", errors(rows(BLIND), table()), None)
-    yield from _figures("fresh sources", errors(rows(FRESH), table()), None, 0.2)
+    if FRESH.exists():
+        yield from _figures("fresh sources", errors(rows(FRESH), table()), None, 0.2)
 
 
 def _figures(

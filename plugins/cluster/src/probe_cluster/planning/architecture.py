@@ -216,6 +216,8 @@ class Shape:
     params: Parameters | None
     reason: str | None = None
     """Why the parameters are not known, where the layout is not."""
+    norms: bool = False
+    """As `Model.norms`."""
 
 
 def shape_of(config: Mapping[str, Any], label: str) -> Shape:
@@ -244,7 +246,13 @@ def shape_of(config: Mapping[str, Any], label: str) -> Shape:
         cache=_cache(table, known) if kinds and len(known) == len(parts) else (),
         params=_parameters(table, kinds or (), parts),
         reason=_unknown(table),
+        norms=has_norms(model_type(table)),
     )
+
+
+def has_norms(family: str) -> bool:
+    """Return whether layers of a family have norms on both sides of each part: since Gemma 2."""
+    return family.startswith("gemma") and family != "gemma"
 
 
 def _longest(table: ConfigTable) -> int | None:

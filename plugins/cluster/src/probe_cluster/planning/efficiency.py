@@ -22,6 +22,11 @@ _HBM = re.compile(
 _BEFORE_VOLTA = ("pascal", "maxwell", "kepler", "fermi")
 _APPLE = re.compile(r"\bM(\d+)\b")
 
+# Precisions of llama.cpp without blocks in blocks, whose scales cost arithmetic.
+SIMPLE = frozenset(
+    "f32 fp32 f16 fp16 bf16 q4_0 q4_1 q5_0 q5_1 q8_0 q8_k_xl iq4_nl mxfp4 mxfp4_moe".split()
+)
+
 
 class EfficiencyTable(TypedDict):
     """The tables of efficiency.toml; its comments say what they hold."""
@@ -30,6 +35,9 @@ class EfficiencyTable(TypedDict):
     tau: dict[str, dict[str, float]]
     kind: dict[str, float | dict[str, float]]
     hop: dict[str, float]
+    bound: dict[str, float]
+    simple: dict[str, float]
+    dies: dict[str, float]
     arithmetic: dict[str, dict[str, float]]
     serving: dict[str, dict[str, float]]
 
@@ -75,9 +83,22 @@ class Efficiency(NamedTuple):
     computes: str = ""
     """What the engine computes with, as efficiency.toml names it."""
 
-    def layer_seconds(self, kind: str, figures: EfficiencyTable | None = None) -> float:
-        """Return the seconds of a layer beyond its bytes, by kind of model."""
-        return self.tau * kind_factor(figures or table(), self.computes, kind)
+    def layer_seconds(
+        self, kind: str, figures: EfficiencyTable | None = None, *, norms: bool = False
+    ) -> float:
+        """Return the seconds of a layer beyond its bytes, by kind of model.
+
+        `norms` is whether norms stand on both sides of each part of a layer.
+        """
+        figures = figures or table()
+        more = kind_factor(figures, self.computes, "norms") if norms else 1.0
+        return self.tau * kind_factor(figures, self.computes, kind) * more
+
+    def share_of(self, quant: str | None) -> float:
+        """Return the share at which weights of a precision are read: simple blocks read faster."""
+        if self.measured or quant not in SIMPLE:
+            return self.share
+        return min(1.0, self.share * table()["simple"].get(self.computes, 1.0))
 
 
 @cache
@@ -173,10 +194,11 @@ def device_class(
         return None
     if unified:
         return "unified"
-    if _HBM.search(name or ""):
-        return "hbm"
+    # The P100 has HBM, yet no more arithmetic for each byte than a card with GDDR.
     if vendor == "nvidia" and (arch or "").startswith(_BEFORE_VOLTA):
         return "gddr-pascal"
+    if _HBM.search(name or ""):
+        return "hbm"
     new = vendor == "nvidia" and (arch or "").startswith(("ada", "blackwell"))
     return "gddr-new" if new else "gddr-old"
 
@@ -184,42 +206,63 @@ def device_class(
 # Operations of FP32 that a GTX 1050 Ti has for each byte that it can read: 2.14 TFLOPS, 112 GB/s.
 _MEASURED_PASCAL = 19.1
 
+# Since Hopper each multiprocessor has twice as many lanes of FP32 as of integers, with which
+# llama.cpp multiplies quantised weights; before as many.
+_WIDE = ("hopper", "blackwell")
 
-def pascal_share(shares: Mapping[str, Any], operations: float | None) -> float:
-    """Return the share of a Pascal card with so many operations of FP32 for each byte it can read.
 
-    llama.cpp's kernels are bound by arithmetic there: a P40 has 1.8 times as many operations for
-    each byte as the card that the figure was fitted on, and reads 1.8 times as large a share.
+def integer_operations(fp32: float, arch: str | None) -> float:
+    """Return the operations that llama.cpp's kernels can use of so many of FP32."""
+    return fp32 / 2 if (arch or "").startswith(_WIDE) else fp32
+
+
+def bounded_share(
+    figures: Mapping[str, Any], computes: str, class_: str, operations: float | None
+) -> float | None:
+    """Return the share of the bandwidth of a class; None where nothing was measured.
+
+    llama.cpp's kernels are bound by arithmetic where a card has few `operations` for each byte it
+    can read. A P40 has 1.8 times as many as the card that Pascal's figure was fitted on, and reads
+    1.8 times as large a share; cards with HBM read at most so much for each operation.
     """
-    share = shares["gddr-pascal"]
-    if operations is not None:
-        share = min(shares["gddr-old"], share * operations / _MEASURED_PASCAL)
-    return float(share)
+    shares = figures["share"]
+    own = shares.get(computes)
+    share = own.get(class_) if isinstance(own, dict) else None
+    if share is None:
+        share = shares.get(class_)
+    if not isinstance(share, float) or operations is None or computes != "llama-cpp":
+        return share if isinstance(share, float) else None
+    if class_ == "gddr-pascal":
+        return float(min(shares["gddr-old"], share * operations / _MEASURED_PASCAL))
+    bound = figures["bound"].get(class_)
+    return share if bound is None else float(min(share, bound * operations))
 
 
 def efficiency_of(
-    class_: str | None, engine: str = "auto", operations: float | None = None
+    class_: str | None,
+    engine: str = "auto",
+    operations: float | None = None,
+    *,
+    dies: int = 1,
+    figures: Mapping[str, Any] | None = None,
 ) -> Efficiency | None:
     """Return what a class of device reaches with an engine; None where nothing was measured.
 
-    ``auto`` is the usual engine of the class; `operations` of FP32 are those for each byte that the
-    device can read. Raises `ClusterError` for an unknown engine.
+    ``auto`` is the usual engine of the class; `operations` are those for each byte that the device
+    can read; an Ultra of Apple has two `dies`. Raises `ClusterError` for an unknown engine.
     """
     engine = engine_name(engine)
     if engine == "auto":
         engine = usual_engine(class_)
     computes = ENGINES[engine].computes or ""
-    tau = table()["tau"].get(computes, {}).get(class_ or "")
-    own = table()["share"].get(computes)
-    share = own.get(class_ or "") if isinstance(own, dict) else None
-    general = table()["share"].get(class_ or "")
-    if share is None and isinstance(general, float):
-        share = general
+    figures = figures or table()
+    tau = figures["tau"].get(computes, {}).get(class_ or "")
+    share = bounded_share(figures, computes, class_ or "", operations)
     if tau is None or share is None:
         return None
-    if class_ == "gddr-pascal":
-        share = pascal_share(table()["share"], operations)
-    basis = f"{engine} on {class_}: {share:.0%} of the bandwidth and {tau:g} us a layer"
+    if dies > 1:
+        tau *= figures["dies"].get(computes, 1.0)
+    basis = f"{engine} on {class_}: {share:.0%} of the bandwidth and {tau:.3g} us a layer"
     return Efficiency(
         share, tau * 1e-6, f"{basis}, fitted on published speeds", False, engine, computes
     )

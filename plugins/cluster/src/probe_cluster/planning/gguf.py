@@ -7,7 +7,7 @@ import re
 import struct
 from typing import NamedTuple
 
-from probe_cluster.planning.architecture import Experts, Shape
+from probe_cluster.planning.architecture import Experts, Shape, has_norms
 from probe_cluster.planning.config_json import MOST_LAYERS
 from probe_cluster.planning.model import grouped
 from probe_cluster.planning.weights import Tensor
@@ -283,6 +283,7 @@ def shape_of_gguf(values: dict[str, Value], path: str) -> Shape:
         kind=_kind(keys, count),
         cache=grouped(cached) if wide and heads else (),
         params=None,
+        norms=has_norms(keys.arch),
     )
 
 

@@ -10,6 +10,7 @@ from probe_cluster.planning.efficiency import (
     Efficiency,
     device_class,
     efficiency_of,
+    integer_operations,
     with_measured,
 )
 from probe_cluster.planning.engines import ENGINES, engine_name, usual_engine
@@ -233,7 +234,8 @@ def with_engine(own: Member, engine: str) -> Member:
     if name == "auto":
         name = usual_engine(own.class_)
     rate, reasons = own.nominal, dict(own.reasons)
-    efficiency = efficiency_of(own.class_, name, _operations(offer, rate))
+    dies = 2 if offer.vendor == "apple" and "Ultra" in (offer.chip or "") else 1
+    efficiency = efficiency_of(own.class_, name, _operations(own, rate), dies=dies)
     given = offer.bandwidth is None and rate is not None
     if efficiency is not None and offer.measured is not None and not given:
         speed, by = offer.measured
@@ -270,12 +272,16 @@ def with_nvlink(members: Sequence[Member], links: Links) -> tuple[Sequence[Membe
     return members, Links({**links.named(), **named}, default, links.software)
 
 
-def _operations(offer: Capacity, rate: float | None) -> float | None:
-    """Return the operations of FP32 for each byte read, where they have the instructions for it."""
-    # Maxwell has no DP4A, which llama.cpp multiplies quantised weights with.
-    if not (offer.fp32 and rate and (offer.arch or "").startswith("pascal")):
+def _operations(own: Member, rate: float | None) -> float | None:
+    """Return the operations for each byte read, where they bound a class; None elsewhere."""
+    offer = own.offer
+    if offer is None or not (offer.fp32 and rate) or offer.vendor != "nvidia":
         return None
-    return offer.fp32 * 1e12 / len(offer.devices) / rate
+    arch = offer.arch or ""
+    # Maxwell has no DP4A, which llama.cpp multiplies quantised weights with.
+    if not (own.class_ == "hbm" or arch.startswith("pascal")):
+        return None
+    return integer_operations(offer.fp32, arch) * 1e12 / len(offer.devices) / rate
 
 
 def _equal(report: Any, offer: Capacity) -> int:

@@ -96,6 +96,8 @@ class Model:
     """Whether nobody chose `quant`: it is how the model was published."""
     unknown_cache: str | None = None
     """Why the KV cache is not known; None where it is, or nobody looked."""
+    norms: bool = False
+    """Whether norms stand before and after each part of a layer, as in Gemma."""
 
     def __post_init__(self) -> None:
         for name, value, least in (
@@ -142,11 +144,15 @@ class Model:
     @property
     def kv_bytes(self) -> int:
         """Bytes of the KV cache of all layers at `context` tokens."""
+        return self.kv_bytes_at(self.context)
+
+    def kv_bytes_at(self, context: int) -> int:
+        """Return the bytes of the KV cache of all layers at so many tokens."""
         groups = self.cache
         if not groups:
             values = 2 * (self.kv_heads or 0) * (self.head_dim or 0)
             groups = (CacheGroup(self.layers, values, None, 0),)
-        return cache_bytes(groups, self.context, self.kv_bits)
+        return cache_bytes(groups, context, self.kv_bits)
 
     @property
     def kv_bytes_per_layer(self) -> int:

@@ -260,6 +260,7 @@ def _plain(shape: Shape) -> Fields:
         "hidden": shape.hidden,
         "cache": shape.cache,
         "kind": shape.kind,
+        "norms": shape.norms,
         "heads": shape.heads,
         "experts": None if shape.experts is None else tuple(shape.experts),
         "longest": shape.context,

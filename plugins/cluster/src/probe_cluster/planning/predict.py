@@ -74,8 +74,8 @@ def whole_seconds(member: Member, model: Model) -> float | None:
     efficiency = member.efficiency
     if efficiency is None:
         return max(reading, prompt_seconds(member, model) or 0.0)
-    reading /= efficiency.share
-    beyond = efficiency.layer_seconds(model.kind)
+    reading /= efficiency.share_of(model.quant)
+    beyond = efficiency.layer_seconds(model.kind, norms=model.norms)
     return max(reading, prompt_seconds(member, model) or 0.0) + beyond
 
 
@@ -146,10 +146,10 @@ def split_seconds(members: Sequence[Member], model: Model, reduce: float) -> flo
     for member in members:
         if member.bandwidth is None or member.efficiency is None:
             return None
-        reading = part / (member.bandwidth * member.efficiency.share)
+        reading = part / (member.bandwidth * member.efficiency.share_of(model.quant))
         # Arithmetic bounds a part as it does the whole layer.
         least = max(reading, (prompt_seconds(member, model) or 0.0) / len(members))
-        slowest = max(slowest, least + member.efficiency.layer_seconds(model.kind))
+        slowest = max(slowest, least + member.efficiency.layer_seconds(model.kind, norms=model.norms))
     return slowest + 2 * reduce
 
 

@@ -292,10 +292,10 @@ def device_of(
     costs = serving_costs(efficiency, figures or table(), chunk)
     return Device(
         memory=int(min(pools) * (1 - reserve)),
-        bandwidth=first.bandwidth * efficiency.share,
+        bandwidth=first.bandwidth * efficiency.share_of(model.quant),
         arithmetic=arithmetic,
         attention=attention,
-        layer=efficiency.layer_seconds(model.kind, figures) * costs.layer,
+        layer=efficiency.layer_seconds(model.kind, figures, norms=model.norms) * costs.layer,
         begins=costs.begins * kind_factor(figures or table(), efficiency.computes, model.kind),
         efficiency=efficiency,
         costs=costs,
@@ -329,6 +329,9 @@ def _arithmetic(
         floating = model.quant in ("fp8", "fp8_fp4") and arch.startswith(_FP8)
         if floating or (model.quant == "int8" and arch.startswith(_INT8)):
             peak = eight * figures["arithmetic"]["bits"]["8"]
+    # MI355X computes in MXFP4, and no faster than in FP8 (vLLM's recipe of Llama 3.3 70B).
+    if server and eight is not None and model.quant == "mxfp4" and arch.startswith("cdna4"):
+        peak = eight * figures["arithmetic"]["bits"]["8"]
     if model.quant in ("nvfp4", "mxfp4") and arch.startswith("blackwell"):
         if eight is None:
             return None, None
@@ -486,9 +489,9 @@ def _experts(model: Model) -> float:
 
 def _step(device: Device, model: Model, load: Load, split: Split, together: float) -> float:
     """Return the seconds in which `together` requests get a token each, without any prompt."""
-    middle = replace(model, context=load.prompt + load.answer // 2)
+    middle = model.kv_bytes_at(load.prompt + load.answer // 2)
     parts = _cache_parts(model, split.tensor, split.expert)
-    cache = together * middle.kv_bytes / parts / (device.bandwidth * device.costs.cache)
+    cache = together * middle / parts / (device.bandwidth * device.costs.cache)
     # Each stage prepares its inputs: no engine schedules ahead in a pipeline.
     besides = split.stages * (device.costs.step + together * device.costs.request)
     return _pass(device, model, split, together) + cache + besides
