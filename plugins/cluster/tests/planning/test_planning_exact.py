@@ -214,7 +214,7 @@ def test_layers_are_split_across_macs_with_rdma_where_that_is_faster() -> None:
     from probe_cluster.planning.efficiency import efficiency_of
     from probe_cluster.planning.model_spec import parse_model
 
-    mac = efficiency_of("apple-m3", "mlx")
+    mac = efficiency_of("apple-m3", "mlx", dies=2)
     macs = [
         replace(node(name, 480, 819.2), class_="apple-m3", efficiency=mac)
         for name in ("m1", "m2", "m3", "m4")

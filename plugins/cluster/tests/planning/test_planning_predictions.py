@@ -25,6 +25,7 @@ from probe_cluster.planning.efficiency import (
 from probe_cluster.planning.engines import ENGINES as ENGINES_KEYS
 from probe_cluster.planning.engines import file_form
 from probe_cluster.planning.links import KINDS, Link, parse_kind
+from probe_cluster.planning.members import with_engine
 from probe_cluster.planning.model_spec import parse_model
 from probe_cluster.planning.predict import split_seconds
 from probe_cluster.planning.reading import read_members
@@ -46,7 +47,8 @@ def predicted(row: list[Any], chips: dict[str, Any]) -> float:
     model = parse_model({"model": name, "bits": bits, "context": context, "form": form})
     kind, gbs, *tera = chips[chip]
     operations = tera[0] * 1e3 / gbs if tera else None
-    reached = efficiency_of(kind, ENGINES.get(engine, engine), operations)
+    dies = 2 if "Ultra" in chip else 1
+    reached = efficiency_of(kind, ENGINES.get(engine, engine), operations, dies=dies)
     assert reached is not None
     nodes = int(layout.rstrip("PT"))
     size = model.total_bytes * 10
@@ -116,11 +118,11 @@ def test_ranges_are_what_the_script_computes(monkeypatch: pytest.MonkeyPatch) ->
     ("card", "share"),
     [
         # 2.14 TFLOPS of 112 GB/s, on which the figure was fitted; 11.76 of 346; 11.34 of 484.
-        ("nvidia/geforce-gtx-1050-ti", 0.40),
-        ("Tesla P40", 0.71),
-        ("GTX 1080 Ti", 0.49),
+        ("nvidia/geforce-gtx-1050-ti", 0.38),
+        ("Tesla P40", 0.68),
+        ("GTX 1080 Ti", 0.47),
         # Maxwell lacks the instructions that bound it.
-        ("Tesla M40", 0.40),
+        ("Tesla M40", 0.38),
     ],
 )
 def test_pascal_reads_as_fast_as_it_computes(card: str, share: float) -> None:
@@ -128,6 +130,50 @@ def test_pascal_reads_as_fast_as_it_computes(card: str, share: float) -> None:
         (own,) = read_members([], have=[group])
         assert own.efficiency is not None
         assert own.efficiency.share == pytest.approx(share, abs=0.006)
+
+
+@pytest.mark.parametrize(
+    ("card", "share"),
+    [
+        # 0.05 for each operation: 66.9 TFLOPS of 3350 GB/s, halved; 66.9 of 4800; 19.5 of 2039.
+        ("H100 SXM", 0.499),
+        ("H200", 0.348),
+        ("A100-SXM4-80GB", 0.478),
+        # What its memory gives is less than its arithmetic does.
+        ("V100-SXM2-32GB", 0.58),
+        # A figure of NVIDIA's.
+        ("MI300X", 0.58),
+    ],
+)
+def test_llama_cpp_reads_no_faster_than_it_computes(card: str, share: float) -> None:
+    (own,) = read_members([], have=[card])
+    by_llama = with_engine(own, "llama.cpp").efficiency
+    assert by_llama is not None
+    assert by_llama.share == pytest.approx(share, abs=0.001)
+    by_vllm = with_engine(own, "vllm").efficiency
+    assert by_vllm is not None
+    assert by_vllm.share == 0.78
+
+
+def test_simple_blocks_norms_and_two_dies_have_their_figures() -> None:
+    card = efficiency_of("gddr-old", "llama.cpp")
+    assert card is not None
+    shares = [card.share_of(name) for name in ("q4_k_m", None, "q4_0", "mxfp4")]
+    assert shares == pytest.approx([0.80, 0.80, 0.864, 0.864])
+    assert card._replace(measured=True, share=1.0).share_of("q4_0") == 1.0
+    assert card.layer_seconds("dense", norms=True) == pytest.approx(1.85 * 52e-6)
+    vllm = efficiency_of("gddr-old", "vllm")
+    assert vllm is not None
+    assert vllm.share_of("fp16") == 0.80
+    assert vllm.layer_seconds("dense", norms=True) == pytest.approx(50e-6)
+    ultra = efficiency_of("apple-m3", "mlx", dies=2)
+    assert ultra is not None
+    assert ultra.tau == pytest.approx(1.67 * 56e-6)
+    (studio,) = read_members([], have=["Mac Studio M3 Ultra 512GB"])
+    assert studio.efficiency is not None
+    assert studio.efficiency.tau == ultra.tau
+    models = [parse_model({"model": name}) for name in ("gemma-3-4b", "gemma-4-26b-a4b", "qwen3-4b")]
+    assert [model.norms for model in models] == [True, True, False]
 
 
 @pytest.mark.parametrize(
@@ -142,6 +188,7 @@ def test_pascal_reads_as_fast_as_it_computes(card: str, share: float) -> None:
         (("gpu", "apple", "Apple M2 Ultra", None, True), "apple-m1-m2"),
         (("gpu", "apple", "Apple M4 Max", None, True), "apple-m3"),
         (("gpu", "nvidia", "NVIDIA GeForce GTX 1050 Ti", "pascal", False), "gddr-pascal"),
+        (("gpu", "nvidia", "Tesla P100-PCIE-16GB", "pascal", False), "gddr-pascal"),
         (("cpu", "intel", "Intel N100", None, True), "cpu"),
         (("gpu", "arm", "Mali-G610", "valhall", True), None),
         (("gpu", "intel", "Intel Arc B580", "xe2-hpg", False), None),
@@ -165,7 +212,7 @@ def test_an_engine_that_no_row_has_for_a_device_gives_a_bound(home: Home) -> Non
     known = plan("fastest", [member("desk", home["desk"])], model)
     assert known.like == range_of("llama-cpp", "gddr-new", "one")
     assert known.basis == (
-        "llama.cpp on gddr-new: 88% of the bandwidth and 63 us a layer, fitted on published speeds",
+        "llama.cpp on gddr-new: 92% of the bandwidth and 52 us a layer, fitted on published speeds",
     )
     bound = plan("fastest", [member("desk", home["desk"], engine="none")], model)
     assert (bound.like, bound.bound) == (None, True)
@@ -212,8 +259,8 @@ def test_vllm_splits_layers_among_the_equal_gpus_of_a_node(home: Home) -> None:
     twin = member("twin", home["twin"], engine="vllm")
     split = plan("fastest", [twin], model)
     assert (split.parallel, twin.width) == ("tensor", 2)
-    # Half of the bytes on each, 54 us a layer and two all-reduces by PCIe.
-    layer = model.layer_read_bytes / 2 / (1.008e12 * 0.88) + 54e-6 + 2 * 30e-6
+    # Half of the bytes on each, 50 us a layer and two all-reduces by PCIe.
+    layer = model.layer_read_bytes / 2 / (1.008e12 * 0.92) + 50e-6 + 2 * 30e-6
     assert split.seconds_per_token == pytest.approx(80 * layer, rel=1e-4)
     # Two cards that split layers, and no published speed of such.
     assert (split.like, split.bound) == (None, False)

@@ -274,7 +274,7 @@ def with_measured(default: Efficiency, bandwidth: float, by: str) -> Efficiency:
     An engine reads at most as fast as a loop that does nothing else: times are lower bounds.
     """
     speed = f"measured: {rate_text(bandwidth)} read by {by}"
-    basis = f"{speed}, and {default.tau * 1e6:g} us a layer"
+    basis = f"{speed}, and {default.tau * 1e6:.3g} us a layer"
     return default._replace(share=1.0, basis=basis, measured=True)
 
 
