@@ -33,7 +33,7 @@ from probe_core.cli import main
 
 PUBLISHED = Path(__file__).parents[4] / "tests" / "bench" / "published.toml"
 TIB = 1 << 40
-WIDER = "150 cases of llama-cpp on one device, of 26 publications"
+WIDER = "441 cases of llama-cpp on one device, of 62 publications"
 ENGINES = {"llama.cpp-rpc": "llama.cpp"}
 # PCIe inside a node is no link of a cluster, and llama.cpp hands layers on without RPC there.
 PCIE = Link("pcie", 32e9, 50e-6)
@@ -96,7 +96,7 @@ def test_ranges_are_of_the_rows_that_are_there() -> None:
         assert found is not None, key
         assert (found.cases, found.publications) == (len(own), len({source for _, source in own}))
         assert found.factor > 1.0
-    assert range_of("vllm", "gddr-new", "tensor") is None
+    assert range_of("vllm", "cpu", "one") is None
 
 
 @pytest.mark.heavy
@@ -172,7 +172,9 @@ def test_simple_blocks_norms_and_two_dies_have_their_figures() -> None:
     (studio,) = read_members([], have=["Mac Studio M3 Ultra 512GB"])
     assert studio.efficiency is not None
     assert studio.efficiency.tau == ultra.tau
-    models = [parse_model({"model": name}) for name in ("gemma-3-4b", "gemma-4-26b-a4b", "qwen3-4b")]
+    models = [
+        parse_model({"model": name}) for name in ("gemma-3-4b", "gemma-4-26b-a4b", "qwen3-4b")
+    ]
     assert [model.norms for model in models] == [True, True, False]
 
 
@@ -238,15 +240,24 @@ def test_the_document_says_range_and_basis(
     speed = fastest["tokens_per_second"]
     assert (low, high) == pytest.approx((speed / like.factor, speed * like.factor))
     assert (fastest["measured_cases"], fastest["measured_publications"]) == like[1:3]
-    assert (fastest["measured_wider"], like.wider) == (like.wider, WIDER)
+    assert (fastest["measured_wider"], like.wider) == ("", "")
     assert fastest["parallel"] == "one"
     assert main(start) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert f"{low:.3g} to {high:.3g}" in printed
     own = f"{like.cases} measured cases like this, of {like.publications} publications"
+    assert f"{own}, were off by in nine of ten at most {like.factor:g}" in printed
+    few = range_of("llama-cpp", "gddr-pascal", "one")
+    assert few is not None
+    command = ["partition", "--have", "Tesla P40", "--model", "llama-3.1-8b", "--bits", "q4_k_m"]
+    assert main([*command, "--json", "--strategy", "fastest"]) == 0
+    (fastest,) = json.loads(capsys.readouterr().out)["plans"]
+    assert (fastest["measured_wider"], few.wider) == (few.wider, WIDER)
+    assert main(command) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    own = f"{few.cases} measured cases like this, of {few.publications} publications"
     assert (
-        f"{own}, are too few; {WIDER}, were off by in nine of ten at most {like.factor:g}"
-        in printed
+        f"{own}, are too few; {WIDER}, were off by in nine of ten at most {few.factor:g}" in printed
     )
     assert main([*start, "--engine", "none"]) == 0
     assert "times are lower bounds, from theoretical peaks" in capsys.readouterr().out
@@ -262,8 +273,8 @@ def test_vllm_splits_layers_among_the_equal_gpus_of_a_node(home: Home) -> None:
     # Half of the bytes on each, 50 us a layer and two all-reduces by PCIe.
     layer = model.layer_read_bytes / 2 / (1.008e12 * 0.92) + 50e-6 + 2 * 30e-6
     assert split.seconds_per_token == pytest.approx(80 * layer, rel=1e-4)
-    # Two cards that split layers, and no published speed of such.
-    assert (split.like, split.bound) == (None, False)
+    assert (split.like, split.bound) == (range_of("vllm", "gddr-new", "tensor"), False)
+    assert split.like is not None
     assert plan("fastest", [member("twin", home["twin"])], model).parallel == "one"
     # 64 heads and 8 KV heads split in two, the 15 heads of no model do not.
     odd = replace(model, heads=15)

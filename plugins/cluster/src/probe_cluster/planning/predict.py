@@ -149,7 +149,9 @@ def split_seconds(members: Sequence[Member], model: Model, reduce: float) -> flo
         reading = part / (member.bandwidth * member.efficiency.share_of(model.quant))
         # Arithmetic bounds a part as it does the whole layer.
         least = max(reading, (prompt_seconds(member, model) or 0.0) / len(members))
-        slowest = max(slowest, least + member.efficiency.layer_seconds(model.kind, norms=model.norms))
+        slowest = max(
+            slowest, least + member.efficiency.layer_seconds(model.kind, norms=model.norms)
+        )
     return slowest + 2 * reduce
 
 
