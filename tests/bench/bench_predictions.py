@@ -121,7 +121,7 @@ def predicted(row: Row, figures: Mapping[str, Any]) -> float:
 
 
 # Metal was as fast in 2023.
-OLDER_CLASSES = ("gddr-new", "gddr-old", "gddr-pascal", "hbm", "cpu")
+OLDER_CLASSES = ("gddr-new", "gddr-old", "gddr-pascal", "hbm", "hbm-cdna", "cpu")
 
 
 @cache
@@ -186,20 +186,23 @@ def unfitted(table: dict[str, Any]) -> list[Figures]:
     """
     share, tau, kind = table["share"], table["tau"], table["kind"]
     # Of Pascal where a P40 would reach as much: above that its rows tell nothing.
-    starts = {"gddr-new": 0.75, "gddr-old": 0.75, "gddr-pascal": 0.42, "hbm": 0.75}
+    starts = {"gddr-new": 0.75, "gddr-old": 0.75, "gddr-pascal": 0.42}
     starts |= {"unified": 0.75, "cpu": 0.75}
     figures = [Figures(start, (share, name)) for name, start in starts.items()]
     figures.append(Figures(0.75, (share, "apple-m1-m2"), (share, "apple-m3")))
+    figures.append(Figures(0.75, (share, "hbm"), (share, "hbm-cdna")))
     figures.append(Figures(0.75, (share["vllm"], "hbm")))
+    figures.append(Figures(0.75, (share["vllm"], "hbm-cdna")))
     cuda, mlx, vllm = tau["llama-cpp"], tau["mlx"], tau["vllm"]
     figures += [
         Figures(0.05, (table["bound"], "hbm")),
         Figures(1, (table["simple"], "llama-cpp")),
         Figures(1, (table["dies"], "llama-cpp"), (table["dies"], "mlx")),
         Figures(1, (table[OLDER], "tau")),
-        Figures(75, *((cuda, name) for name in ("gddr-new", "gddr-old", "hbm"))),
+        Figures(75, *((cuda, name) for name in ("gddr-new", "gddr-old", "hbm", "hbm-cdna"))),
         Figures(75, *((mlx, name) for name in mlx)),
-        Figures(75, *((vllm, name) for name in vllm)),
+        Figures(75, *((vllm, name) for name in vllm if name != "hbm-cdna")),
+        Figures(75, (vllm, "hbm-cdna")),
         *(
             Figures(75, (cuda, name))
             for name in ("gddr-pascal", "apple-m1-m2", "apple-m3", "unified", "cpu")

@@ -165,12 +165,14 @@ def unfitted(table: dict[str, Any]) -> list[Figures]:
     arithmetic, kind, arch = shares["vllm"], shares["kind"], shares["arch"]
     return [
         Figures(0.5, (arithmetic, "hbm")),
+        Figures(0.4, (arithmetic, "hbm-cdna")),
         Figures(0.5, (arithmetic, "gddr-new"), (arithmetic, "gddr-old"), (arithmetic, "unified")),
         Figures(0.7, (arch, "hopper"), (arch, "blackwell-gb100")),
         Figures(0.8, (shares["bits"], "8")),
         Figures(0.5, (kind, "experts"), (kind, "hybrid"), (kind, "blocks")),
         Figures(0.5, (kind, "mla")),
         Figures(0.7, (serving["all"], "cache")),
+        *(Figures(1.0, (serving["hbm-cdna"], name)) for name in serving["hbm-cdna"]),
         Figures(0.5, (serving["all"], "apart")),
         Figures(0.7, (serving["all"], "reduce")),
         Figures(1.0, (shares["engine"], "tensorrt-llm")),

@@ -185,7 +185,7 @@ def test_simple_blocks_norms_and_two_dies_have_their_figures() -> None:
         (("gpu", "nvidia", "NVIDIA GeForce RTX 3090", "ampere", False), "gddr-old"),
         (("gpu", "nvidia", "NVIDIA A100-SXM4-80GB", "ampere", False), "hbm"),
         (("gpu", "nvidia", "NVIDIA B200", "blackwell", False), "hbm"),
-        (("gpu", "amd", "AMD Instinct MI300X", "cdna3", False), "hbm"),
+        (("gpu", "amd", "AMD Instinct MI300X", "cdna3", False), "hbm-cdna"),
         (("gpu", "nvidia", "NVIDIA GB10", "blackwell", True), "unified"),
         (("gpu", "apple", "Apple M2 Ultra", None, True), "apple-m1-m2"),
         (("gpu", "apple", "Apple M4 Max", None, True), "apple-m3"),

@@ -47,7 +47,7 @@ def members(*groups: str, links: Links | None = None) -> dict[str, Member]:
             72, 959, "gddr-old", 1,
         )}),
         ("8x H100 SXM", {"8x-h100-80gb-hbm3": (640, 3350, "hbm", 8)}),
-        ("8x MI300X", {"8x-instinct-mi300x": (1536, 5300, "hbm", 8)}),
+        ("8x MI300X", {"8x-instinct-mi300x": (1536, 5300, "hbm-cdna", 8)}),
         ("DGX H200", {"dgx-h200": (1128, 4800, "hbm", 8)}),
         ("Mac mini M4 Pro 24GB + DGX Spark", {
             "mac-mini-m4-pro": (18, 273, "apple-m3", 1),

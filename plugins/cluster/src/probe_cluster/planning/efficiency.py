@@ -121,10 +121,17 @@ def arithmetic_share(
     return share * next(newer, 1.0) * shares["engine"].get(efficiency.engine or "", 1.0)
 
 
-def serving_costs(efficiency: Efficiency, figures: EfficiencyTable, chunk: int) -> ServingCosts:
-    """Return what many requests cost an engine: its own figures, or of what it computes with."""
+def serving_costs(
+    efficiency: Efficiency, class_: str | None, figures: EfficiencyTable, chunk: int
+) -> ServingCosts:
+    """Return what many requests cost an engine on a class of device.
+
+    The figures are the engine's own, or of what it computes with; a class may have factors of them.
+    """
     costs = figures["serving"]
     own = costs["all"] | costs.get(efficiency.engine or "", costs.get(efficiency.computes, {}))
+    for name, factor in costs.get(class_ or "", {}).items():
+        own[name] *= factor
     return ServingCosts(
         cache=own["cache"],
         apart=own["apart"],
@@ -198,7 +205,7 @@ def device_class(
     if vendor == "nvidia" and (arch or "").startswith(_BEFORE_VOLTA):
         return "gddr-pascal"
     if _HBM.search(name or ""):
-        return "hbm"
+        return "hbm" if vendor == "nvidia" else "hbm-cdna"
     new = vendor == "nvidia" and (arch or "").startswith(("ada", "blackwell"))
     return "gddr-new" if new else "gddr-old"
 

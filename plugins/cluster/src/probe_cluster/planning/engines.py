@@ -136,6 +136,6 @@ def file_form(engine: str) -> str | None:
 
 def usual_engine(class_: str | None) -> str:
     """Return the engine that is usual for a class of device."""
-    if class_ == "hbm":
+    if class_ in ("hbm", "hbm-cdna"):
         return "vllm"
     return "mlx" if (class_ or "").startswith("apple") else "llama.cpp"

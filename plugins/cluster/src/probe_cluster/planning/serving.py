@@ -289,7 +289,7 @@ def device_of(
     outer = max(slowest, key=lambda link: link.seconds(model.hop_bytes), default=links.default)
     arithmetic, attention = _arithmetic(first, efficiency, model, figures or table())
     chunk = ENGINES[efficiency.engine].chunk(min(pools), first.chip)
-    costs = serving_costs(efficiency, figures or table(), chunk)
+    costs = serving_costs(efficiency, first.class_, figures or table(), chunk)
     return Device(
         memory=int(min(pools) * (1 - reserve)),
         bandwidth=first.bandwidth * efficiency.share_of(model.quant),
