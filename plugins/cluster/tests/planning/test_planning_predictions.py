@@ -33,7 +33,7 @@ from probe_core.cli import main
 
 PUBLISHED = Path(__file__).parents[4] / "tests" / "bench" / "published.toml"
 TIB = 1 << 40
-WIDER = "441 cases of llama-cpp on one device, of 62 publications"
+WIDER = "467 cases of llama-cpp on one device, of 70 publications"
 ENGINES = {"llama.cpp-rpc": "llama.cpp"}
 # PCIe inside a node is no link of a cluster, and llama.cpp hands layers on without RPC there.
 PCIE = Link("pcie", 32e9, 50e-6)
@@ -133,42 +133,44 @@ def test_pascal_reads_as_fast_as_it_computes(card: str, share: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("card", "share"),
+    ("card", "share", "of_vllm"),
     [
-        # 0.05 for each operation: 66.9 TFLOPS of 3350 GB/s, halved; 66.9 of 4800; 19.5 of 2039.
-        ("H100 SXM", 0.499),
-        ("H200", 0.348),
-        ("A100-SXM4-80GB", 0.478),
+        # 0.051 for each operation: 66.9 TFLOPS of 3350 GB/s, halved; 66.9 of 4800; 19.5 of 2039.
+        ("H100 SXM", 0.509, 0.75),
+        ("H200", 0.355, 0.75),
+        ("A100-SXM4-80GB", 0.488, 0.75),
         # What its memory gives is less than its arithmetic does.
-        ("V100-SXM2-32GB", 0.58),
+        ("V100-SXM2-32GB", 0.59, 0.75),
         # A figure of NVIDIA's.
-        ("MI300X", 0.58),
+        ("MI300X", 0.59, 0.79),
     ],
 )
-def test_llama_cpp_reads_no_faster_than_it_computes(card: str, share: float) -> None:
+def test_llama_cpp_reads_no_faster_than_it_computes(
+    card: str, share: float, of_vllm: float
+) -> None:
     (own,) = read_members([], have=[card])
     by_llama = with_engine(own, "llama.cpp").efficiency
     assert by_llama is not None
     assert by_llama.share == pytest.approx(share, abs=0.001)
     by_vllm = with_engine(own, "vllm").efficiency
     assert by_vllm is not None
-    assert by_vllm.share == 0.78
+    assert by_vllm.share == of_vllm
 
 
 def test_simple_blocks_norms_and_two_dies_have_their_figures() -> None:
     card = efficiency_of("gddr-old", "llama.cpp")
     assert card is not None
     shares = [card.share_of(name) for name in ("q4_k_m", None, "q4_0", "mxfp4")]
-    assert shares == pytest.approx([0.80, 0.80, 0.864, 0.864])
+    assert shares == pytest.approx([0.81, 0.81, 0.8586, 0.8586])
     assert card._replace(measured=True, share=1.0).share_of("q4_0") == 1.0
-    assert card.layer_seconds("dense", norms=True) == pytest.approx(1.85 * 52e-6)
+    assert card.layer_seconds("dense", norms=True) == pytest.approx(1.87 * 52e-6)
     vllm = efficiency_of("gddr-old", "vllm")
     assert vllm is not None
-    assert vllm.share_of("fp16") == 0.80
-    assert vllm.layer_seconds("dense", norms=True) == pytest.approx(50e-6)
+    assert vllm.share_of("fp16") == 0.81
+    assert vllm.layer_seconds("dense", norms=True) == pytest.approx(53e-6)
     ultra = efficiency_of("apple-m3", "mlx", dies=2)
     assert ultra is not None
-    assert ultra.tau == pytest.approx(1.67 * 56e-6)
+    assert ultra.tau == pytest.approx(1.67 * 63e-6)
     (studio,) = read_members([], have=["Mac Studio M3 Ultra 512GB"])
     assert studio.efficiency is not None
     assert studio.efficiency.tau == ultra.tau
@@ -214,7 +216,7 @@ def test_an_engine_that_no_row_has_for_a_device_gives_a_bound(home: Home) -> Non
     known = plan("fastest", [member("desk", home["desk"])], model)
     assert known.like == range_of("llama-cpp", "gddr-new", "one")
     assert known.basis == (
-        "llama.cpp on gddr-new: 92% of the bandwidth and 52 us a layer, fitted on published speeds",
+        "llama.cpp on gddr-new: 94% of the bandwidth and 52 us a layer, fitted on published speeds",
     )
     bound = plan("fastest", [member("desk", home["desk"], engine="none")], model)
     assert (bound.like, bound.bound) == (None, True)
@@ -270,8 +272,8 @@ def test_vllm_splits_layers_among_the_equal_gpus_of_a_node(home: Home) -> None:
     twin = member("twin", home["twin"], engine="vllm")
     split = plan("fastest", [twin], model)
     assert (split.parallel, twin.width) == ("tensor", 2)
-    # Half of the bytes on each, 50 us a layer and two all-reduces by PCIe.
-    layer = model.layer_read_bytes / 2 / (1.008e12 * 0.92) + 50e-6 + 2 * 30e-6
+    # Half of the bytes on each, 53 us a layer and two all-reduces by PCIe.
+    layer = model.layer_read_bytes / 2 / (1.008e12 * 0.94) + 53e-6 + 2 * 30e-6
     assert split.seconds_per_token == pytest.approx(80 * layer, rel=1e-4)
     assert (split.like, split.bound) == (range_of("vllm", "gddr-new", "tensor"), False)
     assert split.like is not None
