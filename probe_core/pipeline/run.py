@@ -169,7 +169,8 @@ def _parts_of(machine: Machine) -> list[str]:
     """Return which parts of the core only some machines need, as `gate` has them."""
     wanted = {
         "tree": may_have_tree(machine),
-        "cores": machine.arch not in X86,
+        # A tree of files is that of any computer.
+        "cores": machine.arch not in X86 or not machine.live,
         "nodes": not has_one_node(machine),
     }
     return [part for part, is_wanted in wanted.items() if is_wanted]
