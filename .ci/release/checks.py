@@ -18,6 +18,7 @@ _MADE = re.compile(
     r"PKG-INFO|\.gitignore|man/man1/[a-z-]+\.1|probe_core/report\.schema\.json"
     r"|src/probe_chipdb/table/[a-z_]+\.txt|schema/[a-z.-]+\.json"
 )
+_SHARED = "package_build.py"
 # Of these no distribution has any, whatever git says.
 _NEVER = re.compile(
     r"(^|/)(__pycache__|\.git|\.venv|uv\.lock|\.DS_Store)(/|$)|\.(pyc|so|pyd|orig|rej)$"
@@ -97,9 +98,16 @@ def _of_wheel(stem: str, files: dict[str, bytes]) -> Iterator[str]:
 def _of_sdist(folder: Path, files: dict[str, bytes]) -> Iterator[str]:
     if "LICENSE" not in files:
         yield "no LICENSE"
-    for path in files:
-        if not (folder / path).is_file() and not _MADE.fullmatch(path):
-            yield f"{path} is not in the repository"
+    for path, data in files.items():
+        if _MADE.fullmatch(path) or (folder / path).is_file() or _is_copy(folder, path, data):
+            continue
+        yield f"{path} is not in the repository"
+
+
+def _is_copy(folder: Path, path: str, data: bytes) -> bool:
+    """Return whether a file is that of all plugins, which each brings along to be built."""
+    shared = folder.parents[1] / "packaging" / path
+    return path == _SHARED and shared.is_file() and shared.read_bytes() == data
 
 
 def _of_contents(files: dict[str, bytes], ships: bool) -> Iterator[str]:

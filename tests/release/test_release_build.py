@@ -254,6 +254,17 @@ def test_a_file_that_must_not_be_published(
     assert made(tmp_path, **more) == wrong
 
 
+@pytest.mark.parametrize(("data", "count"), [(b"hook", 0), (b"another", 1)])
+def test_the_hook_of_all_plugins_comes_along_as_it_is(
+    tmp_path: Path, data: bytes, count: int
+) -> None:
+    (tmp_path / "packaging").mkdir()
+    (tmp_path / "packaging" / "package_build.py").write_bytes(b"hook")
+    (tmp_path / "plugins").mkdir()
+    found = made(tmp_path / "plugins", **{"s:package_build.py": data})
+    assert found == [f"{SDIST}: package_build.py is not in the repository"] * count
+
+
 def test_an_index_on_loopback_has_pages_and_hashes(tmp_path: Path) -> None:
     made(tmp_path)
     files = [tmp_path / WHEEL, tmp_path / SDIST]
