@@ -103,16 +103,20 @@ def test_no_room_for_a_process_is_an_error_and_not_success(count: int, node: Nod
 
 
 def test_no_room_for_a_file_is_named(node: Node) -> None:
-    done = subprocess.run(
-        node.command("exec", "--", "true"),
-        env=node.environ,
-        capture_output=True,
-        text=True,
-        check=False,
-        preexec_fn=limited(resource.RLIMIT_NOFILE, 6),
-    )
+    for room in (6, 7):  # CPython 3.15 holds a file more once it can call C
+        done = subprocess.run(
+            node.command("exec", "--", "true"),
+            env=node.environ,
+            capture_output=True,
+            text=True,
+            check=False,
+            preexec_fn=limited(resource.RLIMIT_NOFILE, room),
+        )
+        *_, last = done.stderr.splitlines()
+        if done.returncode != 3:
+            break
+        assert "leases/locks cannot be used: Too many open files" in last
     assert done.returncode == 126
-    *_, last = done.stderr.splitlines()
     assert last == "probe exec: no command can be started: Too many open files"
 
 
