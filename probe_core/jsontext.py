@@ -56,6 +56,8 @@ def _no_number(text: str) -> None:
 def _whole(text: str) -> int:
     if len(text) < 19:
         return int(text)
+    if len(text) > 20:  # with its sign; Python's own refusal of thousands of digits is its advice
+        _beyond()
     number = int(text)
     return number if -(1 << 63) < number < 1 << 63 else _beyond()
 

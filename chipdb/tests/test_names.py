@@ -19,6 +19,12 @@ NAMES = {
 }
 
 
+def named(real: Database, name: str) -> list[str]:
+    """Return the ids of the chips that a name means, one or several."""
+    match = real.match(name=name)
+    return [chip.id for chip in ((match.chip,) if match.chip else match.candidates)]
+
+
 @pytest.mark.parametrize("text", NAMES)
 def test_an_example_finds_what_its_row_means(text: str, real: Database) -> None:
     means, example = NAMES[text]["means"], NAMES[text]["example"]
@@ -50,9 +56,7 @@ def test_an_example_finds_what_its_row_means(text: str, real: Database) -> None:
     ],
 )
 def test_one_part_of_a_line_names_the_product(line: str, ids: str, real: Database) -> None:
-    match = real.match(name=line)
-    chips = (match.chip,) if match.chip else match.candidates
-    assert [chip.id for chip in chips] == ids.split()
+    assert named(real, line) == ids.split()
 
 
 @pytest.mark.parametrize(
@@ -67,9 +71,7 @@ def test_one_part_of_a_line_names_the_product(line: str, ids: str, real: Databas
     ],
 )
 def test_the_die_before_a_bracket_narrows_the_product(name: str, ids: str, real: Database) -> None:
-    match = real.match(name=name)
-    chips = (match.chip,) if match.chip else match.candidates
-    assert [chip.id for chip in chips] == ids.split()
+    assert named(real, name) == ids.split()
 
 
 @pytest.mark.parametrize(

@@ -232,6 +232,13 @@ def test_each_of_two_like_devices_is_made_safe_and_whole(tmp_path: Path) -> None
     assert "confidence" in first["peaks"][0]
 
 
+@pytest.mark.parametrize("number", ["9" * 5000, "-" + "9" * 5000])
+def test_a_number_of_thousands_of_digits_is_named_as_one_too_large(number: str) -> None:
+    text = '{"schema": 1, "devices": [{"id": "cpu:0", "kind": "cpu", "extra": {"n": %s}}]}'
+    with pytest.raises(ValueError, match=r"\Ait has a number beyond 64 bits\Z"):
+        parse_document((text % number).encode())
+
+
 @pytest.mark.parametrize("at", [0, 1, 2])
 @pytest.mark.parametrize("number", [1 << 63, -(1 << 63), 1e19, -1e19])
 def test_a_number_that_others_do_not_hold_is_found_in_each_device(at: int, number: float) -> None:
