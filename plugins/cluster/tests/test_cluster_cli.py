@@ -114,6 +114,7 @@ def test_errors_name_the_file_or_the_node(
         (["topology", files[0], files[0]], "node 'desk' is in two files"),
         (["topology", files[0], "--link", "desk:pc=wifi"], "a link names node 'pc'"),
         (["topology", files[0], "--link", "desk"], "'desk' is no link"),
+        (["topology", files[0], "--link", "wifi"], "--default-link wifi is for all nodes"),
         (["topology", files[0], "--default-link", "string"], "'string' is no kind of link"),
         (["partition", "--model", "3t", files[0]], "--layers 80"),
         (

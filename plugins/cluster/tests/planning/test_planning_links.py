@@ -61,6 +61,24 @@ def test_a_slow_default_link_yields_none() -> None:
     assert "tensor" not in [plan.strategy for plan in found.plans]
 
 
+@pytest.mark.parametrize(
+    ("links", "notes"),
+    [
+        (None, ("a connection that is not named counts as 1gbe",)),
+        (Links(default=KINDS["1gbe"]), ()),
+        (Links({("mac-studio-m3-ultra-1", "mac-studio-m3-ultra-2"): KINDS["10gbe"]}), ()),
+    ],
+)
+def test_a_link_that_nobody_named_is_said_to_be_assumed(
+    links: Links | None, notes: tuple[str, ...]
+) -> None:
+    macs = read_members([], have=["2x Mac Studio M3 Ultra 256GB"])
+    asked = {"model": "qwen3-235b", "bits": "8bit"}
+    assert answer(macs, asked, links=links).notes == notes
+    # Nor where a plan needs none.
+    assert answer(macs, {"model": "llama-3.1-8b"}, links=links).notes == ()
+
+
 def test_of_many_nodes_the_fastest_that_can_be_compared_split_layers() -> None:
     sparks = read_members([], have=["20x DGX Spark"])
     links = Links(default=KINDS["roce"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from probe_cluster.planning.choice import Choice, choices, converted
@@ -14,7 +15,7 @@ from probe_cluster.planning.links import Links
 from probe_cluster.planning.members import Member, with_nvlink
 from probe_cluster.planning.model import Model
 from probe_cluster.planning.model_spec import parse_model
-from probe_cluster.planning.predict import RESERVE
+from probe_cluster.planning.predict import RESERVE, Plan
 from probe_cluster.planning.strategies import STRATEGIES, Comparison, compare
 from probe_cluster.shared import ClusterError
 
@@ -93,23 +94,29 @@ def _answered(
         model = parse_model({**options, "form": file_form(choice.engine)})
     own = links.among([member.id for member in choice.members], hop_software(choice.engine))
     fits = fit(choice.members, model, policy, reserve=reserve)
-    notes = (converted(model, choice.engine), _offloaded(choice, fits))
-    return Answer(
-        choice,
+    found = compare(
+        choice.members,
         model,
-        own,
-        fits,
-        compare(
-            choice.members,
-            model,
-            links=own,
-            use=use,
-            reserve=reserve,
-            strategies=strategies,
-            pinned=pinned,
-        ),
-        tuple(filter(None, notes)),
+        links=own,
+        use=use,
+        reserve=reserve,
+        strategies=strategies,
+        pinned=pinned,
     )
+    notes = (
+        converted(model, choice.engine),
+        _offloaded(choice, fits),
+        _assumed(own, found.best),
+    )
+    return Answer(choice, model, own, fits, found, tuple(filter(None, notes)))
+
+
+def _assumed(links: Links, plan: Plan | None) -> str | None:
+    """Return a sentence where the plan's nodes talk over links that nobody named."""
+    nodes = [] if plan is None else [stage.node for stage in plan.stages]
+    if not any(links.is_assumed(*pair) for pair in pairwise(nodes)):
+        return None
+    return f"a connection that is not named counts as {links.default.kind}"
 
 
 def _offloaded(choice: Choice, fits: Fit) -> str | None:

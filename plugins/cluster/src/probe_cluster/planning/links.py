@@ -180,7 +180,7 @@ def nvlink_between(chips: Iterable[str], link: Link) -> Link:
 class Links:
     """Who is connected to whom; what nobody named is the default link. Both ways alike."""
 
-    __slots__ = ("_named", "default", "software")
+    __slots__ = ("_named", "default", "named_default", "software")
 
     def __init__(
         self,
@@ -189,6 +189,8 @@ class Links:
         software: float = 0.0,
     ) -> None:
         self.default = default or KINDS[DEFAULT]
+        self.named_default = default
+        """The default link, where somebody named it."""
         self.software = software
         """Seconds that the engine adds to each hop, whatever the link is."""
         self._named: dict[tuple[str, str], Link] = {}
@@ -217,6 +219,11 @@ class Links:
         """Return the link of two nodes."""
         return self._named.get((min(first, second), max(first, second)), self.default)
 
+    def is_assumed(self, first: str, second: str) -> bool:
+        """Return whether nobody named the link of two nodes, nor a default one."""
+        named = (min(first, second), max(first, second)) in self._named
+        return self.named_default is None and not named
+
     def seconds(self, first: str, second: str, size: int) -> float:
         """Return the time of a hop of `size` bytes, the engine's share included."""
         return self.between(first, second).seconds(size) + self.software
@@ -225,7 +232,7 @@ class Links:
         """Return the links of these nodes, with what an engine adds to each hop."""
         known = set(ids)
         own = {pair: link for pair, link in self._named.items() if known.issuperset(pair)}
-        return Links(own, self.default, software)
+        return Links(own, self.named_default, software)
 
     def named(self) -> Mapping[tuple[str, str], Link]:
         """Return the links that were named, by the two ids in order."""
@@ -251,8 +258,17 @@ def parse_link(text: str) -> tuple[str, str, Link]:
     pair, equals, kind = text.rpartition("=")
     first, colon, second = pair.partition(":")
     if not (equals and colon and first and second and kind):
-        raise ClusterError(f"{text!r} is no link, such as desk:studio=thunderbolt5")
+        raise ClusterError(f"{text!r} is no link, such as desk:studio=thunderbolt5{_of_all(text)}")
     return first, second, parse_kind(kind)
+
+
+def _of_all(text: str) -> str:
+    """Return a hint where `text` is a link without its nodes."""
+    try:
+        parse_kind(text)
+    except ClusterError:
+        return ""
+    return f"; --default-link {text} is for all nodes"
 
 
 def parse_kind(text: str) -> Link:
@@ -313,7 +329,7 @@ def routed(links: Links, size: int) -> Links:
         neighbours.setdefault(second, {})[first] = link
     if not 2 < len(neighbours) <= _MOST:
         return links
-    better = Links(links.named(), links.default, links.software)
+    better = Links(links.named(), links.named_default, links.software)
     for start in sorted(neighbours):
         for end, way in _routes(neighbours, start, size).items():
             if start < end and len(way) > 2:

@@ -263,8 +263,10 @@ def with_nvlink(members: Sequence[Member], links: Links) -> tuple[Sequence[Membe
         for pair, link in links.named().items()
         if chips.keys() >= set(pair)
     }
-    default = links.default
-    if len(members) > 1:
+    default = links.named_default
+    if default is None:
+        pass
+    elif len(members) > 1:
         default = nvlink_between(chips.values(), default)
     elif members and default.kind.startswith("nvlink"):
         (own,) = members

@@ -51,7 +51,7 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
         help="how two nodes are connected: thunderbolt5, rdma, 10gbe, wifi, or 10GB/s,50us",
     )
     parser.add_argument(
-        "--default-link", default="1gbe", metavar="KIND", help="all other connections (1gbe)"
+        "--default-link", metavar="KIND", help="all other connections (1gbe)"
     )
     parser.add_argument(
         "--devices",
@@ -80,7 +80,7 @@ def links_of(args: argparse.Namespace) -> Links:
     from probe_cluster.shared import ClusterError
 
     try:
-        links = Links(default=parse_kind(args.default_link))
+        links = Links(default=parse_kind(args.default_link) if args.default_link else None)
         for text in args.link:
             links.connect(*parse_link(text))
     except ClusterError as error:
