@@ -50,9 +50,7 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
         metavar="A:B=KIND",
         help="how two nodes are connected: thunderbolt5, rdma, 10gbe, wifi, or 10GB/s,50us",
     )
-    parser.add_argument(
-        "--default-link", metavar="KIND", help="all other connections (1gbe)"
-    )
+    parser.add_argument("--default-link", metavar="KIND", help="all other connections (1gbe)")
     parser.add_argument(
         "--devices",
         default="all",
