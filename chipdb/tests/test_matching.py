@@ -236,6 +236,14 @@ def test_near_shows_but_never_matches(db: Database) -> None:
     assert db.match(name="fast 1 laptop").chip is None
 
 
+def test_a_clouds_type_of_machine_has_chips_and_a_cards_name_is_no_type(real: Database) -> None:
+    names = ("p5.48xlarge", "Standard_ND96isr_MI300X_v5", "ecs.gn7i-c8g1.2xlarge", "H100", "L4", "")
+    assert [[chip.id for chip in real.of_machine_type(name)] for name in names] == [
+        *(["nvidia/h100-sxm5-80gb"], ["amd/instinct-mi300x"], ["nvidia/a10"]),
+        *([], [], []),
+    ]
+
+
 def test_a_name_that_even_the_driver_lacks_is_no_known_product(real: Database) -> None:
     facts = {"compute_capability": "8.9", "units": 128}
     for name in ("NVIDIA Graphics Device", "Graphics Device", "NVIDIA"):

@@ -367,6 +367,14 @@ class Database:
         )
         return find_cpu(self, facts)
 
+    def of_machine_type(self, name: str) -> "tuple[Chip, ...]":
+        """Return what a cloud's type of machine has, `p5.48xlarge`: one of these; () of no type."""
+        from probe_chipdb.name_lookup import chips_of_machine
+        from probe_chipdb.spelling import normalise
+
+        chips = map(self.chip, chips_of_machine(self, normalise(name)))
+        return tuple(chip for chip in chips if chip is not None)
+
     def near(self, query: str, n: int = 5) -> "tuple[Chip, ...]":
         """The n chips whose names look most like the query. For people, never for matching."""
         from probe_chipdb.name_lookup import near

@@ -49,6 +49,14 @@ def members(*groups: str, links: Links | None = None) -> dict[str, Member]:
         ("8x H100 SXM", {"8x-h100-80gb-hbm3": (640, 3350, "hbm", 8)}),
         ("8x MI300X", {"8x-instinct-mi300x": (1536, 5300, "hbm-cdna", 8)}),
         ("DGX H200", {"dgx-h200": (1128, 4800, "hbm", 8)}),
+        ("p5.48xlarge", {"p5-48xlarge": (640, 3350, "hbm", 8)}),
+        ("2x p4d.24xlarge", {
+            "p4d-24xlarge-1": (320, 1555, "hbm", 8), "p4d-24xlarge-2": (320, 1555, "hbm", 8),
+        }),
+        ("g5.12xlarge", {"g5-12xlarge": (96, 600, "gddr-old", 4)}),
+        ("Standard_ND128isr_GB200_v6", {"standard-nd128isr-gb200-v6": (744, 8000, "hbm", 4)}),
+        ("gpu_8x_h100_sxm5", {"gpu-8x-h100-sxm5": (640, 3350, "hbm", 8)}),
+        ("gpu_1x_h100_pcie", {"gpu-1x-h100-pcie": (80, 2039, "hbm", 1)}),
         ("Mac mini M4 Pro 24GB + DGX Spark", {
             "mac-mini-m4-pro": (18, 273, "apple-m3", 1),
             "dgx-spark": (121.6, 273, "unified", 1),
@@ -82,6 +90,8 @@ def test_what_people_write(group: str, nodes: dict[str, tuple[float, float, str,
         ("", "'' describes no computer"),
         ("2x", "'2x' describes no computer"),
         ("RTX 4090, string", "'string' is no kind of link"),
+        ("ecs.gn7i-c8g1.2xlarge", "how many NVIDIA A10 it has: write 4x nvidia/a10"),
+        ("gpu_1x_a100", "'A100' may be one of NVIDIA A100 80GB PCIe"),
         ("DGX H100 80GB", "DGX H100 is known with the memory of its cards alone"),
     ],
 )

@@ -3,8 +3,8 @@
     GROUP  = PART {"+" PART} [("," | "with" | "over" | "via") LINK | LINK]
     PART   = [COUNT "x"] NAME [MEMORY] | COUNT NAME [MEMORY] | NAME [MEMORY] "x" COUNT
 
-COUNT is a number, or a word up to twelve. NAME is a machine of machines.toml, a card of the chip
-database, or a host. COUNT machines are so many nodes; cards stand together in one node, with the
+COUNT is a number, or a word up to twelve. NAME is a machine of machines.toml, a cloud's type of
+machine, a card of the chip database, or a host. COUNT machines are so many nodes; cards stand together in one node, with the
 host that follows them, whose MEMORY is its RAM. LINK joins the nodes of the group. Figures are the
 makers', and the report says so.
 """
@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, TypedDict, cast
 
 from probe_cluster.planning.links import Link, Links, nvlink_of, parse_kind
 from probe_cluster.shared import ClusterError
+from probe_core.model.machine_types import of_type
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -220,6 +221,10 @@ def _group(text: str) -> list[tuple[str, dict[str, Any]]]:
     for own in _PLUS.split(text):
         ram = _RAM.fullmatch(own) if cards else None
         part = _part(f"PC {ram[1]}" if ram else own)
+        rented = _of_cloud(part)
+        if rented is not None:
+            nodes += [rented] * part.many
+            continue
         # What stands in front of a host is cards: Ryzen is no Ryzen AI Max+ there, nor alone.
         host = _named(table()["host"], part.name)
         machine = None if host and (cards or _is_host(part.name)) else _machine(part)
@@ -262,6 +267,30 @@ def _part(text: str) -> _Part:
             f" or 4x RTX 3090 + Threadripper 128GB (at most {_MOST} of a kind)"
         )
     return _Part(count, rest.strip(), gb)
+
+
+def _of_cloud(part: _Part) -> tuple[str, dict[str, Any]] | None:
+    """Return the node of a cloud's type of machine, `p5.48xlarge`; None where a name is of none.
+
+    Raises `ClusterError` where it is not known how many accelerators the type has.
+    """
+    own = of_type(part.name)
+    if own is None:
+        some = _database().of_machine_type(part.name)
+        if not some:
+            return None
+        raise ClusterError(
+            f"{part.name!r} is a cloud's type of machine, and it is not known how many"
+            f" {some[0].name} it has: write 4x {some[0].id}"
+        )
+    match = _database().match(name=part.name)
+    chip = match.chip or _card(part._replace(name=own.name))
+    if match.candidates and chip not in match.candidates:
+        chip = _card(part)  # asks back
+    device = _Cards(own.number, _with_memory(chip, part), chip.memory.gib or part.memory or 0)
+    _, report = _with_cards([device], None, f"the chip database; {own.source}")
+    report["node"]["model"] = part.name
+    return part.name, report
 
 
 def _words(name: str) -> tuple[str, ...]:
@@ -437,7 +466,9 @@ def _near(name: str) -> str:
     return f"; close: {', '.join(dict.fromkeys(close))}" if close else ""
 
 
-def _with_cards(cards: list[_Cards], host: _Part | None) -> tuple[str, dict[str, Any]]:
+def _with_cards(
+    cards: list[_Cards], host: _Part | None, source: str = "the chip database"
+) -> tuple[str, dict[str, Any]]:
     """Return the node of cards and what they stand in."""
     names = [re.sub(r"^(?:NVIDIA|AMD|Intel)\W+", "", own.chip.name) for own in cards]
     each = zip((own.many for own in cards), names, strict=True)
@@ -447,7 +478,7 @@ def _with_cards(cards: list[_Cards], host: _Part | None) -> tuple[str, dict[str,
     first = cards[0].chip.id
     board = "sxm" in first or first in _BOARDS
     inner = "nvlink" if board else "xgmi" if "instinct-mi3" in first else "pcie"
-    return name, _document(name, "linux", ram, _card_devices(cards, inner), "the chip database")
+    return name, _document(name, "linux", ram, _card_devices(cards, inner), source)
 
 
 def _card_devices(cards: list[_Cards], inner: str) -> list[dict[str, Any]]:
