@@ -4,9 +4,9 @@
     PART   = [COUNT "x"] NAME [MEMORY] | COUNT NAME [MEMORY] | NAME [MEMORY] "x" COUNT
 
 COUNT is a number, or a word up to twelve. NAME is a machine of machines.toml, a cloud's type of
-machine, a card of the chip database, or a host. COUNT machines are so many nodes; cards stand together in one node, with the
-host that follows them, whose MEMORY is its RAM. LINK joins the nodes of the group. Figures are the
-makers', and the report says so.
+machine, a card of the chip database, or a host. COUNT machines are so many nodes; cards stand
+together in one node, with the host that follows them, whose MEMORY is its RAM. LINK joins the nodes
+of the group. Figures are the makers', and the report says so.
 """
 
 from __future__ import annotations
