@@ -226,7 +226,7 @@ def _group(text: str) -> list[tuple[str, dict[str, Any]]]:
             nodes += [rented] * part.many
             continue
         # What stands in front of a host is cards: Ryzen is no Ryzen AI Max+ there, nor alone.
-        host = _named(table()["host"], part.name)
+        host = _named(table()["host"], part.name) or (cards and _host_of(part.name))
         machine = None if host and (cards or _is_host(part.name)) else _machine(part)
         if machine is not None:
             nodes += [(machine["name"], _report(machine, part))] * part.many
@@ -311,6 +311,13 @@ def _named(entries: list[Machine], name: str) -> dict[str, Machine]:
         if whole and set(wish) <= set(_words(own)) and entry not in found.values():
             found[own] = entry
     return found
+
+
+def _host_of(processor: str) -> bool:
+    """Return whether a text begins like a host: Ryzen 9 7950X, i9-14900K."""
+    words = _words(processor)
+    spellings = [_words(own) for entry in table()["host"] for own in _spellings(entry)]
+    return any(words[: len(own)] == own for own in spellings)
 
 
 def _is_host(name: str) -> bool:
