@@ -314,7 +314,9 @@ def _named(entries: list[Machine], name: str) -> dict[str, Machine]:
 
 
 def _host_of(processor: str) -> bool:
-    """Return whether a text begins like a host: Ryzen 9 7950X, i9-14900K."""
+    """Return whether a text begins like a host and is no machine: Ryzen 9 7950X, i9-14900K."""
+    if _named(table()["machine"], processor):
+        return False
     words = _words(processor)
     spellings = [_words(own) for entry in table()["host"] for own in _spellings(entry)]
     return any(words[: len(own)] == own for own in spellings)
