@@ -43,6 +43,7 @@ def members(*groups: str, links: Links | None = None) -> dict[str, Member]:
         ("4x RTX 3090 + Threadripper 128GB", {
             "4x-geforce-rtx-3090": (96, 936, "gddr-old", 4),
         }),
+        ("L20", {"l20": (48, 864, "gddr-new", 1)}),
         ("RTX 4090 + i9-14900K 64GB", {"geforce-rtx-4090": (24, 1008, "gddr-new", 1)}),
         ("RTX 4090 + AMD Ryzen 9 7950X", {"geforce-rtx-4090": (24, 1008, "gddr-new", 1)}),
         ("RTX 4090 + Ryzen AI Max+ 395 128GB", {
