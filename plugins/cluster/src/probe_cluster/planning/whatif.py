@@ -433,7 +433,7 @@ def _card(part: _Part) -> Chip:
         return _with_memory(match.chip, part)
     candidates = [chip for chip in match.candidates if _fits(chip, part.memory)]
     if len({chip.name for chip in candidates}) == 1 < len(candidates):
-        # A board of the same name of which nothing is known cannot be planned for: L20 by 10de:26b7.
+        # Nothing is known of some boards of the same name, such as the L20 that is 10de:26b7.
         candidates = [chip for chip in candidates if chip.memory.gib is not None]
     if len(candidates) == 1:
         return candidates[0]
