@@ -1,10 +1,11 @@
-"""The gate through which comes whatever a probe imports: in steps, each in a thread of its own.
+"""The gate through which comes whatever a probe imports: in steps, and in threads of ours alone.
 
 Python runs signal handlers, and finalizers, in the middle of whatever a thread does, imports among
 them: one that probes would meet modules that are half made. And a fork copies the locks of the
 modules that another thread imports just then, which nobody opens in the copy. So no thread of the
-host imports for a probe. A step imports, all callers wait for it, a signal handler above a waiting
-one too; and a fork waits until no step is at work.
+host imports for a probe. A step imports, in a thread of its own or in the one that probes; all
+callers wait for it, a signal handler above a waiting one too; and a fork waits until no step is at
+work.
 
 A command is a process of its own, without handlers and forks: it does not come here.
 """
@@ -15,14 +16,14 @@ import os
 import sys
 from time import monotonic
 
-from probe_core.background import TICK_S, OwnThread
+from probe_core.background import TICK_S, OwnThread, uninterrupted
 from probe_core.fastpath import native_id, new_reentrant_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["NotPreparedError", "bring", "load", "prepare"]
+__all__ = ["NotPreparedError", "bring", "load", "load_inside_import", "prepare"]
 
 PATIENCE_S = 5.0
 """Seconds without a new module after which a step is taken to wait for its own caller, where that
@@ -156,6 +157,17 @@ def load(part: str) -> None:
     _pass(_PARTS[part])
 
 
+def load_inside_import(part: str) -> None:
+    """Have a part now where this thread is inside an import; raises `NotPreparedError`.
+
+    Another thread may need what that import has half made, and would wait for it while this one
+    waits for that thread.
+    """
+    known = _steps.get(_PARTS[part])
+    if (known is None or not known.complete) and _is_importing():
+        load(part)
+
+
 def bring(home: str) -> ModuleType:
     """Return one module of this package, and raise what its import raises."""
     name = f"probe_core.{home}"
@@ -202,23 +214,28 @@ class _Step(OwnThread):
     """Some modules, the thread that imports them, and those who wait for it.
 
     `complete` is whether it tried all, `lost` whether this process is a copy of the one in which it
-    ran.
+    ran. `is_guest` is whether its thread is one that probes, and goes on afterwards: a thread for
+    each step took a tenth of the processor's time of a first probe (CPython 3.11, two cores).
     """
 
     def __init__(self, names: tuple[str, ...]) -> None:
         super().__init__()
-        self.complete = self.lost = False
+        self.complete = self.lost = self.is_guest = False
         self.error: BaseException | None = None
         self._names = names
 
     def take(self) -> None:
         """Start it, unless somebody has; return when it has ended, or this process is a copy."""
-        self.begin()
+        if native_id() in uninterrupted:
+            self._run(False)
+        else:
+            self.begin()
         self._wait()
-        if not self.lost:
+        if not (self.lost or self.is_guest):
             self.join()
 
     def _work(self) -> None:
+        self.is_guest = self.thread in uninterrupted
         with _forks.lock:
             _forks.working = self
             try:

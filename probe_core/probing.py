@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from probe_core.config import ConfigError, refuse_unknown
+from probe_core.flights import share, share_awaited
 from probe_core.machine import Machine
 from probe_core.pipeline.run import Cancelled, document
 from probe_core.pipeline.settings import load_settings
@@ -184,8 +185,6 @@ class _Call:
         """Return the report: the cached one, or that of a probe."""
         report = self._alone(-1)
         if report is None:
-            from probe_core.flights import share
-
             report = share((self._key, self._environ), self._refresh, self._probe_for_all)
         self._log()
         return report
@@ -200,8 +199,6 @@ class _Call:
         # Settings may be files, and those may be slow.
         report = await in_thread(self._alone)
         if report is None:
-            from probe_core.flights import share_awaited
-
             key = self._key, self._environ
             report = await share_awaited(key, self._refresh, self._probe_for_all)
         self._log()
@@ -224,9 +221,9 @@ class _Call:
         That is the cached one where nothing has changed since, and a probe of another machine, or
         with probers or hooks of its own. It gives up when `wake_fd` becomes readable.
         """
-        from probe_core.gate import load
+        from probe_core.gate import load, load_inside_import
 
-        load("probe")
+        load_inside_import("probe")
         machine = self._machine or Machine()
         environ = machine.environ if machine.live else os.environ
         self._config, self._ignored = load_settings(self._settings, environ, self._file, load)
@@ -253,6 +250,8 @@ class _Call:
 
     def _probe(self, wake_fd: int) -> Report:
         from probe_core.gate import load
+
+        load("probe")
         from probe_core.model.report import Report
 
         plain = document(

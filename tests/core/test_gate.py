@@ -267,6 +267,49 @@ def test_a_wait_inside_an_import_is_bounded(
     assert "slow_part" in sys.modules
 
 
+def test_a_thread_that_probes_imports_itself(slow: Any) -> None:
+    """It starts no other, and those who wait for the step do not wait for the thread's end."""
+    begun, go = slow
+    seen: list[tuple[int, bool]] = []
+    probed = threading.Event()
+
+    def probing() -> None:
+        background.uninterrupted.add(threading.get_native_id())
+        gate.load("slow")
+        step = gate._steps["slow_part",]
+        seen.append((step.thread, step.complete))
+        probed.wait(20)
+        background.uninterrupted.discard(threading.get_native_id())
+
+    thread = threading.Thread(target=probing)
+    thread.start()
+    assert begun.wait(10)
+    other = threading.Thread(target=gate.load, args=("slow",))
+    other.start()
+    go.set()
+    other.join(10)
+    assert seen == [(thread.native_id, True)]
+    assert thread.is_alive()
+    assert not other.is_alive()
+    probed.set()
+    thread.join(10)
+
+
+def test_a_probe_inside_an_import_is_told_before_others_wait_for_it(
+    slow: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gate, "PATIENCE_S", 0.2)
+    (tmp_path / "asks.py").write_text(
+        "from probe_core import gate\ngate.load_inside_import('slow')"
+    )
+    gate.load_inside_import("slow")  # outside of an import it is not imported yet
+    assert "slow_part" not in sys.modules
+    with pytest.raises(NotPreparedError):
+        importlib.import_module("asks")
+    slow[1].set()
+    gate.load("slow")
+
+
 def test_others_wait_as_long_as_an_import_takes(slow: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A network drive may pause for longer: that is no reason to raise."""
     monkeypatch.setattr(gate, "PATIENCE_S", 0.1)
