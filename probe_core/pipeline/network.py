@@ -112,8 +112,8 @@ def _place(machine: Machine, folder: str, link: NetworkDoc) -> None:
     What `probe_core.sysfs` has for that is not imported: nodes without accelerators need it nowhere
     else.
     """
-    if machine.exists(f"{folder}/driver"):
-        link["driver"] = clean_text(machine.realpath(f"{folder}/driver").rpartition("/")[2])
+    if driver := machine.readlink(f"{folder}/driver").rpartition("/")[2]:
+        link["driver"] = clean_text(driver)
     # Folders around its own, from its PCI function up to the root bus. Of virtio and USB it is the
     # function that the bus hangs on.
     names = [name for name in reversed(machine.realpath(folder).split("/")) if _is_function(name)]

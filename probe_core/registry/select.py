@@ -175,6 +175,20 @@ def fits(name: str, pattern: str) -> bool:
     return True
 
 
+def _parts(pattern: str) -> list[str]:
+    """Return the names with a `*` of a pattern, and in one piece those before, between and after.
+
+    A look at a piece looks at all folders on the way.
+    """
+    parts: list[str] = []
+    for name in pattern.strip("/").split("/"):
+        if parts and "*" not in parts[-1] + name:
+            parts[-1] += f"/{name}"
+        else:
+            parts.append(name)
+    return parts
+
+
 class PathCheck:
     """Looks whether paths exist, for the preconditions of the probers of `owner`.
 
@@ -204,7 +218,7 @@ class PathCheck:
 
     def _fits(self, pattern: str) -> bool:
         folders, names = ["/"], MAX_NAMES
-        for part in pattern.strip("/").split("/"):
+        for part in _parts(pattern):
             if len(folders) > names:
                 return True  # a precondition that cannot be checked holds
             names -= len(folders)
@@ -214,7 +228,7 @@ class PathCheck:
         return bool(folders)
 
     def _step(self, folders: list[str], part: str) -> list[str]:
-        """Return what `part`, one name of a pattern, names in these folders."""
+        """Return what `part`, one of `_parts`, names in these folders."""
         if "*" in part:
             pairs = ((folder, self._matching(folder, part)) for folder in folders)
             return [f"{folder.rstrip('/')}/{name}" for folder, names in pairs for name in names]
