@@ -10,9 +10,9 @@ from regions_doctor import plain_sentence
 from typed import VIEWS
 
 from probe_core.model.causes import Cause
-from probe_core.model.device import FIELDS
+from probe_core.model.device import ALLOWED, FIELDS
 from probe_core.model.field import Field
-from probe_core.model.parts import ALLOWED, ECC, LINK, PCI, POWER, SHARE, STEP
+from probe_core.model.parts import ECC, LINK, PCI, POWER, SHARE, STEP
 from probe_core.model.schema import noun_of, sentence
 
 __all__ = ["causes", "drivernodes", "report", "rooms", "sighting", "tables"]

@@ -84,6 +84,7 @@ _PARTS: dict[str, tuple[str, ...]] = {
     "devices": (
         "probe_core.machine.access",
         "probe_core.isolation.look",
+        "probe_core.model.parts",
         "probe_core.readiness.driver_nodes",
         "probe_core.readiness.granted",
         "probe_core.readiness.library",
@@ -109,7 +110,7 @@ _PARTS: dict[str, tuple[str, ...]] = {
     ),
     "amd": ("probe_core.visibility.amd",),
     "explain": ("probe_core.visibility.explain",),
-    "measured": ("probe_core.measured.compare",),
+    "measured": ("probe_core.measured.compare", "probe_core.model.parts"),
     "failures": ("probe_core.pipeline.failures",),
     "broken": (
         "probe_core.model.causes",
@@ -119,7 +120,12 @@ _PARTS: dict[str, tuple[str, ...]] = {
         "probe_core.readiness.packages",
     ),
     "settings": ("tomllib", "probe_core.isolation.look", "probe_core.resolve.tables"),
-    "static": ("probe_core.pipeline.static", "probe_core.pipeline.refresh", "json"),
+    "static": (
+        "probe_core.pipeline.static",
+        "probe_core.pipeline.refresh",
+        "probe_core.model.parts",
+        "json",
+    ),
     "hooks": ("probe_core.registry.host", "probe_core.hookspecs", "pluggy", "copy"),
     "active": ("probe_core.runtimes",),
     "awaiting": ("probe_core.awaiting",),

@@ -16,8 +16,7 @@ import pytest
 from probe_core.model.complete import _NOUNS
 from probe_core.model.device import FIELDS
 from probe_core.model.field import Field, Flag, FreeTable, Items, Number, Text, Value
-from probe_core.model.ids import KINDS, STATUSES
-from probe_core.model.parts import SEVERITIES
+from probe_core.model.ids import KINDS, SEVERITIES, STATUSES
 from probe_core.model.report import REPORT
 from probe_core.model.schema import _value, noun_of, schema
 

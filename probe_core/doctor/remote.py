@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from probe_core.doctor.check import ENVIRONMENT, failed, finding
 from probe_core.doctor.child import TARGET
-from probe_core.model.ids import STEPS
-from probe_core.model.parts import SEVERITIES
+from probe_core.model.ids import SEVERITIES, STEPS
 from probe_core.registry.prober import Prober
 from probe_core.wording import clean_text
 

@@ -19,33 +19,21 @@ from probe_core.model.field import (
     FreeTable,
     Ids,
     Items,
+    Nested,
     Number,
     Rejected,
     TableOf,
     Text,
     View,
     Word,
+    by_name,
     field,
     fields_of,
     part,
     typed,
 )
+from probe_core.model.field import Field as F
 from probe_core.model.ids import KINDS, STATES, STEPS
-from probe_core.model.parts import (
-    ALLOWED,
-    ECC,
-    LINK,
-    MEASURED,
-    OTHER,
-    PCI,
-    POWER,
-    SHARE,
-    SIGHT,
-    STEP,
-    Link,
-    Measurement,
-    StepFact,
-)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,6 +69,20 @@ COUNT = Number(1, 1_000_000, whole=True)
 ORDINAL = Number(0, 1_000_000, whole=True)
 MHZ = Number(1, 100_000)
 """A clock above 100 GHz is one in kHz or Hz that was not converted."""
+
+# Not in `parts`: computers without accelerators have processors with limits, too.
+ALLOWED = by_name(
+    {
+        "threads": F(Number(whole=True), "Hardware threads that it may run on", unit="count"),
+        "cores": F(Number(whole=True), "Cores with at least one such thread", unit="count"),
+        "quota": F(
+            Number(0, 1e6),
+            "CPU time at most, in CPUs: cpu.max; of several packages each has its part",
+            unit="CPUs",
+        ),
+        "by": F(Items(Text()), "Where the limits are written: control groups, or the affinity"),
+    }
+)
 
 
 @part
@@ -281,7 +283,7 @@ class Readiness(View):
         always=True,
         nullable=False,
         empty=[],
-        fields=STEP,
+        fields="STEP",
         shape="step",
     )
 
@@ -344,7 +346,7 @@ class Device(View):
         FreeTable(),
         "id, subsystem, revision and class, in lower-case hexadecimal",
         always=True,
-        fields=PCI,
+        fields="PCI",
         merge=TABLE,
     )
     dt: tuple[str, ...] = field(
@@ -398,12 +400,12 @@ class Device(View):
         Number(1e6, 1e15), "Memory bandwidth", unit="bytes per second", always=True
     )
     measured: tuple[MeasuredDoc, ...] = field(
-        Items(Measurement()),
+        Items(Nested("Measurement", "a measurement")),
         "What `probe bench` achieved on it, and with what; never mixed with the derived peaks",
         reported=False,
         nullable=False,
         empty=[],
-        fields=MEASURED,
+        fields="MEASURED",
         shape="measurement",
         added=True,
     )
@@ -426,10 +428,10 @@ class Device(View):
         Word(), "active, suspended, off … as the kernel reports it", always=True, volatile=True
     )
     power: PowerDoc | None = field(
-        FreeTable(), "Its power limits, and what holds its clocks down", fields=POWER, merge=TABLE
+        FreeTable(), "Its power limits, and what holds its clocks down", fields="POWER", merge=TABLE
     )
     ecc: EccDoc | None = field(
-        FreeTable(), "Error correction of its memory", fields=ECC, merge=TABLE
+        FreeTable(), "Error correction of its memory", fields="ECC", merge=TABLE
     )
     compute_mode: str | None = field(
         Word(),
@@ -462,16 +464,16 @@ class Device(View):
         TableOf(Number(0, 1e12)),
         "This part's share of the parent: units of how many",
         unit="count",
-        fields=SHARE,
+        fields="SHARE",
         merge=TABLE,
     )
     links: tuple[LinkDoc, ...] = field(
-        Items(Link(), limit=256),
+        Items(Nested("Link", "a link"), limit=256),
         "PCIe, NVLink and XGMI links",
         always=True,
         nullable=False,
         empty=[],
-        fields=LINK,
+        fields="LINK",
         shape="link",
         merge=LINKS,
     )
@@ -516,7 +518,7 @@ class Device(View):
         always=True,
         nullable=False,
         empty={},
-        fields=SIGHT,
+        fields="SIGHT",
         shape="sight",
     )
     nodes: tuple[str, ...] = field(
@@ -527,11 +529,11 @@ class Device(View):
         merge=UNION,
     )
     step_facts = field(
-        Items(StepFact(), limit=64),
+        Items(Nested("StepFact", "a step"), limit=64),
         "What its prober learnt of single steps of readiness; the report has them in readiness",
         nullable=False,
         empty=[],
-        fields=STEP,
+        fields="STEP",
         shape="step",
         merge=FACTS,
         volatile=True,
@@ -571,7 +573,7 @@ class Device(View):
         always=True,
         nullable=False,
         empty={},
-        fields=OTHER,
+        fields="OTHER",
         shape="other",
     )
     seen_by: tuple[str, ...] = field(

@@ -269,6 +269,23 @@ class FreeTable(Free):
         return isinstance(value, dict)
 
 
+class Nested(FreeTable):
+    """A table that a class of `parts` checks; most devices have none, and need not import it."""
+
+    __slots__ = ("checked_by", "noun")
+
+    def __init__(self, checked_by: str, noun: str) -> None:
+        self.checked_by = checked_by
+        self.noun = noun
+
+    def check(self, value: object) -> dict[str, Json]:
+        """Return the table as that class does."""
+        from probe_core.model import parts
+
+        checked: dict[str, Json] = getattr(parts, self.checked_by)().check(value)
+        return checked
+
+
 class DeviceId(Text):
     """One strong id of a device, in its one written form."""
 
@@ -411,7 +428,8 @@ class Field:
     it changes between two looks, so that differing is no conflict. `reported`: whether probers
     report it; the core makes the others.
     `always`: whether a report has it even where nothing is known, as `empty` (None, a list or a
-    table). `nullable`: whether null may stand for it. `fields`: the fields of a nested table.
+    table). `nullable`: whether null may stand for it. `fields`: the fields of a nested table, or
+    the name of their table in `parts`, which is imported when somebody asks for them.
     `shape`: the name of the nested part in the schema and in sentences. `required`: whether a
     document without it cannot be read, because nothing can stand for it. `added`: whether it came
     after the first form of the schema, so that older documents lack it. `internal`: whether the
@@ -421,12 +439,12 @@ class Field:
     """
 
     __slots__ = (
+        "_fields",
         "added",
         "always",
         "before",
         "doc",
         "empty",
-        "fields",
         "internal",
         "is_part",
         "is_table",
@@ -456,7 +474,7 @@ class Field:
         always: bool = False,
         nullable: bool = True,
         empty: Json = None,
-        fields: dict[str, Field] | None = None,
+        fields: dict[str, Field] | str | None = None,
         part: type | None = None,
         shape: str = "",
         required: bool = False,
@@ -476,7 +494,7 @@ class Field:
         self.always = always
         self.nullable = nullable
         self.empty = empty
-        self.fields = fields
+        self._fields = fields
         self.single = fields is not None and value.single
         self.is_part = self.single and not nullable
         self.is_table = value.keyed or (merge == TABLE and fields is not None)
@@ -486,6 +504,16 @@ class Field:
         self.internal = internal
         self.view = part
         self.before = before
+
+    @property
+    def fields(self) -> dict[str, Field] | None:
+        """The fields of a nested table."""
+        fields = self._fields
+        if isinstance(fields, str):
+            from probe_core.model import parts
+
+            fields = self._fields = vars(parts)[fields]
+        return fields
 
     def absent(self) -> object:
         """Return what stands for the field where nothing is known; a fresh list or table."""

@@ -322,6 +322,9 @@ STATES = ("ready", "limited", "blocked", "unknown")
 NODE_UNKNOWN = "node-unknown"
 """Code of the step `node` where nobody knows which nodes the device's programs open."""
 
+SEVERITIES = ("info", "warning", "error")
+"""Of findings, and of broken steps; the lowest first."""
+
 STEP_STATUSES = ("ok", "broken", "unknown", "not_applicable")
 """What may be said of a step; unknown comes with the reason as its evidence."""
 

@@ -1,6 +1,7 @@
 """Tables and list items inside a device that stay plain data in a view too: links, power, steps.
 
-Each is a table of fields of its own, which a field of a class in `device` points at.
+Each is a table of fields of its own, which a field of a class in `device` names: a computer without
+accelerators has none of them, and does not import this.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from probe_core.model.field import (
     typed,
 )
 from probe_core.model.field import Field as F
-from probe_core.model.ids import STEP_STATUSES, STEPS
+from probe_core.model.ids import SEVERITIES, STEP_STATUSES, STEPS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,19 +40,6 @@ PCI = by_name(
     }
 )
 
-
-ALLOWED = by_name(
-    {
-        "threads": F(COUNT, "Hardware threads that it may run on", unit="count"),
-        "cores": F(COUNT, "Cores with at least one such thread", unit="count"),
-        "quota": F(
-            Number(0, 1e6),
-            "CPU time at most, in CPUs: cpu.max; of several packages each has its part",
-            unit="CPUs",
-        ),
-        "by": F(Items(Text()), "Where the limits are written: control groups, or the affinity"),
-    }
-)
 
 GTS = "gigatransfers per second"
 
@@ -155,7 +143,6 @@ class Link(FreeTable):
     """One link: a kind, the fields of `LINK` with their types, and what a prober adds."""
 
     __slots__ = ()
-    noun = "a link"
 
     def check(self, value: object) -> dict[str, Json]:
         """Return the link with safe text, and its peer's id in its one form."""
@@ -297,7 +284,6 @@ class Measurement(FreeTable):
     """One measured figure, with all that a report needs of it."""
 
     __slots__ = ()
-    noun = "a measurement"
 
     def check(self, value: object) -> dict[str, Json]:
         """Return the measurement, every field checked; raises `Rejected`."""
@@ -334,9 +320,6 @@ def _check_together(entry: dict[str, Json]) -> None:
 
 
 # The tables of a device's readiness: its steps, and what probers report of them.
-
-SEVERITIES = ("info", "warning", "error")
-"""Of findings, and of broken steps; the lowest first."""
 
 STEP = by_name(
     {
@@ -388,7 +371,6 @@ class StepFact(FreeTable):
     """What a prober learnt of one step of a device's readiness."""
 
     __slots__ = ()
-    noun = "a step"
 
     def check(self, value: object) -> dict[str, Json]:
         """Return the step, its status and evidence; a step without either is no fact."""

@@ -21,8 +21,7 @@ from probe_core.model.field import (
     part,
 )
 from probe_core.model.field import Field as F
-from probe_core.model.ids import ACCELERATORS, canonical, in_runtime_order
-from probe_core.model.parts import SEVERITIES
+from probe_core.model.ids import ACCELERATORS, SEVERITIES, canonical, in_runtime_order
 from probe_core.model.views import EMPTY, FrozenTable, freeze, thaw, view
 
 TYPE_CHECKING = False

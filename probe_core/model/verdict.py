@@ -366,6 +366,6 @@ def units(devices: Iterable[DeviceDoc]) -> list[DeviceDoc]:
 
 def worst(severities: Iterable[Severity]) -> Severity | None:
     """Return the highest of severities; None without any."""
-    from probe_core.model.parts import SEVERITIES
+    from probe_core.model.ids import SEVERITIES
 
     return max(severities, key=SEVERITIES.index, default=None)

@@ -6,8 +6,7 @@ from probe_core.jsontext import parse_bounded
 from probe_core.machine.files import read_head
 from probe_core.model.complete import complete
 from probe_core.model.findings import finding
-from probe_core.model.ids import KINDS
-from probe_core.model.parts import SEVERITIES
+from probe_core.model.ids import KINDS, SEVERITIES
 from probe_core.model.report import FALLBACKS, REPORT
 from probe_core.wording import TEXT_LIMIT as NAME_LIMIT
 from probe_core.wording import clean_text

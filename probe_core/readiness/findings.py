@@ -8,8 +8,7 @@ from __future__ import annotations
 from probe_core.machine.access import MISSING
 from probe_core.model.causes import CAUSES
 from probe_core.model.findings import finding
-from probe_core.model.ids import ACCELERATORS
-from probe_core.model.parts import SEVERITIES
+from probe_core.model.ids import ACCELERATORS, SEVERITIES
 from probe_core.model.verdict import broken_step, is_integrated, usable_here
 from probe_core.readiness.fixes import fix_of, meaning_of
 from probe_core.readiness.node import required

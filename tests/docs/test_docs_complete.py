@@ -23,7 +23,7 @@ from probe_core.cli import COMMANDS
 from probe_core.isolation import run, wire
 from probe_core.model import device, field, ids
 from probe_core.model.findings import CODES
-from probe_core.model.parts import SEVERITIES
+from probe_core.model.ids import SEVERITIES
 from probe_core.recording import declared, paths
 from probe_core.registry import prober, select
 
