@@ -61,6 +61,7 @@ _PARTS: dict[str, tuple[str, ...]] = {
     "buses": (
         "probe_core.machine.links",
         "probe_core.machine.numa",
+        "probe_core.model.parts",
         "probe_core.sysfs.accel",
         "probe_core.sysfs.drivers",
         "probe_core.sysfs.drm",
