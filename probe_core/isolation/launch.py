@@ -10,10 +10,11 @@ import os
 import sys
 from time import monotonic
 
-from probe_core.background import Worker, uninterrupted
+from probe_core.background import uninterrupted
 from probe_core.fastpath import native_id
 from probe_core.isolation import MARK_VARIABLE
 from probe_core.isolation.run import Run
+from probe_core.isolation.worker import Worker
 from probe_core.machine.trust import Trust, applies
 from probe_core.model.ids import FAILURES, normalise_id
 

@@ -7,7 +7,7 @@ a node without accelerators pays for no data classes, plugins or libraries. `run
 from __future__ import annotations
 
 from probe_core.config import BASELINE, MEASURED, state_file
-from probe_core.machine.mounts import has_served_mounts
+from probe_core.machine.files import has_served_mounts
 from probe_core.model.findings import finding
 from probe_core.model.ids import ACCELERATORS
 from probe_core.pipeline.assemble import (

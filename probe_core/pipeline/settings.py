@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 
 from probe_core.config import load_config
-from probe_core.machine.files import Untrusted, read_trusted
-from probe_core.machine.mounts import may_hang
+from probe_core.machine.files import Untrusted, may_hang, read_trusted
 from probe_core.model.findings import finding
 from probe_core.registry.entrypoints import CHIPS
 from probe_core.wording import clean_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from probe_core.api import API_VERSION
 from probe_core.config import SETTINGS
 from probe_core.machine import is_kernels
-from probe_core.machine.files import Budget
+from probe_core.machine.files import Budget, Mounts
 from probe_core.machine.trust import Trust, allowed
 from probe_core.model.findings import finding
 from probe_core.model.ids import MAX_PROBER_NAME, is_prober_name
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from probe_core.config import Config, IgnoredSetting
     from probe_core.machine import Machine
-    from probe_core.machine.mounts import Mounts
     from probe_core.model.document import FindingDoc
     from probe_core.registry.document import Registered, When
     from probe_core.registry.entrypoints import Problem
@@ -247,8 +246,6 @@ class PathCheck:
         if not self._machine.live or is_kernels(path):
             return False
         if self._mounts is None:
-            from probe_core.machine.mounts import Mounts  # few manifests name such paths
-
             self._mounts = Mounts()
         return self._mounts.may_hang(path)
 

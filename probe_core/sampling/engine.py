@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from time import monotonic
 
-from probe_core.background import Worker
 from probe_core.isolation.launch import cannot_start, new_driver
+from probe_core.isolation.worker import Worker
 from probe_core.pipeline.probers import Builtins, Found, find, select_probers
 from probe_core.probing import registered_probers
 from probe_core.registry.prober import Prober

@@ -9,9 +9,9 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from probe_core.background import Worker
 from probe_core.isolation import launch
 from probe_core.isolation.resident import Resident
+from probe_core.isolation.worker import Worker
 from probe_core.model.sample_check import check_sample
 from probe_core.registry.prober import Prober
 from probe_core.sampling import sampler

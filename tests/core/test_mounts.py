@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from probe_core.machine import Machine
-from probe_core.machine.files import Budget
-from probe_core.machine.mounts import Mounts
+from probe_core.machine.files import Budget, Mounts
 from probe_core.registry.select import PathCheck, unmet
 
 TABLE = """\

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from probe_core import background as module
-from probe_core.background import Worker
+from probe_core.isolation.worker import Worker
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -106,7 +106,7 @@ def test_a_call_that_raises_stops_the_work() -> None:
 INTERRUPTED = """
 import signal, sys, time
 from _thread import start_new_thread
-from probe_core.background import Worker
+from probe_core.isolation.worker import Worker
 
 class Interrupted(BaseException):
     pass
@@ -264,7 +264,7 @@ def test_work_that_does_not_stop_is_left(monkeypatch: pytest.MonkeyPatch) -> Non
 FORKED = """
 import os, sys, time
 from _thread import start_new_thread
-from probe_core.background import Worker
+from probe_core.isolation.worker import Worker
 host = os.getpid()
 def work(worker):
     worker.call(os.fork)
