@@ -42,6 +42,7 @@ _PARTS: dict[str, tuple[str, ...]] = {
         "probe_core.model.views",
         "probe_core.pipeline.conclude",
         "probe_core.pipeline.network",
+        "probe_core.pipeline.node",
         "probe_core.probers.bus",
         "probe_core.probers.cpu",
         "probe_core.probers.cpuinfo",

@@ -21,7 +21,6 @@ from probe_core.pipeline.assemble import (
 )
 from probe_core.pipeline.collect import failed
 from probe_core.pipeline.merge import merge
-from probe_core.pipeline.node import describe
 from probe_core.registry.select import unknown_names
 from probe_core.resolve import load_chips, look_up, resolve
 from probe_core.wording import error_text
@@ -56,7 +55,6 @@ __all__ = [
     "ask_runtimes",
     "assemble",
     "by_severity",
-    "describe",
     "disagreements",
     "expected",
     "ignored_settings",
@@ -80,8 +78,6 @@ def warm_up(collected: Collected, chips: Chips, os: str, load: Load) -> None:
     """
     seen = [observation.sighting for observation in collected.observations]
     load_chips(seen, chips.open())
-    if os == "linux":
-        import probe_core.pipeline.network
     if any(sighting["kind"] in ACCELERATORS for sighting in seen):
         import probe_core.readiness.library
     vendors = {str(sighting["vendor"]) for sighting in seen if sighting["kind"] == "gpu"}

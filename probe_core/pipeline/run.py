@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
     from probe_core.config import Config
     from probe_core.isolation.launch import Waiting
-    from probe_core.model.document import FindingDoc, ReportDoc, Sighting
+    from probe_core.model.document import FindingDoc, NodeDoc, ReportDoc, Sighting
     from probe_core.registry.document import Registered
     from probe_core.registry.host import Host
 
-__all__ = ["Cancelled", "document", "run_pipeline"]
+__all__ = ["Cancelled", "described", "document", "run_pipeline"]
 
 
 class Stopwatch:
@@ -82,16 +82,19 @@ def run_pipeline(
     watch.lap("select")
 
     chips = Chips(config, found.mentioned, wake_fd)
+    node: NodeDoc | None = None
     runs_any = any(decision.cause is None for decision in decisions)
     if runs_any:
         have("children")
 
     def beside() -> None:
         """Do what needs no child's answer while the children start, in time spent waiting."""
+        nonlocal node
         have("devices")
         from probe_core.pipeline.conclude import warm_up
 
         warm_up(builtins.collect(), chips, machine.os, have)
+        node = described(None, machine, config)
         if meanwhile is not None:
             meanwhile()
 
@@ -121,7 +124,7 @@ def run_pipeline(
     # Not at the top: no child waits for modules that only its answer needs.
     from probe_core.pipeline import conclude
 
-    node = conclude.describe(machine, anonymous=config.anonymous, hostname=config.hostname)
+    node = described(node, machine, config)
     devices, conflicts = conclude.merge_devices(collected, node, machine)
     watch.lap("merge")
     named = host.resolve_chip if host is not None else None
@@ -163,6 +166,18 @@ def run_pipeline(
         document["findings"] += host.findings
     document["timings_ms"] = watch.total()
     return document
+
+
+def described(before: NodeDoc | None, machine: Machine, config: Config) -> NodeDoc:
+    """Return the report's `node`; what was described `before` has the memory of now.
+
+    Children took some of it then.
+    """
+    from probe_core.pipeline.node import describe, memory
+
+    if before is None:
+        return describe(machine, anonymous=config.anonymous, hostname=config.hostname)
+    return {**before, "memory": memory(machine)}
 
 
 def _parts_of(machine: Machine) -> list[str]:

@@ -8,7 +8,9 @@ import pytest
 from trees import Tree
 
 from probe_core import Machine
+from probe_core.config import Config
 from probe_core.pipeline.node import describe, memory
+from probe_core.pipeline.run import described
 
 GIB = 1 << 30
 MEMINFO = f"MemTotal: {16 * GIB >> 10} kB\nMemAvailable: {12 * GIB >> 10} kB\n"
@@ -170,6 +172,14 @@ def test_kernel_of_a_recorded_machine_is_its_own(tree: Tree) -> None:
     assert describe(tree.machine())["kernel"] is None
     tree.file("/proc/sys/kernel/osrelease", "6.12.9\n")
     assert describe(tree.machine())["kernel"] == "6.12.9"
+
+
+def test_memory_that_children_took_is_back_when_they_have_ended(tree: Tree) -> None:
+    tree.file("/proc/meminfo", MEMINFO)
+    beside = described(None, tree.machine(), Config())
+    tree.file("/proc/meminfo", MEMINFO.replace(str(12 * GIB >> 10), str(13 * GIB >> 10)))
+    after = described(beside, tree.machine(), Config())
+    assert after == {**beside, "memory": {**beside["memory"], "available": 13 * GIB}}
 
 
 def test_this_machine_has_memory_and_a_kernel() -> None:
