@@ -265,9 +265,10 @@ def _lines_of_first_copy(
 
     Raises `ValueError` for a line that makes no sense, `_SecondCopy` when two lie together.
     """
-    if raw is None and not _is_complete(metadata):
-        return []  # what a half-removed distribution leaves shadows no copy behind it
-    first = copies.setdefault(_normal(distribution), metadata)
+    name = _normal(distribution)
+    first = copies.get(name)
+    if first is None or not _is_complete(first):  # looked at where there is another copy
+        first = copies[name] = metadata
     if raw is None or stem.encode() not in raw:
         return []
     if first == metadata:
@@ -287,9 +288,10 @@ def _reason(error: Exception) -> str:
 
 
 def _is_complete(metadata: str) -> bool:
-    """Return whether a distribution without entry points is whole: it has its metadata."""
+    """Return whether a distribution is whole; what a half-removed one leaves shadows no copy."""
     return (
-        os.path.exists(metadata + "/METADATA")  # as nearly all have
+        os.path.exists(f"{metadata}/{FILE}")
+        or os.path.exists(metadata + "/METADATA")
         or os.path.exists(metadata + "/PKG-INFO")
         or os.path.isfile(metadata)  # an egg-info file of distutils
     )
