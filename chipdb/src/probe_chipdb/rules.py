@@ -4,7 +4,7 @@ from probe_chipdb.table import items, rules_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from probe_chipdb.patterns import Pattern, Words
 
@@ -18,10 +18,9 @@ _MOST = 32
 class Rule:
     """One row: what a text must be, and what it becomes."""
 
-    __slots__ = ("_parts", "_pattern", "_sets", "_unless", "of")
+    __slots__ = ("_parts", "_pattern", "_sets", "_unless")
 
-    def __init__(self, of: str, pattern: str, to: str, unless: str, sets: "Words") -> None:
-        self.of = of
+    def __init__(self, pattern: str, to: str, unless: str, sets: "Words") -> None:
         self._parts = (pattern, to, unless)
         self._sets = sets
         self._pattern: Pattern | None = None
@@ -30,7 +29,13 @@ class Rule:
     def applied(self, text: str) -> str:
         """What the text becomes; empty where the row does not fit."""
         fields = self.fields(text)
-        return "" if fields is None else self._filled(fields)
+        if fields is None:
+            return ""
+        text = self._parts[1]
+        for label, value in fields.items():
+            if label != "*":
+                text = text.replace("{" + label + "}", value)
+        return " ".join(text.split())[:_MOST_LETTERS]
 
     def fields(self, text: str) -> "dict[str, str] | None":
         """The fields of a text that the row fits, or None."""
@@ -41,43 +46,34 @@ class Rule:
             self._pattern = Pattern(pattern, self._sets)
             self._unless = Pattern(unless, self._sets) if unless else None
         fields = self._pattern.fields(text)
-        if fields is None or (self._unless and self._unless.fields(text) is not None):
+        if fields is not None and self._unless and self._unless.fits(text):
             return None
         return fields
-
-    def _filled(self, fields: "dict[str, str]") -> str:
-        text = self._parts[1]
-        for label, value in fields.items():
-            if label != "*":
-                text = text.replace("{" + label + "}", value)
-        return " ".join(text.split())[:_MOST_LETTERS]
 
 
 class Rules:
     """Rules of names: sets of words, and rows by stage, each stage in its order."""
 
-    __slots__ = (
-        "_chosen", "_meanings", "_roles", "_rows", "_sets", "_written", "groups",
-    )  # fmt: skip
+    __slots__ = ("_chosen", "_roles", "_rows", "_sets", "_words", "_written", "groups")
 
     def __init__(self, *texts: str) -> None:
         """Read texts that `entry.name_rules` writes: a later one adds behind those before."""
         self.groups: dict[str, list[str]] = {}
-        self._written: dict[str, list[list[str]]] = {}  # sets and tables of words, unread
+        self._written: dict[str, list[list[str]]] = {}  # words and meanings, unread
+        self._words: dict[str, dict[str, str]] = {}
         self._sets: dict[str, tuple[str, ...]] = {}
-        self._meanings: dict[str, dict[str, str]] = {}
-        self._rows: dict[str, list[tuple[str, ...]]] = {}
-        self._roles: dict[str, tuple[str, str]] | None = None
+        self._rows: dict[str, list[list[str]]] = {}
+        self._roles: dict[str, tuple[str, str]] = {}
         self._chosen: dict[tuple[str, str, str], _Stage] = {}
         # Not splitlines(): a pattern may hold a separator that only Unicode takes for a line's end.
         for line in filter(None, "".join(texts).split("\n")):
             stage, *columns = line.split("\t")
-            if stage in ("set", "word"):
+            if stage == "word":
                 self._written.setdefault(columns[0], []).append(columns[1:])
             elif stage == "group":
                 self.groups[columns[0]] = items(columns[1])
             else:
-                self._rows.setdefault(stage, []).append(tuple(columns))
+                self._rows.setdefault(stage, []).append(columns)
 
     def set(self, name: str) -> tuple[str, ...]:
         """The words of a set, in the order of the data; none of an unknown one."""
@@ -88,22 +84,28 @@ class Rules:
 
     def words(self, name: str) -> "dict[str, str]":
         """The words of a table and what each means; those of a set mean themselves."""
-        meanings = self._meanings.get(name)
+        meanings = self._words.get(name)
         if meanings is None:
-            meanings = self._meanings[name] = {}
+            meanings = self._words[name] = {}
             for columns in self._written.get(name, ()):
                 for word, meaning in zip(items(columns[0]), items(columns[-1]), strict=True):
                     meanings.setdefault(word, meaning)
         return meanings
 
+    def get(self, name: str, default: "Mapping[str, str]") -> "Mapping[str, str]":
+        """What a field of a pattern may be, and means; `default` for an unknown name."""
+        return self.words(name) if name in self._written else default
+
+    def texts(self) -> "dict[str, dict[str, str]]":
+        """All that a field of a pattern may be, by the name of the set or table of words."""
+        return {name: self.words(name) for name in self._written}
+
     def roles(self) -> "dict[str, tuple[str, str]]":
         """What each word beside a product is: the table that has it, and its meaning there."""
-        if self._roles is None:
-            self._roles = {
-                word: (table, meaning)
-                for table in ("factor", "memory", "edition", "beside", "silent")
-                for word, meaning in self.words(table).items()
-            }
+        if not self._roles:
+            for table in ("factor", "memory", "edition", "beside", "silent"):
+                for word, meaning in self.words(table).items():
+                    self._roles[word] = (table, meaning)
         return self._roles
 
     def rewritten(self, text: str, stage: str, kind: str = "", but: str = "") -> str:
@@ -134,70 +136,55 @@ class Rules:
         return next(self.every(name, "none", but), "")
 
     def _choose(self, stage: str, kind: str, but: str) -> "_Stage":
-        rows = (
-            row
-            for row in self._rows.get(stage, ())
-            if (not (kind and row[1]) or kind in row[1].split(",")) and (not but or row[0] != but)
-        )
-        chosen = _Stage(list(rows), self)
-        self._chosen[stage, kind, but] = chosen
+        chosen = self._chosen[stage, kind, but] = _Stage(self)
+        for of, kinds, *row in self._rows.get(stage, ()):
+            if (not (kind and kinds) or kind in kinds.split(",")) and (not but or of != but):
+                chosen.add(*row)
         return chosen
-
-    def get(self, name: str, default: "Mapping[str, str]") -> "Mapping[str, str]":
-        """What a field of a pattern may be, and means; `default` for an unknown name."""
-        return self.words(name) if name in self._written else default
-
-    def texts(self) -> "dict[str, Mapping[str, str]]":
-        """All that a field of a pattern may be, by the name of the set or table of words."""
-        return {name: self.words(name) for name in self._written}
 
 
 class _Stage:
     """The rules of one stage and kind, behind the texts without which they do not fit."""
 
-    __slots__ = ("_any", "_heads", "_tails", "rules")
+    __slots__ = ("_edges", "_inside", "_sets", "rules")
 
-    def __init__(self, rows: "list[tuple[str, ...]]", sets: "Words") -> None:
-        self.rules = [Rule(row[0], row[4], row[5], row[6], sets) for row in rows]
-        groups: dict[str, dict[str, dict[str, list[int]]]] = {"head": {}, "tail": {}, "any": {}}
-        for at, row in enumerate(rows):
-            where = row[2]
-            for gate in items(row[3]) or [""]:
-                mark = {"head": gate[:1], "tail": gate[-1:]}.get(where) or _mark(gate)
-                groups[where].setdefault(mark, {}).setdefault(gate, []).append(at)
-        self._heads, self._tails, self._any = (
-            {mark: (tuple(gates), gates) for mark, gates in own.items()} for own in groups.values()
-        )
+    def __init__(self, sets: "Words") -> None:
+        self.rules: list[Rule] = []
+        self._sets = sets
+        # Gates by a part of theirs: two letters at an edge, the rarest letter of any other.
+        self._edges: dict[str, dict[str, list[int]]] = {}
+        self._inside: dict[str, dict[str, list[int]]] = {}
 
-    def gated(self, text: str) -> "Iterable[Rule]":
+    def add(self, gates: str, pattern: str, to: str, unless: str) -> None:
+        """Add a row behind the others."""
+        for gate in items(gates) or ("",):
+            part = min(gate, key=_COMMON.find, default="")
+            groups = self._inside
+            if _EDGE in gate:
+                part = gate[:2] if gate[0] == _EDGE else gate[-2:]
+                groups = self._edges
+            groups.setdefault(part, {}).setdefault(gate, []).append(len(self.rules))
+        self.rules.append(Rule(pattern, to, unless, self._sets))
+
+    def gated(self, text: str) -> "Sequence[Rule]":
         """The rules whose gate a text holds, in their order."""
+        text = f"{_EDGE}{text}{_EDGE}"
+        groups = [self._edges.get(part, _NO_GATES) for part in (text[:2], text[-2:])]
+        for part, gates in self._inside.items():
+            if part in text:
+                groups.append(gates)
         found: list[int] = []
-        # Loops, for most of a look-up is spent here: a comprehension each costs a call.
-        texts, gates = self._heads.get(text[:1], _NO_GATES)
-        if texts and text.startswith(texts):
+        for gates in groups:  # loops: a comprehension costs a call, and this is most of a look-up
             for gate, rules in gates.items():
-                if text.startswith(gate):
+                if gate in text:
                     found += rules
-        texts, gates = self._tails.get(text[-1:], _NO_GATES)
-        if texts and text.endswith(texts):
-            for gate, rules in gates.items():
-                if text.endswith(gate):
-                    found += rules
-        for mark, (_, gates) in self._any.items():
-            if mark in text:
-                for gate, rules in gates.items():
-                    if gate in text:
-                        found += rules
-        return [self.rules[at] for at in sorted(set(found))] if found else ()
+        return [self.rules[at] for at in sorted({*found})] if found else ()
 
 
-_NO_GATES: "tuple[tuple[str, ...], dict[str, list[int]]]" = ((), {})
-_MARKS = "\"[(|=@,:/'_-.qzjwkyvxbhfcpu"
-"""Letters by which gates are grouped, those first that few names hold."""
-
-
-def _mark(gate: str) -> str:
-    return next((mark for mark in _MARKS if mark in gate), "")
+_NO_GATES: "dict[str, list[int]]" = {}
+_EDGE = "\n"  # of a name in a gate: see `patterns.EDGE`, whose module few names need
+_COMMON = "upcfhbvykwlzj0123456789dmgxtsonirae "
+"""Letters that many names hold, those that most do last."""
 
 
 _built: Rules | None = None

@@ -2,7 +2,6 @@
 
 from probe_chipdb.candidates import register_keys
 from probe_chipdb.entry.files import MAX_CHIPS, Budget, add, read, toml_files
-from probe_chipdb.entry.name_rules import foreign, named_words
 from probe_chipdb.entry.pack import arch_index_keys, chip_keys, loose_keys, to_table
 from probe_chipdb.entry.spec import Problem
 from probe_chipdb.entry.validate import Data, distribution_name
@@ -144,17 +143,39 @@ def foreign_rows(
     data: Data, built: "Table", vendors: frozenset[str]
 ) -> "Iterator[tuple[int, Problem]]":
     """Rows of names that would be held against names of others, by their place."""
-    rows = data.rules.rows
-    faults = dict(foreign(data.rules, _others_words(built, vendors) if rows else ()))
-    for at, (stage, row) in enumerate(rows):
-        fault, fix = faults.get(at, ""), "add a word of your own to the pattern"
+    known = _others_words(built, vendors) if data.rules.rows else {}
+    for at, runs in _runs(data):
+        stage, row = data.rules.rows[at]
+        fault, fix = "", "add a word of your own to the pattern"
         if at >= MAX_ROWS:
             fault, fix = f"it is beyond the {MAX_ROWS} rows that a package may have", "ship fewer"
         elif stage == "host":
             fault, fix = "a host's device is another vendor's", "send the row to the project"
+        elif not any(all(_is_own(words, known) for words in run) for run in runs):
+            named = ", ".join(sorted({word for run in runs for words in run for word in words})[:4])
+            fault = f"its text ({named}) is others', too" if named else "it has no text of its own"
         if fault:
             label = f"{stage} {row['pattern']!r}"
             yield at, Problem(data.rules.files[at], label, "pattern", fault, fix)
+
+
+def _runs(data: Data) -> "Iterator[tuple[int, list[list[list[str]]]]]":
+    """Yield the place of each row, and the words in the texts of its pattern's runs."""
+    for at, (_, row) in enumerate(data.rules.rows):
+        if not data.rules.fault(row):
+            runs = data.rules.pattern(row).runs()
+            yield at, [[_words(text) for text in texts] for texts in runs]
+
+
+def _words(text: str) -> list[str]:
+    return "".join(letter if letter.isalnum() else " " for letter in text).split()
+
+
+_LEAST = 3  # letters of a word that names somebody
+
+
+def _is_own(words: list[str], known: "dict[str, list[str]]") -> bool:
+    return any(len(word) >= _LEAST and word not in known for word in words)
 
 
 def foreign_formats(data: Data) -> "Iterator[tuple[int, Problem]]":
@@ -174,9 +195,10 @@ def rows_with_brands(data: Data, built: "Table", vendors: frozenset[str]) -> "It
         for word, owners in words.items()
         if len(owners) >= _MANY and len(set(owners)) == 1
     }
-    for at, own in named_words(data.rules):
+    for at, runs in _runs(data):
         stage, row = data.rules.rows[at]
-        for word in filter(brands.__contains__, own):
+        own = {word for run in runs for words in run for word in words}
+        for word in sorted(own & brands.keys()):
             fault = f"{word!r} is a word of names of {brands[word]} alone"
             fix = "leave names of others to them"
             label = f"{stage} {row['pattern']!r}"
