@@ -52,14 +52,14 @@ def _by_pci(db: "Database", query: "Query") -> Candidates | None:
     if query.subsystem and query.revision:
         keys.insert(0, ("pci-subsystem", f"{plain}/{query.subsystem}@{query.revision}"))
     for by, key in keys:
-        if chips := _chips(db, key):
+        if chips := db.read(db.ids(key)):
             return Candidates(by, chips)
     return None
 
 
 def _by_gpu_id(db: "Database", query: "Query") -> Candidates | None:
     for key in register_keys(db, query.gpu_id, "gm") if query.gpu_id else ():
-        if chips := _chips(db, f"g:{key}"):
+        if chips := db.read(db.ids(f"g:{key}")):
             return _closer_by_device_tree(db, query, chips) or Candidates("gpu-id", chips)
     return None
 
@@ -89,7 +89,7 @@ def _by_device_tree(db: "Database", query: "Query") -> Candidates | None:
     closer = [name + suffix for name in specific for suffix in suffixes]
     chips: list[Chip] = []
     for compatible in (*closer, *generic):
-        also = _chips(db, f"d:{compatible}")
+        also = db.read(db.ids(f"d:{compatible}"))
         # "amlogic,meson-g12a-mali" is the GPU of two SoCs; the board's "amlogic,g12b" is one.
         chips = [chip for chip in chips if chip in also] or chips or also
         if len(chips) == 1:
@@ -131,7 +131,7 @@ def by_units(db: "Database", query: "Query", named: "list[Chip]") -> Candidates 
     if not query.units or _names_another_product(query, named):
         return None
     ids = [id_ for arch in _archs(db, query) for id_ in db.ids(f"u:{arch}/{query.units}")]
-    chips = _allowed(db, query, ids)
+    chips = _allowed(db, query, db.read(ids))
     if query.pci:
         # Chips that list their PCI ids do not list this one, or it had been found by it.
         chips = [chip for chip in chips if not chip.pci]
@@ -158,39 +158,33 @@ def _archs(db: "Database", query: "Query") -> tuple[str, ...]:
 def by_name(db: "Database", query: "Query") -> "list[Chip]":
     """The chips of the name; a name that holds its die is the closer key."""
     if query.die_key and (ids := db.ids(f"n:{query.die_key}")):
-        return _allowed(db, query, ids)
+        return _allowed(db, query, db.read(ids))
     if query.name_key and (ids := db.ids(f"n:{query.name_key}")):
-        return _allowed(db, query, _on_platform(db, query, ids))
+        return _allowed(db, query, _on_platform(db, query, db.read(ids)))
     if not query.name_key or not query.name:
         return []
     from probe_chipdb.name_lookup import by_rules_of_packages, by_spelling, in_line
 
-    ids = by_spelling(db, query) or by_rules_of_packages(db, query) or in_line(db, query)
-    return _allowed(db, query, ids)
+    chips = by_spelling(db, query) or by_rules_of_packages(db, query) or in_line(db, query)
+    return _allowed(db, query, chips)
 
 
-def _on_platform(db: "Database", query: "Query", ids: tuple[str, ...]) -> tuple[str, ...]:
-    """The ids whose die is the one that Mesa or lspci prints beside the name, if any is."""
-    if len(ids) == 1 or not query.name or not ("(" in query.name or query.die_key):
-        return ids
+def _on_platform(db: "Database", query: "Query", chips: "list[Chip]") -> "list[Chip]":
+    """The chips whose die is the one that Mesa or lspci prints beside the name, if any is."""
+    if len(chips) == 1 or not query.name or not ("(" in query.name or query.die_key):
+        return chips
     from probe_chipdb.name_lookup import of_die, on_platform
 
     die, bracket, _ = query.die_key.partition(" [")
-    return of_die(db, die, ids) if bracket else on_platform(db, query.name, ids)
+    return of_die(die, chips) if bracket else on_platform(db, query.name, chips)
 
 
-def _chips(db: "Database", key: str) -> "list[Chip]":
-    return [chip for id_ in db.ids(key) if (chip := db.chip(id_))]
-
-
-def _allowed(db: "Database", query: "Query", ids: "list[str] | tuple[str, ...]") -> "list[Chip]":
-    """The chips of these ids, without those that the vendor or the architecture rules out."""
+def _allowed(db: "Database", query: "Query", chips: "list[Chip]") -> "list[Chip]":
+    """The chips without those that the vendor or the architecture rules out."""
     return [
         chip
-        for id_ in ids
-        if (chip := db.chip(id_))
-        and query.vendor in ("", chip.vendor)
-        and not other_arch(db, chip, query)
+        for chip in chips
+        if query.vendor in ("", chip.vendor) and not other_arch(db, chip, query)
     ]
 
 
@@ -251,8 +245,7 @@ def refinements(
     from probe_chipdb.spelling import normalise
 
     for compatible in compatibles:
-        ids = db.ids(f"d:{normalise(compatible, 'dt')}")
-        named = [chip for id_ in ids if (chip := db.chip(id_))]
+        named = db.read(db.ids(f"d:{normalise(compatible, 'dt')}"))
         closer = [chip for chip in named if any(refines(chip, design) for design in designs)]
         if closer:
             return closer

@@ -176,6 +176,10 @@ class Database:
             self._chips[id_] = chip
         return chip
 
+    def read(self, ids: "Iterable[str]") -> "list[Chip]":
+        """The chips of these ids."""
+        return [chip for id_ in ids if (chip := self.chip(id_))]
+
     def _find_chip(self, id_: str) -> "Chip | None":
         from probe_chipdb.chip import Chip
 
@@ -377,7 +381,7 @@ class Database:
 
     def near(self, query: str, n: int = 5) -> "tuple[Chip, ...]":
         """The n chips whose names look most like the query. For people, never for matching."""
-        from probe_chipdb.name_lookup import near
+        from probe_chipdb.near import near
 
         return near(self, query, n)
 

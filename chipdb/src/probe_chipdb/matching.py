@@ -191,9 +191,7 @@ def _add_parents(db: "Database", query: Query, result: Match, share: Share) -> N
 def _cards(db: "Database", share: Share) -> "list[Chip]":
     """The cards that a share is of: by the abbreviation of its board, else by the card's name."""
     ids = db.ids(f"s:vgpu/{share.board}") if share.board else ()
-    return [chip for id_ in ids if (chip := db.chip(id_))] or by_name(
-        db, Query(Facts(name=share.parent))
-    )
+    return db.read(ids) or by_name(db, Query(Facts(name=share.parent)))
 
 
 def _compare_with_name(candidates: Candidates, named: "list[Chip]", query: Query) -> None:
