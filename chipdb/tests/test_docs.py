@@ -28,7 +28,6 @@ def test_the_readmes_session() -> None:
         "exclusions",
         "name_facts",
         "name_form",
-        "pci_text",
         "peaks",
         "shortcuts",
         "spelling",

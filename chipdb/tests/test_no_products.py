@@ -12,7 +12,7 @@ from probe_chipdb.rules import built
 SOURCE = Path(probe_chipdb.__path__[0])
 MODULES = (
     "candidates", "cpu", "database", "entry/extras", "entry/name_rules", "entry/pack", "exclusions",
-    "facts", "matching", "name_facts", "name_form", "name_lookup", "patterns", "pci_text", "rules",
+    "facts", "matching", "name_facts", "name_form", "name_lookup", "near", "patterns", "rules",
     "shortcuts", "spelling",
 )  # fmt: skip
 

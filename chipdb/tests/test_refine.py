@@ -7,7 +7,7 @@ import pytest
 
 from probe_chipdb.candidates import refines
 from probe_chipdb.database import Database
-from probe_chipdb.pci_text import facts_in
+from probe_chipdb.name_facts import facts_in
 
 
 def test_the_device_tree_refines_the_register(real: Database) -> None:

@@ -1,18 +1,57 @@
-"""Reads what a device's name holds: ids, counts and a vendor, beside the product."""
+"""Reads what a text tells of a device beside the product: ids, counts, registers, a vendor."""
 
-from probe_chipdb.pci_text import NONE, facts_in, ids_in, ids_of, revision_in
+from probe_chipdb.rules import built
 from probe_chipdb.spelling import claimed_vendor, is_generic, normalise, with_die
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_chipdb.facts import Query
+    from probe_chipdb.rules import Rules
+
+Ids = tuple[str, str, str]  # "vvvv:dddd", "ssss:ssss" or "", "rr" or ""
 
 
-# Reads device-tree compatibles out of the forms in which people and tools write them.
+def facts_in(text: str, rules: "Rules | None" = None) -> dict[str, str]:
+    """What a text tells, by kind: "pci", "rev", "units" (GPU cores) and "gpu_id".
+
+    rules: those of the built table when None.
+
+    >>> facts_in("Mali-G610 4 cores r0p0 0xA867")
+    {'units': '4', 'gpu_id': 'arm:0xa867'}
+    >>> facts_in("Apple M1 Max (GPU - 32 cores)"), facts_in("10DE:2684/1043:889A@a1")
+    ({'units': '32'}, {'pci': '10de:2684/1043:889a@a1'})
+    """
+    facts: dict[str, str] = {}
+    for fact in (rules or built()).every(text.lower().strip(), "fact"):
+        kind, _, value = fact.partition("=")
+        facts.setdefault(kind, value)
+    return facts
+
+
+def ids_of(facts: dict[str, str]) -> Ids:
+    """The device, subsystem and revision among a text's facts.
+
+    >>> ids_of({"pci": "10de:2684/1043:889a", "rev": "a1"})
+    ('10de:2684', '1043:889a', 'a1')
+    """
+    ids, _, revision = facts.get("pci", "").partition("@")
+    device, _, subsystem = ids.partition("/")
+    own = revision.rjust(2, "0") if 0 < len(revision) <= 2 else ""
+    return device, subsystem, own or facts.get("rev", "")
+
+
+def ids_in(text: str) -> Ids:
+    """The ids of a text that is known to be one, so that bare words ("10de 2684") count too.
+
+    >>> ids_in("10de 2684"), ids_in("0x268410DE")
+    (('10de:2684', '', ''), ('10de:2684', '', ''))
+    """
+    bare = next(built().every(text.lower().strip(), "bare"), "") if text else ""
+    return ids_of({"pci": bare, **facts_in(text)}) if text else ("", "", "")
 
 
 def compatibles_in(text: str) -> tuple[str, ...]:
-    r"""The compatibles of a text, most specific first, as the text has them.
+    r"""The device-tree compatibles of a text, most specific first, as the text has them.
 
     A property read whole (NUL between), source text, uevent lines, a modalias, or a plain list.
 
@@ -23,22 +62,19 @@ def compatibles_in(text: str) -> tuple[str, ...]:
     >>> compatibles_in("of:NgpuT(null)Crockchip,rk3588-maliCarm,mali-valhall-csf")
     ('rockchip,rk3588-mali', 'arm,mali-valhall-csf')
     """
-    text = text.replace("\\0", "\0").strip("\0 \t\r\n")
-    if text.startswith("of:N"):
-        return tuple(text.split("C")[1:])
-    if '"' in text:
-        return tuple(part.strip() for part in text.split('"')[1::2] if part.strip())
-    tokens = [token.rpartition("=")[2].strip(",;'") for token in text.replace("\0", " ").split()]
-    names = (token for token in tokens if token not in ("", "compatible", "compatible:"))
-    return tuple(compatible for name in names for compatible in _pairs(name))
-
-
-def _pairs(name: str) -> list[str]:
-    """The name itself; `a,b,c,d` may also be two compatibles that a comma separates."""
-    parts = name.split(",")
-    if len(parts) < 4 or len(parts) % 2:
-        return [name]
-    return [name, *(",".join(parts[at : at + 2]) for at in range(0, len(parts), 2))]
+    for mark in ("\\0", "\0", '"'):
+        text = text.replace(mark, " ")
+    if text.strip().startswith("of:N"):
+        text = " ".join(text.split("C")[1:])
+    tokens = (token.rpartition("=")[2].strip(",;:'") for token in text.split())
+    names: list[str] = []
+    for name in tokens:
+        if name not in ("", "compatible"):
+            parts = name.split(",")
+            names.append(name)
+            if len(parts) >= 4 and len(parts) % 2 == 0:  # may also be two, with a comma between
+                names += [",".join(parts[at : at + 2]) for at in range(0, len(parts), 2)]
+    return tuple(names)
 
 
 def add_name_facts(query: "Query", name: str, kind: str, *, may_hold_ids: bool) -> None:
@@ -48,25 +84,20 @@ def add_name_facts(query: "Query", name: str, kind: str, *, may_hold_ids: bool) 
     Raises ValueError for an unknown kind.
     """
     facts = facts_in(name)
-    ids = NONE
     if may_hold_ids:
-        ids = ids_in(name) if kind == "pci" else ids_of(facts.get("pci", ""), name)
-    pci, subsystem, revision = ids
-    query.pci = query.pci or pci
-    query.subsystem = query.subsystem or subsystem
+        pci, subsystem, revision = ids_in(name) if kind == "pci" else ids_of(facts)
+        query.pci = query.pci or pci
+        query.subsystem = query.subsystem or subsystem
+        query.revision = query.revision or revision
     # A line of lspci gives the revision also where it gives no ids.
-    query.revision = query.revision or revision or revision_in(name)
+    query.revision = query.revision or facts.get("rev", "")
     # "Intel GeForce" is no product of NVIDIA: what a name claims rules out as a vendor does.
     query.vendor = query.vendor or claimed_vendor(name)
     query.units = query.units or int(facts.get("units", 0)) or None
     query.gpu_id = query.gpu_id or facts.get("gpu_id", "")
     if kind == "dt":
         query.dt = (*compatibles_in(name), *query.dt)
-    else:
-        _add_keys(query, name, kind)
-
-
-def _add_keys(query: "Query", name: str, kind: str) -> None:
+        return
     # The key with its die is short, and a step on the way of a line of lspci to its product.
     query.die_key = with_die(name, kind)
     query.name_key = normalise(query.die_key or name, kind)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from probe_chipdb.rules import Rules
 
 _DIVISORS = {"gib": 1.0, "mib": 1024.0, "mb": 1024.0, "gb": 1.0, "g": 1.0}
+_CORES = ("core", "cores")
 
 
 def size_in(token: str) -> float | None:
@@ -22,18 +23,17 @@ def size_in(token: str) -> float | None:
     >>> size_in("24gb"), size_in("144g"), size_in("24564mib"), size_in("1g.10gb")
     (24.0, 144.0, 23.98828125, None)
     """
-    if not token[:1].isdecimal():
-        return None  # most tokens
-    for unit, divisor in _DIVISORS.items():
-        number = token.removesuffix(unit)
-        if number != token and number.isascii() and _is_count(number):
-            return float(number) / divisor or None
-    return None
+    number = token.rstrip("bgim")
+    divisor = _DIVISORS.get(token[len(number) :])
+    if divisor is None or not _is_count(number):
+        return None
+    return float(number) / divisor or None
 
 
 def _is_count(token: str) -> bool:
     whole, _, fraction = token.partition(".")
-    return len(token) <= 8 and whole.isdecimal() and (not fraction or fraction.isdecimal())
+    short = len(token) <= 8 and token.isascii()
+    return short and whole.isdecimal() and (not fraction or fraction.isdecimal())
 
 
 class Form:
@@ -49,54 +49,42 @@ class Form:
     facts: those beside the product, as one declared name may have them; empty without any.
     """
 
-    __slots__ = (
-        "_rules", "base", "brand", "editions", "factor", "facts", "key", "plain", "size", "text",
-        "type", "units", "vendor",
-    )  # fmt: skip
-
     def __init__(self, key: str, rules: "Rules | None" = None) -> None:
         """Part a normalised name. rules: those of the built table when None."""
         rules = rules or built()
-        self._rules = rules
-        self.brand = self.vendor = self.factor = self.type = ""
+        self.vendor = self.factor = self.type = ""
         self.size: float | None = None
         self.units: int | None = None
-        text = rules.rewritten(key.replace("_", " ").replace("-", " "), "form")
-        self.text = self._without_maker(text)
+        self.text = rules.rewritten(key.replace("_", " ").replace("-", " "), "form")
+        makers = rules.words("maker")
+        first, _, rest = self.text.partition(" ")
+        while rest and first in makers:
+            self.vendor, self.text = makers[first], rest
+            first, _, rest = rest.partition(" ")
         tokens = _tokens(self.text)
+        joined, brands = " ".join(tokens), rules.set("brand")
+        branded = brands if joined.startswith(brands) else ()
+        self.brand = next((brand for brand in branded if joined.startswith(f"{brand} ")), "")
         editions: set[str] = set()
-        model = self._product(self._without_brand(tokens, rules.set("brand")), editions)
+        base = self._product(joined.removeprefix(self.brand).split(), rules, editions)
         dropped = (self.type, self.factor)
         plain = (token for token in tokens if token not in dropped and size_in(token) is None)
         self.plain = " ".join(plain)
-        self.base = self._unglued(model, editions)
-        self.editions = tuple(sorted(editions))
+        # `h100nvl`, `rtx6000ada`: the same tokens without a blank between.
+        base, edition = _split(base, "edition", rules)
+        self.editions = tuple(sorted(editions | {edition} if edition else editions))
+        self.base, factor = (base, "") if self.factor else _split(base, "factor", rules)
+        self.factor = self.factor or factor
         self.key = " ".join((self.base, *self.editions))
         memory = "" if self.size is None else f"{self.size:g}gb"
         self.facts = ",".join(filter(None, (memory, self.type, self.factor)))
 
-    def _without_maker(self, text: str) -> str:
-        makers = self._rules.words("maker")
-        first, _, rest = text.partition(" ")
-        while rest and first in makers:
-            self.vendor, text = makers[first], rest
-            first, _, rest = text.partition(" ")
-        return text
-
-    def _without_brand(self, tokens: list[str], brands: tuple[str, ...]) -> list[str]:
-        joined = " ".join(tokens) + " "
-        for brand in brands if joined.startswith(brands) else ():
-            if joined.startswith(brand + " ") and joined != brand + " ":
-                self.brand = brand
-                return tokens[brand.count(" ") + 1 :]
-        return tokens
-
-    def _product(self, tokens: list[str], editions: set[str]) -> str:
+    def _product(self, tokens: list[str], rules: "Rules", editions: set[str]) -> str:
         """The tokens that are the product's, glued; `~` marks where another token stood between.
 
         "A100 80GB X" is no A100X, and a V100-SXM2-32GB-LS no V100LS.
         """
-        roles = self._rules.roles()
+        roles = rules.roles()
         base, gap = "", ""
         for token in tokens:
             role, meaning = roles.get(token, ("", ""))
@@ -119,25 +107,16 @@ class Form:
         """Whether a token counts memory or cores; the form keeps the count."""
         if (size := size_in(token)) is not None:
             self.size = size
-        elif token.startswith("core:") and token[5:].isdecimal():
-            self.units = int(token[5:])
+        elif token.endswith(_CORES) and (count := token.rstrip("cores")).isdecimal():
+            self.units = int(count)
         else:
             return False
         return True
 
-    def _unglued(self, base: str, editions: set[str]) -> str:
-        """`h100nvl`, `rtx6000ada`: the same tokens without a blank between."""
-        base, edition = _split(base, self._rules.words("edition"))
-        if edition:
-            editions.add(edition)
-        head, factor = _split(base, {} if self.factor else self._rules.words("factor"))
-        self.factor = self.factor or factor
-        return head
 
-
-def _split(base: str, words: "dict[str, str]") -> tuple[str, str]:
+def _split(base: str, table: str, rules: "Rules") -> tuple[str, str]:
     """What stands before a word that ends the text behind a digit, and the word's meaning."""
-    for word, meaning in words.items() if base.endswith(tuple(words)) else ():
+    for word, meaning in rules.words(table).items() if base.endswith(rules.set(table)) else ():
         head = base.removesuffix(word)
         if head != base and head[-1:].isdecimal():
             return head, meaning
@@ -148,24 +127,14 @@ def _tokens(text: str) -> list[str]:
     """The words of a name; a number and the unit behind it are one.
 
     >>> _tokens("rtx 3060, 12 gb"), _tokens("m4 max (40 cores)")
-    (['rtx', '3060', '12gb'], ['m4', 'max', 'core:40'])
+    (['rtx', '3060', '12gb'], ['m4', 'max', '40cores'])
     """
     for mark in ",()":
         text = text.replace(mark, " ")
     joined: list[str] = []
     for token in text.split():
-        if joined and _is_count(joined[-1]):
-            if token in _DIVISORS:
-                joined[-1] += token
-                continue
-            if token in ("core", "cores"):
-                joined[-1] = f"core:{joined[-1]}"
-                continue
-        joined.append(token)
+        if (token in _DIVISORS or token in _CORES) and joined and _is_count(joined[-1]):
+            joined[-1] += token
+        else:
+            joined.append(token)
     return joined
-
-
-def others(form: Form, rules: "Rules | None" = None) -> list[Form]:
-    """The forms of what a name may also mean, where no product has it or it is a bare number."""
-    rules = rules or built()
-    return [Form(text, rules) for text in rules.every(form.text, "also")]

@@ -1,8 +1,8 @@
 """The chips of a name that no driver prints: by its form, its platform, or a part of its line."""
 
 from probe_chipdb.chip import Chip, stated
-from probe_chipdb.name_form import Form, others, size_in
-from probe_chipdb.pci_text import facts_in, ids_of
+from probe_chipdb.name_facts import facts_in, ids_of
+from probe_chipdb.name_form import Form, size_in
 from probe_chipdb.rules import built
 from probe_chipdb.spelling import claimed_vendor, is_generic, normalise
 
@@ -134,7 +134,8 @@ def _of_form(db: "Database", form: Form, rules: "Rules | None") -> list[Chip]:
             return whole
     chips = _chips(db, form)
     if not chips or form.base.isdecimal():
-        also = (chip for other in others(form, rules) for chip in _chips(db, other))
+        meant = (rules or built()).every(form.text, "also")
+        also = (chip for text in meant for chip in _chips(db, Form(text, rules)))
         chips = list({chip.id: chip for chip in (*chips, *also)}.values())
     return chips
 
@@ -250,7 +251,7 @@ def by_rules_of_packages(db: "Database", query: "Query") -> list[Chip]:
     name = query.name or ""
     for own, rules in db.readers():
         key = normalise(name, query.name_kind, rules)
-        device, _, _ = ids_of(facts_in(name, rules).get("pci", ""), name)
+        device, _, _ = ids_of(facts_in(name, rules))
         keys = (f"p:{device}", f"n:{key}", *machine_keys(key, rules))
         ids = next(filter(None, map(own.ids, keys)), ())
         if ids := ids or tuple(chip.id for chip in spelled(own, key, rules)[0]):

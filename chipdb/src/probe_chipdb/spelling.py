@@ -33,11 +33,12 @@ KINDS = (
     "dt",
 )
 
-BRACKETED = ("name", "lspci", "pci")  # the kinds of pci.ids, which puts the product into a bracket
-MAX_LENGTH = 256  # the longest alias in the data has 86 letters; a longer text is no name
-
-_TRADEMARKS = ("(r)", "(tm)", "(c)")
-_MARKS = {"×": "x", "®": " ", "™": " ", "©": " ", "‐": "-", "‑": "-", "–": "-"}
+_BRACKETED = ("name", "lspci", "pci")  # the kinds of pci.ids: the product is in a bracket
+_MOST_LETTERS = 256  # the longest alias in the data has 86 letters; a longer text is no name
+_MARKS = {
+    "(r)": " ", "(tm)": " ", "(c)": " ", "®": " ", "™": " ", "©": " ", "×": "x", "‐": "-",
+    "‑": "-", "–": "-",
+}  # fmt: skip
 
 
 def normalise(text: str, kind: str = "name", rules: "Rules | None" = None) -> str:
@@ -55,10 +56,12 @@ def normalise(text: str, kind: str = "name", rules: "Rules | None" = None) -> st
     """
     if kind not in KINDS:
         raise ValueError(f"unknown kind {kind!r}: one of {', '.join(KINDS)}")
-    return _device_tree(text) if kind == "dt" else _key(text, kind, rules)
+    if kind == "dt":  # exact already; a property read whole ends in NUL and may hold several
+        return text.partition("\0")[0].strip().lower()
+    return _key(text, kind, rules or built())
 
 
-def with_die(text: str, kind: str = "name", rules: "Rules | None" = None) -> str:
+def with_die(text: str, kind: str = "name") -> str:
     """The key of a pci.ids name with its die, which says more than the bracket alone.
 
     Empty where the text has no such bracket. "Radeon Vega Series" is in the brackets of several
@@ -67,15 +70,14 @@ def with_die(text: str, kind: str = "name", rules: "Rules | None" = None) -> str
     >>> with_die("AD102 [GeForce RTX 4090] (rev a1)", "lspci")
     'ad102 [geforce rtx 4090]'
     """
-    if "[" not in text or kind not in BRACKETED:
+    if "[" not in text or kind not in _BRACKETED:
         return ""
-    key = _key(text, kind, rules, but="product")
+    key = _key(text, kind, built(), but="product")
     return key if key.endswith("]") and not key.startswith("[") else ""
 
 
-def _key(text: str, kind: str, rules: "Rules | None", but: str = "") -> str:
-    rules = rules or built()
-    key = _letters(text[:MAX_LENGTH])[:MAX_LENGTH]  # "İ" in lower case is two letters
+def _key(text: str, kind: str, rules: "Rules", but: str = "") -> str:
+    key = _letters(text)
     if key.replace(" ", "").isalnum():  # all that most names need: they end the loop at once
         key = _drop_vendor(key, rules)
     # What the vendor's name hides can be another row's text, so this runs until nothing changes.
@@ -83,68 +85,47 @@ def _key(text: str, kind: str, rules: "Rules | None", but: str = "") -> str:
     while True:
         before = key
         key = rules.rewritten(key, "line", kind, but)
-        key = _spaces(_join_sizes(_drop_vendor(key, rules)))
+        key = _join_sizes(_drop_vendor(key, rules))
         if key == before:
             return key
 
 
-def is_generic(key: str, rules: "Rules | None" = None) -> bool:
+def is_generic(key: str) -> bool:
     """Whether a normalised name holds no word that could name a product.
 
     >>> is_generic("radeon graphics"), is_generic("radeon 780m graphics")
     (True, False)
     """
-    rules = rules or built()
-    empty, family = rules.words("empty"), rules.words("family")
+    empty, family = built().words("empty"), built().words("family")
     return all(token in empty or token in family for token in key.split())
 
 
-def claimed_vendor(text: str, rules: "Rules | None" = None) -> str:
+def claimed_vendor(text: str) -> str:
     """The vendor's short name with which a name begins, or the empty text.
 
     >>> claimed_vendor("NVIDIA GeForce RTX 4090"), claimed_vendor("GeForce RTX 4090")
     ('nvidia', '')
     """
-    rules = rules or built()
-    key = _letters(text[:MAX_LENGTH])
-    prefixes, claims = rules.set("prefix"), rules.set("claim")
-    for prefix in prefixes if key.startswith(prefixes) else ():
+    rules, key = built(), _letters(text)
+    for prefix in rules.set("prefix"):
         key = key.removeprefix(prefix)
-    for claim in claims if key.startswith(claims) else ():
-        if key.startswith(claim):
-            return rules.words("claim")[claim]
-    return ""
-
-
-def _device_tree(text: str) -> str:
-    """A compatible is exact already; a property read whole ends in NUL and may hold several."""
-    return text.partition("\0")[0].strip().lower()
+    claims = rules.words("claim")
+    return next((claims[claim] for claim in claims if key.startswith(claim)), "")
 
 
 def _letters(text: str) -> str:
+    text = text[:_MOST_LETTERS].lower()
     if not text.isprintable():
         text = "".join(letter if letter.isprintable() else " " for letter in text)
-    text = text.lower()
-    if not text.isascii():
-        for mark, plain in _MARKS.items():
-            text = text.replace(mark, plain)
-    if "(" in text:
-        for mark in _TRADEMARKS:
-            text = text.replace(mark, " ")
-    return _spaces(text)
-
-
-def _spaces(text: str) -> str:
-    return " ".join(text.split())
+    for mark, plain in _MARKS.items():
+        text = text.replace(mark, plain)
+    return " ".join(text.split())[:_MOST_LETTERS]  # "İ" in lower case is two letters
 
 
 def _join_sizes(text: str) -> str:
     """`80 gb` and `80gb`, `max-q` and `max q`, are one spelling each."""
-    text = text.replace("-", " ").replace(" / ", "/")
-    if "gb" not in text:
-        return text
     tokens: list[str] = []
-    for token in text.split():
+    for token in text.replace("-", " ").replace(" / ", "/").split():
         if token == "gb" and tokens and tokens[-1].isdecimal():
             tokens[-1] += "gb"
         else:

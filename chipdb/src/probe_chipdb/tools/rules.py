@@ -9,9 +9,9 @@ from probe_chipdb.entry.evidence import entry_faults, evidence, figure_faults
 from probe_chipdb.entry.pack import chip_keys
 from probe_chipdb.entry.spec import Problem
 from probe_chipdb.exclusions import exclusion
+from probe_chipdb.name_facts import facts_in
 from probe_chipdb.name_form import Form
 from probe_chipdb.name_lookup import has_codename, machine_keys
-from probe_chipdb.pci_text import facts_in
 from probe_chipdb.peaks import Peak, find
 from probe_chipdb.rules import Rules
 from probe_chipdb.spelling import is_generic, normalise
