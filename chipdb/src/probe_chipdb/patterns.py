@@ -37,6 +37,8 @@ class Pattern:
     def __init__(self, text: str, sets: "Words") -> None:
         """Read a pattern. Raises BadPattern for an unknown kind or an unclosed field."""
         self._nodes = tuple(_nodes(text, sets))
+        for node, following in zip(self._nodes, self._nodes[1:], strict=False):
+            node.next = following
         self._literals = [node.words[0] for node in self._nodes if len(node.words) == 1]
 
     def fields(self, text: str) -> "dict[str, str] | None":
@@ -45,7 +47,8 @@ class Pattern:
             if literal not in text:
                 return None
         found: dict[str, str] = {}
-        return found if _fit(self._nodes, 0, text, 0, found, [_MOST_STEPS]) else None
+        first = self._nodes[0] if self._nodes else None
+        return found if _fit(first, text, 0, found, [_MOST_STEPS]) else None
 
     def fits(self, text: str) -> bool:
         """Whether a text fits as a whole."""
@@ -63,9 +66,10 @@ class Pattern:
         """The run that fewest names hold: by letters, by a mark in each text, by texts."""
 
         def rarity(texts: tuple[str, ...]) -> tuple[int, ...]:
-            shortest = min(len(text.strip(" ")) for text in texts)
+            letters = ((len(text.strip(f" {EDGE}")), 2 * (EDGE in text)) for text in texts)
+            shortest = min(inside + edge if inside else 0 for inside, edge in letters)
             marked = all(not text.replace(" ", "").isalnum() for text in texts)
-            return min(shortest, 3), marked, -len(texts), shortest
+            return min(shortest, 4), marked, -len(texts), shortest
 
         return max(self.runs(), key=rarity, default=("",))
 
@@ -77,19 +81,23 @@ class Pattern:
             if 0 < len(longer) <= _MOST_TEXTS:
                 texts = longer
                 continue
+            yield node.held
             if texts != (EDGE,):
                 yield texts
-            elif node.digits and node.digits[0] is _NUMERALS:
-                yield tuple(EDGE + digit for digit in "0123456789")
+            elif node.digits and node.digits[0] == _NUMERALS:
+                yield tuple(EDGE + digit for digit in _NUMERALS)
             texts = node.words or ("",)
         if texts != ("",):
             yield tuple(text + EDGE for text in texts)
 
 
 class _Node:
-    """A literal or a field. words: what it may be, or empty. is_kind: whether a text is one."""
+    """A literal or a field. words: what it may be, or empty. is_kind: whether a text is one.
 
-    __slots__ = ("digits", "is_kind", "label", "literal", "meanings", "words")
+    held: words of which a text of its kind holds at least one.
+    """
+
+    __slots__ = ("digits", "held", "is_kind", "label", "literal", "meanings", "next", "words")
 
     def __init__(self, label: str, kind: str, meanings: "Mapping[str, str]") -> None:
         self.label = label
@@ -99,13 +107,16 @@ class _Node:
         self.digits = _DIGITS.get(kind)
         self.is_kind = None if meanings else KINDS.get(kind)
         # `{+set}` is any text with a word of the set in it, `{-set}` letters that are none.
+        self.next: _Node | None = None
+        self.held: tuple[str, ...] = ("",)
         if meanings and kind[:1] in ("+", "-") and "|" not in kind:
             words, self.words = self.words, ()
             self.is_kind = _holding(words) if kind[0] == "+" else _other(words)
+            self.held = words if kind[0] == "+" else ("",)
         if not (self.words or self.is_kind or self.digits):
             raise BadPattern(f"{{{kind}}} is no kind of field and no set of words")
 
-    def ends(self, text: str, start: int, following: "_Node | None") -> "Iterable[int]":
+    def ends(self, text: str, start: int) -> "Iterable[int]":
         """Where it may end in a text in which it begins at `start`, the nearest first."""
         if self.words:
             if not text.startswith(self.words, start):
@@ -113,11 +124,10 @@ class _Node:
             return [start + len(word) for word in self.words if text.startswith(word, start)]
         if self.digits:
             letters, least, most = self.digits
-            end = start
-            while end - start < most and text[end : end + 1] in letters:
-                end += 1
-            return (end,) if end - start >= least else ()
-        return following.starts(text, start) if following else (len(text),)
+            part = text[start : start + most]
+            count = len(part) - len(part.lstrip(letters))
+            return (start + count,) if count >= least else ()
+        return self.next.starts(text, start) if self.next else (len(text),)
 
     def starts(self, text: str, start: int) -> "Iterable[int]":
         """Where it may begin in a text from `start` on, the nearest first."""
@@ -148,43 +158,36 @@ def _nodes(text: str, sets: "Words") -> "Iterator[_Node]":
 
 
 def _fit(
-    nodes: tuple[_Node, ...],
-    at: int,
-    text: str,
-    start: int,
-    found: dict[str, str],
-    steps: list[int],
+    node: _Node | None, text: str, start: int, found: dict[str, str], steps: list[int]
 ) -> bool:
-    """Whether the nodes from `at` on fit the text from `start` on; `found` gets the fields."""
-    while at < len(nodes) and (literal := nodes[at].literal):
-        if not text.startswith(literal, start):
+    """Whether a node and those behind it fit the text from `start` on; `found` gets the fields."""
+    while node and node.literal:
+        if not text.startswith(node.literal, start):
             return False
-        start += len(literal)
-        at += 1
-    if at == len(nodes):
+        start += len(node.literal)
+        node = node.next
+    if node is None:
         return start == len(text)
-    node = nodes[at]
-    at += 1
-    for end in node.ends(text, start, nodes[at] if at < len(nodes) else None):
+    for end in node.ends(text, start):
         steps[0] -= 1
         if steps[0] < 0:
             return False
         if node.is_kind and not node.is_kind(text[start:end]):
             continue
-        if _fit(nodes, at, text, end, found, steps):
+        if _fit(node.next, text, end, found, steps):
             if node.label:
                 found[node.label] = node.meanings.get(text[start:end], text[start:end])
             return True
     return False
 
 
-_NUMERALS = frozenset("0123456789")
-_HEX = frozenset("0123456789abcdef")
+_NUMERALS = "0123456789"
+_HEX = "0123456789abcdef"
 _BRACKETS = frozenset("()[]")
 _APART = " ,()/"
 """Letters that may stand between two words."""
 _DIGITS = {
-    "letter": (frozenset("abcdefghijklmnopqrstuvwxyz"), 1, 1),
+    "letter": ("abcdefghijklmnopqrstuvwxyz", 1, 1),
     "n": (_NUMERALS, 1, 9),
     "n2": (_NUMERALS, 1, 2),
     "n3": (_NUMERALS, 1, 3),

@@ -151,7 +151,7 @@ class _Stage:
     def __init__(self, sets: "Words") -> None:
         self.rules: list[Rule] = []
         self._sets = sets
-        # Gates by a part of theirs: two letters at an edge, the rarest letter of any other.
+        # Gates by a part of theirs: up to two letters at an edge, the rarest letter of others.
         self._edges: dict[str, dict[str, list[int]]] = {}
         self._inside: dict[str, dict[str, list[int]]] = {}
 
@@ -160,8 +160,8 @@ class _Stage:
         for gate in items(gates) or ("",):
             part = min(gate, key=_COMMON.find, default="")
             groups = self._inside
-            if _EDGE in gate:
-                part = gate[:2] if gate[0] == _EDGE else gate[-2:]
+            if _EDGE in gate and gate != _EDGE:
+                part = gate[:3] if gate[0] == _EDGE else gate[-3:]
                 groups = self._edges
             groups.setdefault(part, {}).setdefault(gate, []).append(len(self.rules))
         self.rules.append(Rule(pattern, to, unless, self._sets))
@@ -169,7 +169,8 @@ class _Stage:
     def gated(self, text: str) -> "Sequence[Rule]":
         """The rules whose gate a text holds, in their order."""
         text = f"{_EDGE}{text}{_EDGE}"
-        groups = [self._edges.get(part, _NO_GATES) for part in (text[:2], text[-2:])]
+        ends = (text[:2], text[:3], text[-2:], text[-3:])
+        groups = [self._edges[part] for part in ends if part in self._edges]
         for part, gates in self._inside.items():
             if part in text:
                 groups.append(gates)
@@ -181,9 +182,8 @@ class _Stage:
         return [self.rules[at] for at in sorted({*found})] if found else ()
 
 
-_NO_GATES: "dict[str, list[int]]" = {}
 _EDGE = "\n"  # of a name in a gate: see `patterns.EDGE`, whose module few names need
-_COMMON = "upcfhbvykwlzj0123456789dmgxtsonirae "
+_COMMON = "jzwyk97h5f83642b1uxvlsmocpdtgnie0ra "
 """Letters that many names hold, those that most do last."""
 
 

@@ -107,25 +107,29 @@ def claimed_vendor(text: str) -> str:
     ('nvidia', '')
     """
     rules, key = built(), _letters(text)
-    for prefix in rules.set("prefix"):
+    prefixes, claims = rules.set("prefix"), rules.set("claim")
+    for prefix in prefixes if key.startswith(prefixes) else ():
         key = key.removeprefix(prefix)
-    claims = rules.words("claim")
-    return next((claims[claim] for claim in claims if key.startswith(claim)), "")
+    claimed = (claim for claim in claims if key.startswith(claim))
+    return rules.words("claim")[next(claimed)] if key.startswith(claims) else ""
 
 
 def _letters(text: str) -> str:
     text = text[:_MOST_LETTERS].lower()
     if not text.isprintable():
         text = "".join(letter if letter.isprintable() else " " for letter in text)
-    for mark, plain in _MARKS.items():
+    for mark, plain in _MARKS.items() if "(" in text or not text.isascii() else ():
         text = text.replace(mark, plain)
     return " ".join(text.split())[:_MOST_LETTERS]  # "İ" in lower case is two letters
 
 
 def _join_sizes(text: str) -> str:
     """`80 gb` and `80gb`, `max-q` and `max q`, are one spelling each."""
+    text = text.replace("-", " ").replace(" / ", "/")
+    if " gb" not in text:
+        return " ".join(text.split())
     tokens: list[str] = []
-    for token in text.replace("-", " ").replace(" / ", "/").split():
+    for token in text.split():
         if token == "gb" and tokens and tokens[-1].isdecimal():
             tokens[-1] += "gb"
         else:
