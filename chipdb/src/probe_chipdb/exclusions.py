@@ -43,7 +43,7 @@ def exclusion(name: str | None, pci: str | None, rules: "Rules | None" = None) -
         return None
     rules = rules or built()
     # With another vendor's PCI id the word is a board's brand: Matrox sells cards by NVIDIA.
-    if reason := rules.none(name.lower(), but="display" if pci else ""):
+    if reason := next(rules.every(name.lower(), "none", but="display" if pci else ""), ""):
         return reason
     share = share_in(name, rules)
     return share.description if share else None

@@ -124,8 +124,8 @@ def _match(db: "Database", query: Query, reason: str | None) -> Match:
 def _refused_by_package(db: "Database", query: Query) -> str:
     """Why a name that nothing knows is no chip's, as a package says of its own devices."""
     name = (query.name or "").lower()
-    reasons = (rules.none(name) for _, rules in db.readers()) if name else ()
-    reason = next(filter(None, reasons), "")
+    reasons = (reason for _, rules in db.readers() for reason in rules.every(name, "none"))
+    reason = next(reasons, "")
     return reason and f"no chip of the table: {reason}"
 
 

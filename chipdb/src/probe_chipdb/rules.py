@@ -128,13 +128,6 @@ class Rules:
         chosen = self._chosen.get((stage, "", but)) or self._choose(stage, "", but)
         return filter(None, (rule.applied(text) for rule in chosen.gated(text)))
 
-    def none(self, name: str, but: str = "") -> str:
-        """Why a name in lower case is no chip's, by a word in it; empty where none is.
-
-        but: a group of words that say nothing here.
-        """
-        return next(self.every(name, "none", but), "")
-
     def _choose(self, stage: str, kind: str, but: str) -> "_Stage":
         chosen = self._chosen[stage, kind, but] = _Stage(self)
         for of, kinds, *row in self._rows.get(stage, ()):
