@@ -71,7 +71,7 @@ class Pattern:
             marked = all(not text.replace(" ", "").isalnum() for text in texts)
             return min(shortest, 4), marked, -len(texts), shortest
 
-        return max(self.runs(), key=rarity, default=("",))
+        return max(self.runs(), key=rarity)
 
     def runs(self) -> "Iterator[tuple[str, ...]]":
         """Yield texts of which a name between edges holds at least one where the pattern fits."""
@@ -81,14 +81,12 @@ class Pattern:
             if 0 < len(longer) <= _MOST_TEXTS:
                 texts = longer
                 continue
+            digits = node.digits[0] if node.digits and EDGE in texts else ""
+            begun = tuple(text + digit for text in texts for digit in digits)
+            yield begun if 0 < len(begun) <= _MOST_TEXTS else texts
             yield node.held
-            if texts != (EDGE,):
-                yield texts
-            elif node.digits and node.digits[0] == _NUMERALS:
-                yield tuple(EDGE + digit for digit in _NUMERALS)
             texts = node.words or ("",)
-        if texts != ("",):
-            yield tuple(text + EDGE for text in texts)
+        yield tuple(text + EDGE for text in texts)
 
 
 class _Node:
