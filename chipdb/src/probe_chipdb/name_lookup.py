@@ -43,7 +43,8 @@ def _platform_in(db: "Database", name: str) -> tuple[tuple[str, ...], tuple[str,
         tokens = inside.partition(")")[0].replace(",", " ").split()
         for at, token in enumerate(tokens):
             plain, hyphen, letter = token.partition("-")
-            if codenames := db.ids(f"s:mesa/{token}") or db.ids(f"s:mesa/{plain}"):
+            codenames = db.ids(f"s:mesa/{token}") or (db.ids(f"s:mesa/{plain}") if hyphen else ())
+            if codenames:
                 return codenames, (hyphen + letter, *tokens[at + 1 : at + 2])
     return (), ()
 
@@ -151,7 +152,7 @@ def _chips(db: "Database", form: Form) -> list[Chip]:
     same = [chip for chip in chips if chip.id in declared]
     if same and form.size and not (form.factor or form.type):
         same += [chip for chip in chips if _sizes(chip) == [form.size] and chip not in same]
-    return same or _fitting(chips, form)
+    return same or (_fitting(chips, form) if form.facts or form.units else chips)
 
 
 def _fitting(chips: list[Chip], form: Form) -> list[Chip]:
