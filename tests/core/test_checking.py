@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -98,6 +99,55 @@ REFUSED: list[tuple[object, list[str]]] = [
 @pytest.mark.parametrize(("raw", "problems"), REFUSED)
 def test_what_is_refused_is_named_with_its_reason(raw: object, problems: list[str]) -> None:
     assert check_sighting(raw)[1] == problems
+
+
+COUNT, MOST, TERA, BYTES, WATTS = (1, 10**6), (0, 1 << 63), (1e-6, 1e7), (0, 64 << 40), (1, 1e5)
+BOUNDS: dict[str, tuple[float, float]] = {
+    **dict.fromkeys(("units", "cores", "threads", "bus_width_bits"), COUNT),
+    "clocks.sm": (1, 1e5),
+    "memory.total": (1 << 20, 64 << 40),
+    **{f"memory.{name}": BYTES for name in ("free", "usable", "used", "parts.visible")},
+    **{f"peaks.0.{name}": TERA for name in ("tflops", "low", "published", "high")},
+    "peaks.0.mhz": (0, 1e5),
+    "bandwidth": (1e6, 1e15),
+    **{f"power.{name}_watts": WATTS for name in ("limit", "default", "max")},
+    "ecc.remapped": (0, 10**6),
+    "numa_node": (0, 4096),
+    "numa_nodes.0": (0, 4096),
+    **{f"share.{name}": COUNT for name in ("units", "of")},
+    "share.slices": (0, 1e12),
+    **{f"links.0.{name}": MOST for name in ("count", "width", "max_width", "generation")},
+    **{f"links.0.local_{name}": MOST for name in ("width", "max_width", "generation")},
+    "processes": (0, 10**6),
+}
+"""What figures are believed, both ends; whole numbers where the last end is one."""
+PEAK = {"dtype": "fp32", "path": "vector", "accumulate": "fp32", "sparsity": "dense"}
+PEAK |= {"tflops": 1.0, "clock": "boost", "source": "a test", "confidence": "spec"}  # type: ignore[dict-item]
+
+
+def with_figure(path: str, value: Any) -> dict[str, Any]:
+    name, *inner = path.split(".")
+    for key in reversed(inner):
+        value = [value] if key == "0" else {key: value}
+    if name in ("peaks", "links"):
+        value = [{**(PEAK if name == "peaks" else {"kind": "pcie"}), **value[0]}]
+    return gpu(1, **{name: value})
+
+
+def test_each_figure_is_believed_up_to_its_bounds() -> None:
+    for path, (low, high) in BOUNDS.items():
+        is_whole = isinstance(high, int)
+        below, above = (low - 1, high + 1) if is_whole else (
+            math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
+        )  # fmt: skip
+        beyond = [below, above, low + 0.5] if is_whole else [below, above]
+        found = [check_sighting(with_figure(path, value))[1] for value in (low, high)]
+        assert found == [[], []], path
+        for value in beyond:
+            (problem,) = check_sighting(with_figure(path, value))[1]
+            is_bound = "whole number" if value == low + 0.5 else " is not between "
+            assert problem.startswith(path.partition(".")[0]), value
+            assert is_bound in problem, value
 
 
 def test_a_memory_may_be_written_short() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -118,6 +119,54 @@ def test_what_is_refused_is_named_with_its_reason(
     raw: object, problems: list[tuple[str, str]]
 ) -> None:
     assert check_sample(raw, "acme")[1] == problems
+
+
+RATIO, BYTES, MHZ, WATTS = (0, 1.0), (0, 64 << 40), (0, 1e5), (0, 2e4)
+COUNT, RATE, SECONDS = (0, (1 << 63) - 1), (0, 1e13), (0, 1e10)
+BOUNDS: dict[str, tuple[float, float]] = {
+    "busy": RATIO,
+    **{f"activity.{name}": RATIO for name in ("sm", "tensor", "memory")},
+    **{f"pressure.{name}": RATIO for name in ("cpu", "memory", "io")},
+    **{f"memory.{name}": BYTES for name in ("used", "total")},
+    "temperature_c": (-55, 150.0),
+    "power_w": WATTS,
+    "power_cap_w": WATTS,
+    **{f"clocks_mhz.{name}": MHZ for name in ("sm", "memory")},
+    "links.0.generation": (1, 10),
+    "links.0.width": (1, 32),
+    **{f"links.0.{name}": RATE for name in ("received", "sent")},
+    "processes.0.pid": (1, (1 << 32) - 1),
+    "processes.0.memory": BYTES,
+    "counters.energy_j": (0, 1e15),
+    **{f"counters.ecc_{name}": COUNT for name in ("corrected", "uncorrected")},
+    **{f"counters.pcie_{name}": COUNT for name in ("replays", "correctable")},
+    **{f"counters.nvlink_{name}": COUNT for name in ("crc", "replays", "recoveries")},
+    **{f"counters.throttled_{name}_s": SECONDS for name in ("power", "thermal")},
+    "xids.0.code": (1, 100_000),
+    "xids.0.count": COUNT,
+}
+"""What figures are believed, both ends; whole numbers where the last end is one."""
+
+
+def with_figure(path: str, value: float) -> dict[str, Any]:
+    name, *inner = path.split(".")
+    for key in reversed(inner):
+        value = [value] if key == "0" else {key: value}  # type: ignore[assignment]
+    return {"device": GPU, name: value}
+
+
+def test_each_figure_is_believed_up_to_its_bounds() -> None:
+    for path, (low, high) in BOUNDS.items():
+        is_whole = isinstance(high, int)
+        below, above = (low - 1, high + 1) if is_whole else (
+            math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
+        )  # fmt: skip
+        beyond = [below, above, low + 0.5] if is_whole else [below, above]
+        found = [check_sample(with_figure(path, value), "acme")[1] for value in (low, high)]
+        assert found == [[], []], path
+        for value in beyond:
+            problems = check_sample(with_figure(path, value), "acme")[1]
+            assert [name for name, _ in problems] == [path], value
 
 
 def test_memory_may_be_used_up() -> None:

@@ -182,6 +182,8 @@ def test_tabs_keys_filter_and_themes() -> None:
         await pilot.press("question_mark")
         assert isinstance(app.screen, Dialog)
         assert "share of time in which anything ran" in app.screen.text.plain
+        await pilot.press("y")  # it asks nothing
+        assert isinstance(app.screen, Dialog)
         await pilot.press("escape", "space")
         app.take(node, Happening(NIGHT + 9, [busy(address(1), 0.11)], (), (), ()))
         await pilot.press("1")
