@@ -123,6 +123,7 @@ def private_imports(source: str) -> list[str]:
     ]
 
 
+@pytest.mark.heavy
 def test_no_module_imports_another_ones_private_names() -> None:
     assert private_imports("from probe_core.a import b, _c, __d__") == ["probe_core.a._c"]
     sources = [path for path in tracked() if path.suffix == ".py" and "tests" not in path.parts]

@@ -113,8 +113,8 @@ def _links() -> Links:
     return Links(default=KINDS["roce"])
 
 
-# Most figures that a fit tries are of other rows.
-@lru_cache(maxsize=1 << 14)
+# Most figures that a fit tries are of other rows, or those of the fit before: one asks for 50,000.
+@lru_cache(maxsize=1 << 17)
 def _layout(row: Row, device: Device) -> Layout:
     from probe_cluster.planning.serving import layout_of
 

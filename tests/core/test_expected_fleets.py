@@ -272,6 +272,7 @@ def variation(node: N, number: int) -> N:
     }.get(number, node)
 
 
+@pytest.mark.heavy
 def test_a_healthy_mixed_fleet_alarms_nobody() -> None:
     alarms = {seed: entries for seed in range(100) if (entries := found(healthy(seed)))}
     assert alarms == {}
