@@ -205,6 +205,45 @@ def test_speed_order_of_two_models_is_one_of() -> None:
     assert "CUDA_DEVICE_ORDER" in entry["reason"]
 
 
+def test_a_view_as_plain_data_lists_each_order_that_may_be() -> None:
+    one, two = (device["id"] for device in MIXED)
+    unknown = (
+        "the GPUs are of different models and CUDA_DEVICE_ORDER is not PCI_BUS_ID: only the driver"
+        " knows which it numbers first"
+    )
+    ordered = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    empty = "CUDA_VISIBLE_DEVICES is empty, which hides every device"
+    assert cuda.see(MIXED, {"CUDA_VISIBLE_DEVICES": "0"}).as_json() == {
+        "visible": [],
+        "hidden": {},
+        "variable": "CUDA_VISIBLE_DEVICES",
+        "value": "0",
+        "certain": False,
+        "uncertain": unknown,
+        "possible": [one, two],
+        "one_of": [[one], [two]],
+    }
+    assert cuda.see(MIXED, ordered).as_json() == {
+        "visible": [one, two],
+        "hidden": {},
+        "variable": None,
+        "value": None,
+        "certain": True,
+    }
+    assert cuda.see(MIXED, {**ordered, "CUDA_VISIBLE_DEVICES": ""}).as_json() == {
+        "visible": [],
+        "hidden": {one: empty, two: empty},
+        "variable": "CUDA_VISIBLE_DEVICES",
+        "value": "",
+        "certain": True,
+    }
+    models = [nodes.nvidia(slot, name=f"model {slot}") for slot in range(1, 8)]
+    many = cuda.see(models, {"CUDA_VISIBLE_DEVICES": "0"}).as_json()
+    assert many["uncertain"] == f"{unknown} (too many models to list the orders)"
+    assert many["possible"] == [device["id"] for device in models]
+    assert "one_of" not in many
+
+
 def test_all_of_two_models_are_visible_under_unknown_indexes() -> None:
     view = cuda.see(MIXED, {})
     assert view.entry("pci:0000:01:00.0")["visible"] is True
