@@ -170,6 +170,34 @@ def test_sycl_numbers_each_backend_from_zero() -> None:
     assert nodes.slots(view.visible) == [1, 3]
 
 
+def test_without_a_selector_the_one_backends_mask_decides() -> None:
+    """Of several backends none decides for all."""
+    mixed = [nodes.intel(1), nodes.nvidia(2)]
+    mask = {"ZE_AFFINITY_MASK": "0"}
+    selector = {"ONEAPI_DEVICE_SELECTOR": "level_zero:0"}
+    views = [
+        see(devices, environ)["sycl"][0]
+        for devices, environ in (
+            (FOUR, mask),
+            (FOUR, {}),
+            (FOUR, selector),
+            (FOUR, {**mask, **selector}),
+            (FOUR, {**mask, "ONEAPI_DEVICE_SELECTOR": ""}),
+            (mixed, mask),
+            (mixed, selector),
+        )
+    ]
+    assert [(view.variable, view.value, nodes.slots(view.visible)) for view in views] == [
+        ("ZE_AFFINITY_MASK", "0", [1]),
+        (None, None, [1, 2, 3, 4]),
+        ("ONEAPI_DEVICE_SELECTOR", "level_zero:0", [1]),
+        ("ONEAPI_DEVICE_SELECTOR", "level_zero:0", [1]),
+        ("ZE_AFFINITY_MASK", "0", [1]),
+        (None, None, [1, 2]),
+        ("ONEAPI_DEVICE_SELECTOR", "level_zero:0", [1]),
+    ]
+
+
 def test_opencl_of_intel_follows_the_mask() -> None:
     assert nodes.slots(see(FOUR, {"ZE_AFFINITY_MASK": "2"})["opencl"][0].visible) == [3]
 

@@ -180,6 +180,26 @@ def test_a_bomb_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert "GiB" in sentence_of(make.saved(tmp_path / "b.tar", CONFIG, [raw]))
 
 
+def test_a_small_layer_of_zeros_and_a_large_one_of_noise_are_no_bombs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(streams, "FREE_OUTPUT", 1 << 20)
+    monkeypatch.setattr(streams, "MAX_RATIO", 100)
+    for raw in (bytes(1 << 20), os.urandom(2 << 20)):
+        assert source_of(memory(make.gz(raw)), Budget()).read(4 << 20) == raw
+
+
+def test_what_is_unpacked_is_read_and_passed_over_across_its_pieces() -> None:
+    source = streams.Unpacked(iter([b"abc", b"defg", b"hi", b"j"]))
+    assert [source.read(2), source.read(3), source.skip(1), source.read(1)] == [
+        b"ab", b"cde", True, b"g"
+    ]  # fmt: skip
+    assert [source.read(0), source.skip(2), source.read(9), source.skip(1), source.read(1)] == [
+        b"", True, b"j", False, b""
+    ]  # fmt: skip
+    assert source.part(1) is None
+
+
 def test_devices_and_links_out_are_passed_over(tmp_path: Path) -> None:
     """Base images have /dev/null; a link that leads out leads to nothing of the image."""
     kinds = [(f"dev/{number}", bytes([48 + number]), b"", "") for number in (3, 4, 6)]
