@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import stat
+import threading
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,21 @@ def test_a_pipe_without_a_reader_is_an_error_at_once(tmp_path: Path) -> None:
     os.mkfifo(path)
     with pytest.raises(OSError, match=os.strerror(errno.ENXIO)):
         replace_file(str(path), b"x")
+
+
+def test_a_pipe_gets_more_than_it_holds(tmp_path: Path) -> None:
+    """Its reader is slower: what does not fit waits, and is no error."""
+    path, content = tmp_path / "pipe", os.urandom(1 << 18)
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    writer = threading.Thread(target=replace_file, args=(str(path), content))
+    writer.start()
+    select.select([reader], [], [])  # until the other end is open and written to
+    os.set_blocking(reader, True)
+    with os.fdopen(reader, "rb") as file:
+        assert file.read() == content
+    writer.join()
+    assert stat.S_ISFIFO(path.stat().st_mode)
 
 
 def test_a_folder_is_an_error_and_nothing_stays_beside_it(tmp_path: Path) -> None:
