@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 import test_readiness_causes as readiness
-from doctor_cases import CASES, complete
-from readiness_nodes import Node, nvidia
+from doctor_cases import CASES, FOLDER, complete
+from readiness_nodes import Node, amd, nvidia
 from reports import report_of
 from weights import mostly_heavy
 
 from probe_core.cli.record import recorded_machine
 from probe_core.commands import Context
-from probe_core.doctor.bundle import Bundle, first_cause, make_bundle, with_evidence
+from probe_core.doctor.bundle import Bundle, evidence, first_cause, make_bundle, with_evidence
 from probe_core.doctor.check import Request
 from probe_core.doctor.checks import further_checks
 from probe_core.doctor.document import DoctorDoc
@@ -93,3 +93,48 @@ def test_it_has_the_documents_and_versions(tmp_path: Path) -> None:
     _, bundle = bundle_of(node, tmp_path / "unpacked")
     own = [path for path in bundle.members if path.startswith("/probe/")]
     assert own == ["/probe/report.json", "/probe/doctor.json", "/probe/versions.json"]
+
+
+def evidence_of(node: Node) -> dict[str, bytes]:
+    complete(node)
+    machine = node.machine()
+    return evidence(Request(machine, report_of(machine))).files  # type: ignore[arg-type]
+
+
+def test_of_files_that_no_recording_has_it_keeps_what_checks_decide_by(tmp_path: Path) -> None:
+    node = nvidia(tmp_path / "root")
+    assert evidence_of(node) == {}
+    node.file("/etc/nvidia/gridd.conf", "# mallory\nServerAddress=mallory.example\n")
+    node.file("/etc/nvidia/ClientConfigToken/mallory.tok", "a secret")
+    node.file("/etc/nvidia/ClientConfigToken/read.me", "")
+    node.file("/etc/cdi/mallory.yaml", "nvidia.com/gpu\n libcuda.so.580.95.05\n mallory")
+    node.file("/etc/cdi/other.yaml", "nvidia.com/gpu\n")
+    node.file("/opt/rocm/.info/version", "7.0.2-1\n")
+    node.file("/run/nvidia/driver/usr/bin/mallory", "")
+    node.file("/sys/power/suspend_stats/success", "3\n")
+    node.file("/proc/self/mounts", "proc /proc proc rw 0 0\nshm /dev/shm tmpfs rw,size=64k 0 0\n")
+    xids = [f"NVRM: Xid (PCI:0000:01:00): {number}" for number in range(201)]
+    node.file("/var/log/dmesg", "\n".join(["Linux version 6.8 of mallory", *xids, "x" * 9]))
+    log = ["Linux version (of the log the lines about GPUs alone)", *xids[1:], ""]
+    assert evidence_of(node) == {
+        "/etc/nvidia/gridd.conf": b"ServerAddress=server\n",
+        "/etc/nvidia/ClientConfigToken/client.tok": b"",
+        "/etc/cdi/nvidia.yaml": b"kind: nvidia.com/gpu\nlibcuda.so.580.95.05\n",
+        "/etc/cdi/nvidia1.yaml": b"kind: nvidia.com/gpu\n",
+        "/opt/rocm/.info/version": b"7.0.2-1\n",
+        "/run/nvidia/driver/usr/there": b"",
+        "/sys/power/suspend_stats/success": b"3\n",
+        "/proc/self/mounts": b"shm /dev/shm tmpfs rw,size=64k 0 0\n",
+        "/var/log/dmesg": "\n".join(log).encode(),
+    }
+    node.file("/etc/nvidia/gridd.conf", "ServerAddress=\nFeatureType=1\n")
+    assert evidence_of(node)["/etc/nvidia/gridd.conf"] == b"ServerAddress=\n"
+
+
+@pytest.mark.parametrize(("load", "kept"), [(None, {}), (0, b"0\n"), (37, b"37\n")])
+def test_how_busy_a_card_is_belongs_to_it(load: int | None, kept: object, tmp_path: Path) -> None:
+    node = amd(tmp_path / "root")
+    if load is not None:
+        node.file(f"{FOLDER}/gpu_busy_percent", f"{load}\n")
+        kept = {"/sys/devices/pci0000:00/0000:01:00.0/gpu_busy_percent": kept}
+    assert evidence_of(node) == kept
