@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 import recorded
-from boot_cases import BROKEN, SILENT, Case
-from boot_machines import NEXT, Computer
+from boot_cases import BROKEN, DKMS, SILENT, Case, no_module
+from boot_machines import NEXT, NOW, Computer
 from reports import machine_of
 
 import probe_core
@@ -49,6 +49,31 @@ def test_the_cause_after_the_boot_is_predicted(name: str, tmp_path: Path) -> Non
     told, found, _ = both(case, tmp_path)
     assert found == [case.cause]
     assert told == [case.cause]
+
+
+@pytest.mark.parametrize(
+    ("first_line", "built", "is_named"),
+    [
+        (f"DKMS make.log for nvidia ({NEXT})", None, True),
+        (f"DKMS make.log for nvidia ({NEXT})", NOW, True),
+        # It was built since, or the log is of another kernel.
+        (f"DKMS make.log for nvidia ({NEXT})", NEXT, False),
+        (f"DKMS make.log for nvidia ({NOW})", None, False),
+    ],
+)
+def test_the_log_of_a_build_that_failed_is_named(
+    first_line: str, built: str | None, is_named: bool, tmp_path: Path
+) -> None:
+    computer = Computer(tmp_path)
+    no_module(computer)
+    computer.file(f"{DKMS}/build/make.log", f"{first_line}\n{NEXT} {NOW}\n")
+    if built:
+        computer.file(f"{DKMS}/{built}/x86_64/module/nvidia.ko", "")
+    findings = predicted(computer)["findings"]
+    (finding,) = (f for f in findings if f["code"] == "module-missing-for-kernel")
+    sentence = f"; {DKMS}/build/make.log: its build failed"
+    assert finding["why"].endswith(sentence) is is_named
+    assert finding["evidence"] == finding["why"]
 
 
 @pytest.mark.parametrize("name", SILENT)
