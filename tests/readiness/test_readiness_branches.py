@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from probe_core.readiness.driver import too_old_for
 from probe_core.readiness.nvidia import branch_for, opposed, refusal
 
 TOO_NEW, TOO_OLD = "legacy-branch", "driver-too-old-for-gpu"
@@ -140,3 +141,38 @@ def test_gpus_that_no_driver_serves_together(
             assert opposed(devices[0], code, here) is None
     here.devices, here.driver = devices, lambda device: "vfio-pci"
     assert opposed(devices[0], code, here) is None
+
+
+@pytest.mark.parametrize(
+    ("module", "arch", "before", "first"),
+    [
+        ("i915", "xe-hpg", "6.1.0-13-amd64", "6.2"),
+        ("xe", "xe2", "6.11.0-29-generic", "6.12"),
+        ("amdgpu", "rdna3", "5.19.17", "6.0"),
+        ("amdgpu", "rdna3.5", "6.9.12-arch1-1", "6.10"),
+        ("amdgpu", "rdna4", "6.11", "6.12"),
+        ("amdxdna", "xdna2", "6.13.9", "6.14"),
+        ("amdxdna", None, "6.13.9", "6.14"),
+        ("intel_vpu", "npu4", "6.2.0-39-generic", "6.3"),
+    ],
+)
+def test_each_driver_takes_a_device_from_its_first_linux_on(
+    module: str, arch: str | None, before: str, first: str
+) -> None:
+    device: Any = {"arch": arch}
+
+    def told(release: str) -> str | None:
+        return too_old_for(device, SimpleNamespace(release=release), module)  # type: ignore[arg-type]
+
+    assert (told(before), told(f"{first}.0-1"), told("7.0")) == (first, None, None)
+    # RHEL keeps its number and takes later drivers; what cannot be read is not called old.
+    assert [told(f"4.18.0-553.el{version}.x86_64") for version in (8, 9, 10)] == [None] * 3
+    assert [told(release) for release in ("", "6", "six.one")] == [None] * 3
+
+
+def test_what_no_kernel_lacks_is_never_too_old() -> None:
+    old: Any = SimpleNamespace(release="3.10.0")
+    pairs = [("amdgpu", "rdna2"), ("nvidia", "hopper"), ("i915", None), (None, "rdna4")]
+    devices: list[Any] = [{"arch": arch} for _, arch in pairs]
+    found = [too_old_for(d, old, m) for d, (m, _) in zip(devices, pairs, strict=True)]
+    assert found == [None] * 4

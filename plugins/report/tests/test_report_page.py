@@ -19,6 +19,7 @@ from probe_report.fabric import distances_of, fabrics_of
 from probe_report.figures import Names, accelerators
 from probe_report.html import MOST, cluster_html, page_html
 from probe_report.page import Page, only, page_of
+from probe_report.picture import card_of
 from probe_report.sources import raw_of
 from probe_report.summary import state_of_node
 from probe_report.terminal import cluster_lines, page_lines
@@ -528,3 +529,66 @@ def test_one_device_alone(reports: dict[str, Any]) -> None:
     assert devices <= {None, "pci:0000:43:00.0"}
     assert "lost" in {chain.status for chain in page_of(report).chains}
     assert len(only(reports["dgx"], "h100")["devices"]) == 8
+
+
+GIB = 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("memory", "text", "used", "is_busy"),
+    [
+        ({"total": 80 * GIB, "used": 20 * GIB}, "20.0 of 80.0 GiB", 25.0, False),
+        ({"total": 80 * GIB, "used": 20 * GIB, "free": 10 * GIB}, "20.0 of 80.0 GiB", 25.0, False),
+        ({"total": 80 * GIB, "free": 20 * GIB}, "60.0 of 80.0 GiB", 75.0, False),
+        ({"total": 80 * GIB, "free": 12 * GIB}, "68.0 of 80.0 GiB", 85.0, False),
+        ({"total": 80 * GIB, "free": 4 * GIB}, "76.0 of 80.0 GiB", 95.0, True),
+        ({"total": 80 * GIB, "free": 90 * GIB}, "0 B of 80.0 GiB", 0.0, False),
+        ({"total": 80 * GIB}, "80.0 GiB, use not known", None, False),
+        ({"free": 20 * GIB}, "memory not known", None, False),
+        ({"total": 80 * GIB, "used": 512 << 20}, "512.0 MiB of 80.0 GiB", 0.6, False),
+        (
+            {"kind": "shared", "total": 80 * GIB, "free": 4 * GIB},
+            "shared with the system",
+            None,
+            False,
+        ),
+        ({"kind": "unified", "total": 80 * GIB}, "shared with the system", None, False),
+        (
+            {"kind": None, "total": 80 * GIB, "free": 4 * GIB},
+            "80.0 GiB, use not known",
+            None,
+            False,
+        ),
+    ],
+)
+def test_a_card_says_what_is_known_of_its_memory(
+    reports: dict[str, Any], memory: dict[str, Any], text: str, used: float | None, is_busy: bool
+) -> None:
+    known = {"kind": "dedicated", "total": None, "free": None, "used": None} | memory
+    (device, *_) = accelerators(reports["dgx"])
+    card = card_of({**device, "memory": known}, Names(reports["dgx"]), (), linked=False)
+    assert (card.memory, card.used, card.busy) == (text, used, is_busy)
+
+
+@pytest.mark.parametrize(
+    ("links", "text"),
+    [
+        ([], ""),
+        ([{"kind": "pcie", "generation": 5, "width": 16, "max_width": 16}], "PCIe 5 ×16"),
+        ([{"kind": "pcie", "generation": 5, "width": 8, "max_width": 16}], "PCIe 5 ×8 of ×16"),
+        ([{"kind": "pcie", "generation": 4, "width": 8}], "PCIe 4 ×8"),
+        ([{"kind": "pcie", "generation": None, "width": 8}], ""),
+        ([{"kind": "pcie", "generation": 4, "width": None}], ""),
+        ([{"kind": "nvlink", "generation": 4, "width": 18}], ""),
+        (
+            [{"kind": "nvlink"}, {"kind": "pcie", "generation": 3, "width": 16, "max_width": 8}],
+            "PCIe 3 ×16",
+        ),
+    ],
+)
+def test_a_card_has_its_link_and_what_the_slot_could_do(
+    reports: dict[str, Any], links: list[Any], text: str
+) -> None:
+    (device, *_) = accelerators(reports["dgx"])
+    card = card_of({**device, "links": links}, Names(reports["dgx"]), (), linked=False)
+    assert card.link == text
