@@ -78,7 +78,11 @@ BROKEN: list[tuple[Any, str]] = [
     ({"devices": 5}, "devices must be a list"),
     ({"findings": {}}, "findings must be a list"),
     ({"delay_s": -1}, "delay_s must be seconds"),
+    ({"delay_s": 3600.5}, "delay_s must be seconds"),
     ({"delay_s": True}, "delay_s must be seconds"),
+    ({"delay_s": "1"}, "delay_s must be seconds"),
+    ({"then": 5}, "then must be one of hang, spin"),
+    (None, "expected a list of devices"),
     ({"then": "dance"}, "then must be one of hang, spin"),
 ]
 
@@ -87,6 +91,14 @@ BROKEN: list[tuple[Any, str]] = [
 def test_a_wrong_file_is_refused(content: Any, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         check(content)
+
+
+def test_a_list_is_a_table_of_devices_and_what_is_not_named_is_empty() -> None:
+    empty = {"devices": [], "findings": [], "samples": [], "delay_s": 0, "then": None}
+    every = {"devices": [DEVICE], "findings": [{}], "samples": [{}], "delay_s": 3600}
+    assert check([DEVICE]) == {**empty, "devices": [DEVICE]}
+    assert check({}) == check({"delay_s": 0, "then": None}) == empty
+    assert check({**every, "then": "hang"}) == {**every, "then": "hang"}
 
 
 def ask(tmp_path: Path, environ: dict[str, str]) -> Any:
