@@ -9,7 +9,7 @@ import pytest
 
 from probe_core.sysfs.drm_use import SWEEP_S, DrmUse
 from probe_core.sysfs.live import Live, share
-from probe_core.sysfs.rates import NEEDS_TWO, WENT_BACK, Rates
+from probe_core.sysfs.rates import MAX_KEYS, NEEDS_TWO, WENT_BACK, Rates
 from probe_core.sysfs.users import Users
 from probe_core.testing import Tree
 
@@ -36,9 +36,21 @@ def test_the_same_reading_twice_is_none() -> None:
     rates = Rates()
     rates.per_second("x", 100, 10.0)
     assert rates.per_second("x", 100, 10.0) is None
+    for at in (10.0, 9.0):
+        assert rates.per_second("x", 150, at) is None
+        assert rates.reason == NEEDS_TWO
     assert rates.per_second("x", 200, 11.0) == 100  # from the first reading
     rates.forget()
     assert rates.per_second("x", 300, 12.0) is None
+
+
+def test_no_more_counters_are_remembered_than_there_is_room_for() -> None:
+    rates = Rates()
+    for key in range(MAX_KEYS + 1):
+        rates.per_second(key, 0, 1.0)
+    last = (MAX_KEYS - 1, MAX_KEYS)
+    assert [rates.per_second(key, 5, 2.0) for key in last] == [5.0, None]
+    assert [rates.per_second(key, 8, 3.0) for key in last] == [3.0, None]
 
 
 @pytest.mark.parametrize(

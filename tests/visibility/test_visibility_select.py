@@ -128,6 +128,18 @@ def test_memory() -> None:
     assert (caught.value.code, caught.value.fix) == ("memory", "ask for 10 GiB each")
 
 
+def test_of_memory_that_nobody_knows_no_amount_is_offered() -> None:
+    devices = nodes.h100s(2)
+    for device, free in zip(devices, (10 << 30, None), strict=True):
+        device["memory"] = {"kind": "dedicated", "total": 80 << 30, "free": free}
+    with pytest.raises(SelectionError) as caught:
+        select(report(devices), count=2, memory="1GiB")
+    assert (caught.value.code, caught.value.fix) == ("memory", None)
+    with pytest.raises(SelectionError) as caught:
+        select(report(devices), count=1, memory="20GiB")
+    assert (caught.value.code, caught.value.fix) == ("memory", "ask for 10 GiB each")
+
+
 def test_order_that_only_the_driver_knows_is_refused_by_number_not_by_uuid() -> None:
     devices = [nodes.nvidia(1), nodes.nvidia(2, name="NVIDIA T4")]
     document = report(devices)
