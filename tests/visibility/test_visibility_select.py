@@ -131,7 +131,7 @@ def test_memory() -> None:
 def test_of_memory_that_nobody_knows_no_amount_is_offered() -> None:
     devices = nodes.h100s(2)
     for device, free in zip(devices, (10 << 30, None), strict=True):
-        device["memory"] = {"kind": "dedicated", "total": 80 << 30, "free": free}
+        device["memory"] = {"kind": "dedicated", "total": free, "free": free}
     with pytest.raises(SelectionError) as caught:
         select(report(devices), count=2, memory="1GiB")
     assert (caught.value.code, caught.value.fix) == ("memory", None)
