@@ -376,7 +376,10 @@ class Database:
         from probe_chipdb.name_lookup import chips_of_machine
         from probe_chipdb.spelling import normalise
 
-        chips = map(self.chip, chips_of_machine(self, normalise(name)))
+        key = normalise(name)
+        if self.ids(f"n:{key}"):  # a chip's own name: TPU v5e
+            return ()
+        chips = map(self.chip, chips_of_machine(self, key))
         return tuple(chip for chip in chips if chip is not None)
 
     def near(self, query: str, n: int = 5) -> "tuple[Chip, ...]":
