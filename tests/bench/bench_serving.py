@@ -1,4 +1,4 @@
-"""How far off are predicted speeds of many requests, as fitted and with each source left out?"""
+"""How far off are predicted speeds of many requests, as fitted and with owners left out?"""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import re
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
@@ -15,7 +15,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import bench_predictions
-from bench_predictions import Figures, held_out, quantile, settle, weights_of
+from bench_predictions import Figures, held_out, quantile, settle, weights_of, without
 from measure import Figure
 from place import Place
 
@@ -28,6 +28,8 @@ BLIND = Path(__file__).parent / "serving_blind.toml"
 FRESH = Path(__file__).parent / "serving_fresh.toml"
 # vLLM's own gpu_memory_utilization of these releases; SGLang and TensorRT-LLM take as much.
 RESERVE = 0.1
+# As that of one request, where errors count as squares.
+PULL = 0.15
 WITHIN = 1.5
 
 
@@ -49,18 +51,25 @@ class Row:
     label: str
     older: bool = False
     """Whether the release is one of `older`."""
+    server: bool = True
+    """Whether tokens were sampled: batched-bench of llama.cpp takes any."""
 
 
 def rows(path: Path = FITTED) -> list[Row]:
     """Return the published speeds of a file."""
     with path.open("rb") as file:
         data = tomllib.load(file)
-    older = data["older"]["sources"]
+    older, alone = data["older"]["sources"], data.get("unsampled", {}).get("sources", ())
     found = [_row(*fields) for fields in data["rows"]["measured"]]
     assert {row.source for row in found} == set(data["sources"]), path.name
     # A publication of two releases has two names: before the stroke they are the same.
     return [
-        replace(row, older=row.source in older, source=row.source.partition("/")[0])
+        replace(
+            row,
+            older=row.source in older,
+            server=row.source not in alone,
+            source=row.source.partition("/")[0],
+        )
         for row in found
     ]
 
@@ -95,12 +104,15 @@ def _members(machines: str, engine: str) -> tuple[Member, ...]:
 def predicted(row: Row, figures: Any = None) -> Layout:
     """Return the layout of a row, by the package's formula and the figures of efficiency.toml."""
     from probe_cluster.planning.efficiency import table
+    from probe_cluster.planning.members import with_engine
     from probe_cluster.planning.predict import RESERVE as OWN
     from probe_cluster.planning.serving import device_of
 
     server = row.engine in ("vllm", "sglang", "tensorrt-llm")
     reserve = RESERVE if server else OWN
-    device = device_of(row.members, row.model, _links(), reserve, figures or table())
+    figures = figures or table()
+    first = with_engine(row.members[0], row.engine, figures)
+    device = device_of((first, *row.members[1:]), row.model, _links(), reserve, figures)
     assert device is not None, row.label
     return _layout(row, device)
 
@@ -125,10 +137,19 @@ def _layout(row: Row, device: Device) -> Layout:
 
 def errors(published: Iterable[Row], figures: Mapping[str, Any]) -> list[tuple[float, Row]]:
     """Return ln(predicted / measured) of each row."""
-    by_age = {False: figures, True: of_older(figures)}
     return [
-        (math.log(predicted(row, by_age[row.older]).total / row.measured), row) for row in published
+        (math.log(predicted(row, _figures_of(row, figures)).total / row.measured), row)
+        for row in published
     ]
+
+
+def _figures_of(row: Row, figures: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the figures of what a row measured."""
+    if not row.server:
+        serving = figures["serving"]
+        own = serving["llama-cpp"] | {"request": 0.0}
+        return {**figures, "serving": {**serving, "llama-cpp": own}}
+    return of_older(figures) if row.older else figures
 
 
 @cache
@@ -146,17 +167,23 @@ def of_older(figures: Mapping[str, Any]) -> dict[str, Any]:
     engines = dict.fromkeys(("vllm", "sglang"), older["arithmetic"])
     costs = {name: older[name] for name in ("step", "request", "layer")}
     costs["begins"] = serving["vllm"]["begins"]
+    kinds = figures["kind"]
+    own = kinds["vllm"]
     return {
         **figures,
+        "kind": {**kinds, "vllm": own | {"mla": own["mla"] * older["mla"]}},
         "arithmetic": {**arithmetic, "engine": arithmetic["engine"] | engines},
         "serving": {**serving, "vllm": costs},
     }
 
 
 def cost(error: float) -> float:
-    """Return what a fit lowers: squares of errors, and beyond `WITHIN` their size."""
+    """Return what a fit lowers: squares of errors, and beyond `WITHIN` the logarithm of their size.
+
+    So a broken setup, twice as far off, pulls half as much.
+    """
     bend, size = math.log(WITHIN), abs(error)
-    return error**2 if size < bend else bend * (2 * size - bend)
+    return error**2 if size < bend else bend**2 * (1 + 2 * math.log(size / bend))
 
 
 def unfitted(table: dict[str, Any]) -> list[Figures]:
@@ -165,9 +192,14 @@ def unfitted(table: dict[str, Any]) -> list[Figures]:
     arithmetic, kind, arch = shares["vllm"], shares["kind"], shares["arch"]
     return [
         Figures(0.5, (arithmetic, "hbm")),
-        Figures(0.4, (arithmetic, "hbm-cdna")),
-        Figures(0.5, (arithmetic, "gddr-new"), (arithmetic, "gddr-old"), (arithmetic, "unified")),
-        Figures(0.7, (arch, "hopper"), (arch, "blackwell-gb100")),
+        *(Figures(0.4, (arithmetic, name)) for name in ("hbm-cdna", "arc", "jetson")),
+        Figures(0.4, (arithmetic, "radeon"), (arithmetic, "apu")),
+        Figures(5000, (serving["llama-cpp"], "request")),
+        Figures(0.5, (arithmetic, "gddr-new"), (arithmetic, "gddr-old")),
+        Figures(0.5, (arithmetic, "unified")),
+        Figures(0.7, (arch, "hopper"), (arch, "blackwell-gb100"), (arch, "blackwell-gb300")),
+        Figures(1.0, (arch, "cdna4")),
+        Figures(1.0, (table["generation"]["vllm"], "cdna4")),
         Figures(0.8, (shares["bits"], "8")),
         Figures(0.5, (kind, "experts"), (kind, "hybrid"), (kind, "blocks")),
         Figures(0.5, (kind, "mla")),
@@ -176,7 +208,6 @@ def unfitted(table: dict[str, Any]) -> list[Figures]:
         Figures(0.5, (serving["all"], "apart")),
         Figures(0.7, (serving["all"], "reduce")),
         Figures(1.0, (shares["engine"], "tensorrt-llm")),
-        Figures(2.0, (table["kind"]["vllm"], "mla")),
         Figures(1.0, (serving["vllm"], "layer")),
         Figures(100, (serving["vllm"], "begins")),
         Figures(1.0, (serving["sglang"], "layer")),
@@ -189,6 +220,7 @@ def unfitted(table: dict[str, Any]) -> list[Figures]:
         Figures(20, (table["older"], "request")),
         Figures(1.0, (table["older"], "arithmetic")),
         Figures(1.0, (table["older"], "layer")),
+        Figures(1.0, (table["older"], "mla")),
         Figures(1000, (serving["tensorrt-llm"], "step")),
         Figures(20, (serving["tensorrt-llm"], "request")),
     ]
@@ -200,41 +232,35 @@ def refitted(published: list[Row], table: Mapping[str, Any]) -> dict[str, Any]:
     weighed = list(zip(published, weights_of(published), strict=True))
 
     def error(row: Row) -> float:
-        figures = of_older(fit) if row.older else fit
-        return math.log(predicted(row, figures).total / row.measured)
+        return math.log(predicted(row, _figures_of(row, fit)).total / row.measured)
 
-    settle(unfitted(fit), weighed, error, cost)
+    settle(unfitted(fit), weighed, error, cost, PULL)
     return fit
 
 
-def without_publication(published: list[Row]) -> list[tuple[float, Row]]:
-    """Return ln(predicted / measured) of each row, by figures without its publication.
+def without_owner(published: list[Row]) -> list[tuple[float, Row]]:
+    """Return ln(predicted / measured) of each row, by figures without those of its owner.
 
-    What it published of one request is left out, too.
+    What that one published of one request is left out, too.
     """
     from probe_cluster.planning.efficiency import table
 
     one = bench_predictions.rows()
-    both = {row.source for row in one}
 
-    def fitted(others: list[Row], source: str) -> dict[str, Any]:
-        start: Mapping[str, Any] = table()
-        if source in both:
-            left = [row for row in one if row.source != source]
-            start = bench_predictions.refitted(left, start)
-        return refitted(others, start)
+    def fitted(others: list[Row], out: Collection[str]) -> dict[str, Any]:
+        return refitted(others, bench_predictions.refitted(without(one, out), table()))
 
     return held_out(published, fitted, errors)
 
 
 def run(place: Place) -> Iterator[Figure]:
-    """Compare as fitted, with each source left out, and with those that no figure has seen."""
+    """Compare as fitted, with owners left out, and with those that no figure has seen."""
     from probe_cluster.planning.efficiency import table
 
     published = rows()
     yield from _figures("as fitted", errors(published, table()), 0.2)
     if not place.quick:
-        yield from _figures("source left out", without_publication(published), 0.4, 0.2)
+        yield from _figures("owners left out", without_owner(published), 0.4, 0.2)
     yield from _figures("sources of 2024", errors(rows(BLIND), table()), None)
     if FRESH.exists():
         yield from _figures("fresh sources", errors(rows(FRESH), table()), None, 0.2)
@@ -253,7 +279,7 @@ def _figures(
 
 
 def main() -> int:
-    """Print the fitted figures, and each row's error by them and without its publication."""
+    """Print the fitted figures, and each row's error by them and without its owner."""
     from probe_cluster.planning.efficiency import table
 
     published = rows()
@@ -263,7 +289,7 @@ def main() -> int:
         print(f"{error:+.2f} {row.source:15} {row.label}")
     for name, found in (
         ("fitted", errors(published, fit)),
-        ("left out", without_publication(published)),
+        ("left out", without_owner(published)),
     ):
         for figure in _figures(name, found, None):
             print(figure)

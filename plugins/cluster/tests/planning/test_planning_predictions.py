@@ -33,8 +33,13 @@ from probe_core.cli import main
 
 PUBLISHED = Path(__file__).parents[4] / "tests" / "bench" / "published.toml"
 TIB = 1 << 40
-WIDER = "467 cases of llama-cpp on one device, of 70 publications"
+WIDER = "618 cases of llama-cpp on one device, of 142 publications"
 ENGINES = {"llama.cpp-rpc": "llama.cpp"}
+ARCHES = {
+    "H100": "hopper", "H20": "hopper", "B200": "blackwell-gb100", "B300": "blackwell-gb300",
+    "MI": "cdna3", "V100": "volta", "20": "turing", "T4": "turing", "1650": "turing",
+    "2000E": "ada",
+}  # fmt: skip
 # PCIe inside a node is no link of a cluster, and llama.cpp hands layers on without RPC there.
 PCIE = Link("pcie", 32e9, 50e-6)
 Home = dict[str, dict[str, Any]]
@@ -45,10 +50,14 @@ def predicted(row: list[Any], chips: dict[str, Any]) -> float:
     name, bits, chip, layout, engine, link, _, _, context = row
     form = file_form(ENGINES.get(engine, engine))
     model = parse_model({"model": name, "bits": bits, "context": context, "form": form})
-    kind, gbs, *tera = chips[chip]
+    kind, gbs, *more = chips[chip]
+    cores, tera = (more[0], []) if kind == "cpu" else (None, more)
     operations = tera[0] * 1e3 / gbs if tera else None
     dies = 2 if "Ultra" in chip else 1
-    reached = efficiency_of(kind, ENGINES.get(engine, engine), operations, dies=dies)
+    arch = next((arch for start, arch in ARCHES.items() if chip.startswith(start)), "")
+    reached = efficiency_of(
+        kind, ENGINES.get(engine, engine), operations, dies=dies, cores=cores, arch=arch
+    )
     assert reached is not None
     nodes = int(layout.rstrip("PT"))
     size = model.total_bytes * 10
@@ -118,11 +127,11 @@ def test_ranges_are_what_the_script_computes(monkeypatch: pytest.MonkeyPatch) ->
     ("card", "share"),
     [
         # 2.14 TFLOPS of 112 GB/s, on which the figure was fitted; 11.76 of 346; 11.34 of 484.
-        ("nvidia/geforce-gtx-1050-ti", 0.38),
-        ("Tesla P40", 0.68),
-        ("GTX 1080 Ti", 0.47),
+        ("nvidia/geforce-gtx-1050-ti", 0.39),
+        ("Tesla P40", 0.694),
+        ("GTX 1080 Ti", 0.478),
         # Maxwell lacks the instructions that bound it.
-        ("Tesla M40", 0.38),
+        ("Tesla M40", 0.39),
     ],
 )
 def test_pascal_reads_as_fast_as_it_computes(card: str, share: float) -> None:
@@ -135,14 +144,13 @@ def test_pascal_reads_as_fast_as_it_computes(card: str, share: float) -> None:
 @pytest.mark.parametrize(
     ("card", "share", "of_vllm"),
     [
-        # 0.051 for each operation: 66.9 TFLOPS of 3350 GB/s, halved; 66.9 of 4800; 19.5 of 2039.
-        ("H100 SXM", 0.509, 0.75),
-        ("H200", 0.355, 0.75),
-        ("A100-SXM4-80GB", 0.488, 0.75),
+        # 0.048 for each operation: 66.9 TFLOPS of 3350 GB/s, halved; 66.9 of 4800; 19.5 of 2039.
+        ("H100 SXM", 0.479, 0.83),
+        ("H200", 0.335, 0.83),
+        ("A100-SXM4-80GB", 0.459, 0.83),
         # What its memory gives is less than its arithmetic does.
-        ("V100-SXM2-32GB", 0.59, 0.75),
-        # A figure of NVIDIA's.
-        ("MI300X", 0.59, 0.79),
+        ("V100-SXM2-32GB", 0.83, 0.83),
+        ("MI300X", 0.50, 0.74),
     ],
 )
 def test_llama_cpp_reads_no_faster_than_it_computes(
@@ -161,16 +169,18 @@ def test_simple_blocks_norms_and_two_dies_have_their_figures() -> None:
     card = efficiency_of("gddr-old", "llama.cpp")
     assert card is not None
     shares = [card.share_of(name) for name in ("q4_k_m", None, "q4_0", "mxfp4")]
-    assert shares == pytest.approx([0.81, 0.81, 0.8586, 0.8586])
+    assert shares == pytest.approx([0.84, 0.84, 0.9072, 0.9072])
     assert card._replace(measured=True, share=1.0).share_of("q4_0") == 1.0
-    assert card.layer_seconds("dense", norms=True) == pytest.approx(1.87 * 52e-6)
+    assert card.layer_seconds("dense", norms=True) == pytest.approx(1.65 * 58e-6)
     vllm = efficiency_of("gddr-old", "vllm")
     assert vllm is not None
-    assert vllm.share_of("fp16") == 0.81
-    assert vllm.layer_seconds("dense", norms=True) == pytest.approx(53e-6)
+    assert vllm.share_of("fp16") == 0.84
+    assert vllm.layer_seconds("dense", norms=True) == pytest.approx(51e-6)
+    # What the engine takes for a token besides is spread over the layers.
+    assert vllm.layer_seconds("dense", layers=51) == pytest.approx(51e-6 + 10e-6)
     ultra = efficiency_of("apple-m3", "mlx", dies=2)
     assert ultra is not None
-    assert ultra.tau == pytest.approx(1.67 * 63e-6)
+    assert ultra.tau == pytest.approx(1.61 * 70e-6)
     (studio,) = read_members([], have=["Mac Studio M3 Ultra 512GB"])
     assert studio.efficiency is not None
     assert studio.efficiency.tau == ultra.tau
@@ -178,6 +188,74 @@ def test_simple_blocks_norms_and_two_dies_have_their_figures() -> None:
         parse_model({"model": name}) for name in ("gemma-3-4b", "gemma-4-26b-a4b", "qwen3-4b")
     ]
     assert [model.norms for model in models] == [True, True, False]
+
+
+def test_threads_of_many_cores_wait_longer_in_each_layer() -> None:
+    taus = []
+    for cores in (None, 8, 96):
+        own = efficiency_of("cpu", "llama.cpp", cores=cores)
+        assert own is not None
+        taus.append(own.tau)
+    assert taus == pytest.approx([(76 + 4.3 * cores) * 1e-6 for cores in (8, 8, 96)])
+    # A report says how many may be used; a GPU's multiprocessors are none of them.
+    memory = {"kind": "shared", "total": 1 << 36}
+    device = {"id": "cpu:0", "kind": "cpu", "units": 96, "memory": memory, "bandwidth": 576e9}
+    node = {"memory": {"total": 1 << 36, "available": 1 << 36}}
+    epyc = member("epyc", {"schema": 1, "node": node, "devices": [device]}, engine="llama.cpp")
+    assert epyc.efficiency is not None
+    assert epyc.efficiency.tau == pytest.approx(taus[2])
+    (pi,) = read_members([], have=["Raspberry Pi 5 16GB"])
+    assert pi.efficiency is not None
+    assert pi.efficiency.tau == pytest.approx((76 + 4.3 * 4) * 1e-6)
+    (card,) = read_members([], have=["RTX 4090"])
+    assert card.offer is not None
+    assert card.offer.cores is None
+
+
+@pytest.mark.parametrize(
+    ("card", "layer", "mla"),
+    [
+        ("A100-SXM4-80GB", 51e-6, 1.72),
+        ("T4", 1.22 * 51e-6, 1.72),
+        ("H100 SXM", 0.84 * 51e-6, 1.72),
+        ("B200", 0.89 * 51e-6, 1.72),
+        ("B300", 0.89 * 51e-6, 1.72),
+        # A GB10 is none of them.
+        ("DGX Spark", 51e-6, 1.72),
+        ("MI300X", 83e-6, 3.76),
+        ("MI355X", 0.36 * 83e-6, 3.76),
+    ],
+)
+def test_generations_have_their_figures(card: str, layer: float, mla: float) -> None:
+    (own,) = read_members([], have=[card])
+    reached = with_engine(own, "vllm").efficiency
+    assert reached is not None
+    assert reached.layer_seconds("dense") == pytest.approx(layer)
+    assert reached.layer_seconds("mla") == pytest.approx(layer * mla)
+    assert f"{layer * 1e6:.3g} us a layer" in reached.basis
+
+
+@pytest.mark.parametrize(
+    ("card", "factor"),
+    [("Tesla V100-SXM2-32GB", 1.61), ("RTX 2080 Ti", 1.61), ("RTX 3090", 1.0), ("RTX 4090", 1.0)],
+)
+def test_without_cuda_graphs_layers_of_llama_cpp_cost_more(card: str, factor: float) -> None:
+    (own,) = read_members([], have=[card])
+    reached = with_engine(own, "llama.cpp").efficiency
+    assert reached is not None
+    assert reached.layer_seconds("dense") == pytest.approx(58e-6 * factor)
+
+
+def test_what_a_gb10_reaches_is_not_claimed_of_an_apu() -> None:
+    """With vLLM, of which no row is an APU's; llama.cpp's rows are of both."""
+    (halo,) = read_members([], have=["Strix Halo 128GB"])
+    by_vllm = with_engine(halo, "vllm").efficiency
+    radeon = efficiency_of("radeon", "vllm")
+    assert by_vllm is not None
+    assert radeon is not None
+    assert (by_vllm.share, by_vllm.tau) == (radeon.share, radeon.tau)
+    assert range_of("vllm", "apu", "one") is None
+    assert range_of("llama-cpp", "apu", "one") is not None
 
 
 @pytest.mark.parametrize(
@@ -195,7 +273,16 @@ def test_simple_blocks_norms_and_two_dies_have_their_figures() -> None:
         (("gpu", "nvidia", "Tesla P100-PCIE-16GB", "pascal", False), "gddr-pascal"),
         (("cpu", "intel", "Intel N100", None, True), "cpu"),
         (("gpu", "arm", "Mali-G610", "valhall", True), None),
-        (("gpu", "intel", "Intel Arc B580", "xe2-hpg", False), None),
+        (("gpu", "amd", "AMD Radeon RX 7900 XTX", "rdna3", False), "radeon"),
+        (("gpu", "amd", "AMD Radeon 8060S Graphics", "rdna3.5", True), "apu"),
+        (("gpu", "nvidia", "Orin", "ampere-orin", True), "jetson"),
+        (("gpu", "nvidia", "NVIDIA Thor", "blackwell-thor", True), "jetson"),
+        (("gpu", "nvidia", "NVIDIA Jetson Nano", "maxwell", True), "jetson"),
+        (("gpu", "intel", "Intel Arc B580", "xe2-hpg", False), "arc"),
+        (("gpu", "intel", "Intel Arc Pro B60", "xe2-hpg", False), "arc"),
+        (("gpu", "intel", "Intel Arc 140V GPU", "xe2-lpg", True), "arc"),
+        (("gpu", "intel", "Intel Arc A770", "xe-hpg", False), "arc-alchemist"),
+        (("gpu", "intel", "Intel UHD Graphics 770", "xe-lp", True), None),
     ],
 )
 def test_classes_of_devices(device: tuple[Any, ...], class_: str | None) -> None:
@@ -216,7 +303,7 @@ def test_an_engine_that_no_row_has_for_a_device_gives_a_bound(home: Home) -> Non
     known = plan("fastest", [member("desk", home["desk"])], model)
     assert known.like == range_of("llama-cpp", "gddr-new", "one")
     assert known.basis == (
-        "llama.cpp on gddr-new: 94% of the bandwidth and 52 us a layer, fitted on published speeds",
+        "llama.cpp on gddr-new: 96% of the bandwidth and 58 us a layer, fitted on published speeds",
     )
     bound = plan("fastest", [member("desk", home["desk"], engine="none")], model)
     assert (bound.like, bound.bound) == (None, True)
@@ -272,9 +359,9 @@ def test_vllm_splits_layers_among_the_equal_gpus_of_a_node(home: Home) -> None:
     twin = member("twin", home["twin"], engine="vllm")
     split = plan("fastest", [twin], model)
     assert (split.parallel, twin.width) == ("tensor", 2)
-    # Half of the bytes on each, 53 us a layer and two all-reduces by PCIe.
-    layer = model.layer_read_bytes / 2 / (1.008e12 * 0.94) + 53e-6 + 2 * 30e-6
-    assert split.seconds_per_token == pytest.approx(80 * layer, rel=1e-4)
+    # Half of the bytes on each, 51 us a layer and two all-reduces by PCIe, and the token's 510 us.
+    layer = model.layer_read_bytes / 2 / (1.008e12 * 0.96) + 51e-6 + 2 * 30e-6
+    assert split.seconds_per_token == pytest.approx(80 * layer + 510e-6, rel=1e-4)
     assert (split.like, split.bound) == (range_of("vllm", "gddr-new", "tensor"), False)
     assert split.like is not None
     assert plan("fastest", [member("twin", home["twin"])], model).parallel == "one"

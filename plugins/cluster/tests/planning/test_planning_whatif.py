@@ -37,7 +37,7 @@ def members(*groups: str, links: Links | None = None) -> dict[str, Member]:
             "mac-mini-m4-pro-2": (48, 273, "apple-m3", 1),
         }),
         ("DGX Spark", {"dgx-spark": (121.6, 273, "unified", 1)}),
-        ("Strix Halo 128GB", {"framework-desktop": (110.08, 256, "unified", 1)}),
+        ("Strix Halo 128GB", {"framework-desktop": (110.08, 256, "apu", 1)}),
         ("Raspberry Pi 5 8GB", {"raspberry-pi-5": (7.2, 17, "cpu", 1)}),
         ("RTX 4090", {"geforce-rtx-4090": (24, 1008, "gddr-new", 1)}),
         ("4x RTX 3090 + Threadripper 128GB", {

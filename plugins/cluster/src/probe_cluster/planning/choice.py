@@ -125,7 +125,7 @@ def refusal(name: str, model: Model, member: Member) -> str | None:
     if engine.computes and offer and offer.kind == "accelerator":
         return f"{name} is not known to run on {offer.chip}, which is no GPU"
     if engine.vendors and offer and offer.kind != "cpu" and vendor not in engine.vendors:
-        return f"{name} runs on GPUs of {' and '.join(engine.vendors)}, not on {offer.chip}"
+        return f"{name} runs on GPUs of {', '.join(engine.vendors)}, not on {offer.chip}"
     if engine.computes == "vllm" and offer and (offer.arch or "").startswith(_BEFORE):
         return f"{name} runs on GPUs of NVIDIA from Volta on; {offer.chip} is older"
     # How a model was published can be converted; what a person asks for, or has as a file, not.

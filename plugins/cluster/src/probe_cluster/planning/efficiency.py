@@ -20,7 +20,17 @@ _HBM = re.compile(
 )
 # Without the instructions that llama.cpp multiplies quantised weights with, or with few of them.
 _BEFORE_VOLTA = ("pascal", "maxwell", "kepler", "fermi")
+_CDNA = "cdna"
 _APPLE = re.compile(r"\bM(\d+)\b")
+# NVIDIA's modules, whose few watts and slow cores feed the GPU: a GB10 reads at twice their share.
+_JETSON = re.compile(r"\b(?:Jetson|Orin|Thor|Xavier|Tegra)\b", re.IGNORECASE)
+# Intel's graphics since Battlemage, whose kernels read at twice the share of Alchemist's; older ones
+# have names without "Arc", and nothing was measured of them.
+_ARC = re.compile(r"\bArc\b", re.IGNORECASE)
+_BATTLEMAGE = re.compile(r"\b(?:B\d{2,3}|\d{3}V)\b", re.IGNORECASE)
+
+USUAL_CORES = 8
+"""Cores of a CPU that does not say how many it has: a judgement."""
 
 # Precisions of llama.cpp without blocks in blocks, whose scales cost arithmetic.
 SIMPLE = frozenset(
@@ -38,6 +48,9 @@ class EfficiencyTable(TypedDict):
     bound: dict[str, float]
     simple: dict[str, float]
     dies: dict[str, float]
+    cores: dict[str, float]
+    step: dict[str, float]
+    generation: dict[str, dict[str, float]]
     arithmetic: dict[str, dict[str, float]]
     serving: dict[str, dict[str, float]]
 
@@ -62,7 +75,7 @@ class ServingCosts(NamedTuple):
     step: float
     """Seconds of a step beyond its layers: what the scheduler does."""
     request: float
-    """Seconds of a step for each running request: sampling, text, the network."""
+    """Seconds of a step for each further request: sampling, text, the network."""
     chunk: int
     """Tokens of prompts in one step."""
 
@@ -82,17 +95,27 @@ class Efficiency(NamedTuple):
     """Name of the engine."""
     computes: str = ""
     """What the engine computes with, as efficiency.toml names it."""
+    arch: str = ""
+    """Architecture of the device, where its generation has figures of its own."""
 
     def layer_seconds(
-        self, kind: str, figures: EfficiencyTable | None = None, *, norms: bool = False
+        self,
+        kind: str,
+        figures: EfficiencyTable | None = None,
+        *,
+        norms: bool = False,
+        layers: int | None = None,
     ) -> float:
         """Return the seconds of a layer beyond its bytes, by kind of model.
 
-        `norms` is whether norms stand on both sides of each part of a layer.
+        `norms` is whether norms stand on both sides of each part of a layer; of so many `layers`
+        each has its part of what the engine takes for a token besides.
         """
         figures = figures or table()
         more = kind_factor(figures, self.computes, "norms") if norms else 1.0
-        return self.tau * kind_factor(figures, self.computes, kind) * more
+        more *= generation_factor(figures, self.computes, self.arch)
+        besides = step_seconds(figures, self.computes) / layers if layers else 0.0
+        return self.tau * kind_factor(figures, self.computes, kind, self.arch) * more + besides
 
     def share_of(self, quant: str | None) -> float:
         """Return the share at which weights of a precision are read: simple blocks read faster."""
@@ -117,8 +140,9 @@ def arithmetic_share(
     share = shares.get(efficiency.computes, {}).get(class_ or "")
     if share is None or efficiency.computes != "vllm":
         return share
-    newer = (factor for name, factor in shares["arch"].items() if arch.startswith(name))
-    return share * next(newer, 1.0) * shares["engine"].get(efficiency.engine or "", 1.0)
+    return (
+        share * _of_arch(shares["arch"], arch) * shares["engine"].get(efficiency.engine or "", 1.0)
+    )
 
 
 def serving_costs(
@@ -147,7 +171,7 @@ def serving_costs(
 
 
 class Range(NamedTuple):
-    """How far predictions of a class were off, by figures fitted without the publication."""
+    """How far predictions of a class were off, by figures fitted without their owner's."""
 
     factor: float
     """In nine cases of ten the speed was at most so many times larger or smaller."""
@@ -179,13 +203,39 @@ def range_of(computes: str, class_: str, mode: str) -> Range | None:
     return _ranges().get((computes, class_, mode))
 
 
-def kind_factor(figures: EfficiencyTable, computes: str, kind: str) -> float:
-    """Return what a kind of model costs each layer, times a dense one's; an engine's own first."""
-    own, general = figures["kind"].get(computes), figures["kind"].get(kind)
-    value = own.get(kind) if isinstance(own, dict) else None
-    if value is not None:
-        return value
+def kind_factor(figures: EfficiencyTable, computes: str, kind: str, arch: str = "") -> float:
+    """Return what a kind of model costs each layer, times a dense one's.
+
+    A maker's own figure comes first, then an engine's own.
+    """
+    makers = [_CDNA] if computes == "vllm" and arch.startswith(_CDNA) else []
+    for name in (*makers, computes):
+        own = figures["kind"].get(name)
+        value = own.get(kind) if isinstance(own, dict) else None
+        if value is not None:
+            return value
+    general = figures["kind"].get(kind)
     return general if isinstance(general, float) else 1.0
+
+
+def generation_factor(figures: Mapping[str, Any], computes: str, arch: str) -> float:
+    """Return what layers cost besides on a generation of chips, times what they do on its class."""
+    return _of_arch(figures["generation"].get(computes, {}), arch)
+
+
+def _of_arch(factors: Mapping[str, float], arch: str) -> float:
+    """Return the factor of an architecture, whose name starts as the factor's; 1 of others."""
+    return next((factor for name, factor in factors.items() if arch.startswith(name)), 1.0)
+
+
+def step_seconds(figures: Mapping[str, Any], computes: str) -> float:
+    """Return the seconds of a token of one request that an engine takes beyond its layers."""
+    return float(figures["step"].get(computes, 0.0)) * 1e-6
+
+
+def core_seconds(figures: Mapping[str, Any], computes: str, cores: int | None) -> float:
+    """Return the seconds for which threads of so many cores wait for each other in each layer."""
+    return float(figures["cores"].get(computes, 0.0)) * 1e-6 * (cores or USUAL_CORES)
 
 
 def device_class(
@@ -197,17 +247,24 @@ def device_class(
     if vendor == "apple":
         match = _APPLE.search(name or "")
         return None if match is None else "apple-m1-m2" if int(match[1]) < 3 else "apple-m3"
+    if kind == "gpu" and vendor == "intel":
+        if not _ARC.search(name or ""):
+            return None
+        return "arc" if _BATTLEMAGE.search(name or "") else "arc-alchemist"
     if kind != "gpu" or vendor not in ("nvidia", "amd"):
         return None
+    if vendor == "nvidia" and _JETSON.search(name or ""):
+        return "jetson"
     if unified:
-        return "unified"
+        return "unified" if vendor == "nvidia" else "apu"
     # The P100 has HBM, yet no more arithmetic for each byte than a card with GDDR.
     if vendor == "nvidia" and (arch or "").startswith(_BEFORE_VOLTA):
         return "gddr-pascal"
     if _HBM.search(name or ""):
         return "hbm" if vendor == "nvidia" else "hbm-cdna"
-    new = vendor == "nvidia" and (arch or "").startswith(("ada", "blackwell"))
-    return "gddr-new" if new else "gddr-old"
+    if vendor == "amd":
+        return "radeon"
+    return "gddr-new" if (arch or "").startswith(("ada", "blackwell")) else "gddr-old"
 
 
 # Operations of FP32 that a GTX 1050 Ti has for each byte that it can read: 2.14 TFLOPS, 112 GB/s.
@@ -251,12 +308,15 @@ def efficiency_of(
     operations: float | None = None,
     *,
     dies: int = 1,
+    cores: int | None = None,
+    arch: str | None = None,
     figures: Mapping[str, Any] | None = None,
 ) -> Efficiency | None:
     """Return what a class of device reaches with an engine; None where nothing was measured.
 
     ``auto`` is the usual engine of the class; `operations` are those for each byte that the device
-    can read; an Ultra of Apple has two `dies`. Raises `ClusterError` for an unknown engine.
+    can read; an Ultra of Apple has two `dies`; a CPU has `cores`. Raises `ClusterError` for an
+    unknown engine.
     """
     engine = engine_name(engine)
     if engine == "auto":
@@ -269,10 +329,13 @@ def efficiency_of(
         return None
     if dies > 1:
         tau *= figures["dies"].get(computes, 1.0)
-    basis = f"{engine} on {class_}: {share:.0%} of the bandwidth and {tau:.3g} us a layer"
-    return Efficiency(
-        share, tau * 1e-6, f"{basis}, fitted on published speeds", False, engine, computes
-    )
+    tau *= 1e-6
+    if class_ == "cpu":
+        tau += core_seconds(figures, computes, cores)
+    layer = tau * 1e6 * generation_factor(figures, computes, arch or "")
+    basis = f"{engine} on {class_}: {share:.0%} of the bandwidth and {layer:.3g} us a layer"
+    text = f"{basis}, fitted on published speeds"
+    return Efficiency(share, tau, text, False, engine, computes, arch or "")
 
 
 def with_measured(default: Efficiency, bandwidth: float, by: str) -> Efficiency:

@@ -59,7 +59,7 @@ ENGINES: dict[str, Engine] = {
         ("safetensors", "gguf"),
         across=True,
         cards=True,
-        vendors=("nvidia", "amd"),
+        vendors=("nvidia", "amd", "intel"),
         chunks=_VLLM,
     ),
     "sglang": Engine(

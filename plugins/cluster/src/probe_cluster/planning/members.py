@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from probe_cluster.planning.efficiency import (
     Efficiency,
+    EfficiencyTable,
     device_class,
     efficiency_of,
     integer_operations,
@@ -68,6 +69,8 @@ class Capacity:
     """Field → why it is unknown or incomplete; ``devices`` → what was left out."""
     arch: str | None = None
     """Architecture of the first device."""
+    cores: int | None = None
+    """Of a CPU, those that may be used."""
     measured: Measured | None = None
     """What its memories were read at; None where not all of them were measured, or not well."""
 
@@ -222,10 +225,11 @@ def member(
     return with_engine(own, engine)
 
 
-def with_engine(own: Member, engine: str) -> Member:
+def with_engine(own: Member, engine: str, figures: EfficiencyTable | None = None) -> Member:
     """Return the member as an engine runs it; ``auto`` is what is usual for its class of device.
 
-    One that was made by hand stays as it is. Raises `ClusterError` for an unknown engine.
+    `figures` are those of efficiency.toml, unless others are tried. One that was made by hand stays
+    as it is. Raises `ClusterError` for an unknown engine.
     """
     name = engine_name(engine)
     offer = own.offer
@@ -235,7 +239,15 @@ def with_engine(own: Member, engine: str) -> Member:
         name = usual_engine(own.class_)
     rate, reasons = own.nominal, dict(own.reasons)
     dies = 2 if offer.vendor == "apple" and "Ultra" in (offer.chip or "") else 1
-    efficiency = efficiency_of(own.class_, name, _operations(own, rate), dies=dies)
+    efficiency = efficiency_of(
+        own.class_,
+        name,
+        _operations(own, rate),
+        dies=dies,
+        cores=offer.cores,
+        arch=offer.arch,
+        figures=figures,
+    )
     given = offer.bandwidth is None and rate is not None
     if efficiency is not None and offer.measured is not None and not given:
         speed, by = offer.measured

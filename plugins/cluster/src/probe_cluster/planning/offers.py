@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         bandwidth: float | None
         reasons: dict[str, str]
         arch: str | None
+        cores: int | None
 
 
 # No NPU: the engines that are planned for (MLX, CUDA, vLLM, tinygrad) place no layers on one.
@@ -168,6 +169,7 @@ def offer_of(document: Mapping[str, Any], chosen: list[Device], reasons: dict[st
         "bandwidth": _bandwidth(chosen, reasons),
         "reasons": reasons,
         "arch": text(first.get("arch")),
+        "cores": amount(first.get("units")) if first.get("kind") == "cpu" else None,
     }
 
 

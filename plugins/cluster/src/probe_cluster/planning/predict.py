@@ -75,7 +75,7 @@ def whole_seconds(member: Member, model: Model) -> float | None:
     if efficiency is None:
         return max(reading, prompt_seconds(member, model) or 0.0)
     reading /= efficiency.share_of(model.quant)
-    beyond = efficiency.layer_seconds(model.kind, norms=model.norms)
+    beyond = efficiency.layer_seconds(model.kind, norms=model.norms, layers=model.layers)
     return max(reading, prompt_seconds(member, model) or 0.0) + beyond
 
 
@@ -149,9 +149,8 @@ def split_seconds(members: Sequence[Member], model: Model, reduce: float) -> flo
         reading = part / (member.bandwidth * member.efficiency.share_of(model.quant))
         # Arithmetic bounds a part as it does the whole layer.
         least = max(reading, (prompt_seconds(member, model) or 0.0) / len(members))
-        slowest = max(
-            slowest, least + member.efficiency.layer_seconds(model.kind, norms=model.norms)
-        )
+        beyond = member.efficiency.layer_seconds(model.kind, norms=model.norms, layers=model.layers)
+        slowest = max(slowest, least + beyond)
     return slowest + 2 * reduce
 
 

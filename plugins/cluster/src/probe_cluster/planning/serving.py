@@ -296,7 +296,8 @@ def device_of(
         arithmetic=arithmetic,
         attention=attention,
         layer=efficiency.layer_seconds(model.kind, figures, norms=model.norms) * costs.layer,
-        begins=costs.begins * kind_factor(figures or table(), efficiency.computes, model.kind),
+        begins=costs.begins
+        * kind_factor(figures or table(), efficiency.computes, model.kind, efficiency.arch),
         efficiency=efficiency,
         costs=costs,
         inner=first.inner,
@@ -493,7 +494,7 @@ def _step(device: Device, model: Model, load: Load, split: Split, together: floa
     parts = _cache_parts(model, split.tensor, split.expert)
     cache = together * middle / parts / (device.bandwidth * device.costs.cache)
     # Each stage prepares its inputs: no engine schedules ahead in a pipeline.
-    besides = split.stages * (device.costs.step + together * device.costs.request)
+    besides = split.stages * (device.costs.step + (together - 1) * device.costs.request)
     return _pass(device, model, split, together) + cache + besides
 
 

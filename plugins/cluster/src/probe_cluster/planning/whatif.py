@@ -65,6 +65,7 @@ class Machine(TypedDict, total=False):
     gets: float
     ports: list[str]
     bandwidth: float
+    cores: int
     count: int
     inner: str
     host: int
@@ -365,10 +366,11 @@ def _report(machine: Machine, part: _Part) -> dict[str, Any]:
     chip = _database().chip(id_) if id_ else None
     limit = int(total * machine["gets"])
     if chip is None:
-        # A processor without a chip of accelerators: its bandwidth is in the table.
+        # A processor without a chip of accelerators: its figures are in the table.
         device = {
             "id": "cpu:0", "ids": ["cpu:0"], "kind": "cpu", "name": machine["name"],
             "memory": {"kind": "shared", "total": total}, "bandwidth": machine["bandwidth"],
+            "units": machine["cores"],
         }  # fmt: skip
         return _document(machine["name"], machine["os"], total, [device], _source(machine), limit)
     memory = {"kind": "unified", "total": total, "free": limit, "parts": {"limit": limit}}
