@@ -128,7 +128,7 @@ def test_the_attention_of_a_prompt() -> None:
 
 
 def test_a_step_of_answers() -> None:
-    """A pass, the caches of 12 tokens at half the bandwidth, the scheduler, and each further request."""
+    """A pass, the caches of 12 tokens at half the bandwidth, the scheduler, each request more."""
     cache = 2 * 2 * 5 * 10 * 12
     assert serving._step(DEVICE, MODEL, LOAD, ONE, 1) == pytest.approx(9 + cache / 50 + 3)
     two = read_of(1.5) / 100 + 5 + 2 * cache / 50 + 3 + 0.125

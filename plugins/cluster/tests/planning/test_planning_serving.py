@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 import json
 import math
@@ -37,6 +38,21 @@ def test_published_throughput_is_within_a_factor_in_four_of_five(
     errors = [abs(error) for error, _ in bench.errors(bench.rows(), table())]
     assert len(errors) >= 220
     assert sum(error <= math.log(1.5) for error in errors) / len(errors) >= 0.88
+
+
+def test_what_decodes_without_sampling_tells_nothing_of_its_cost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(BENCH))
+    bench = importlib.import_module("bench_serving")
+    rows = [row for row in bench.rows() if row.engine == "llama.cpp"]
+    assert {row.source for row in rows if not row.server} == {"dgx-spark"}
+    dearer = copy.deepcopy(table())
+    dearer["serving"]["llama-cpp"]["request"] *= 2
+    for (usual, row), (slower, _) in zip(
+        bench.errors(rows, table()), bench.errors(rows, dearer), strict=True
+    ):
+        assert (slower < usual) == row.server, row.label
 
 
 def test_the_printed_range_comes_from_errors_without_the_publication() -> None:

@@ -22,10 +22,10 @@ _HBM = re.compile(
 _BEFORE_VOLTA = ("pascal", "maxwell", "kepler", "fermi")
 _CDNA = "cdna"
 _APPLE = re.compile(r"\bM(\d+)\b")
-# NVIDIA's modules, whose few watts and slow cores feed the GPU: a GB10 reads at twice their share.
+# NVIDIA's modules, whose few watts and slow cores feed the GPU: a GB10 reads 3 x their share.
 _JETSON = re.compile(r"\b(?:Jetson|Orin|Thor|Xavier|Tegra)\b", re.IGNORECASE)
-# Intel's graphics since Battlemage, whose kernels read at twice the share of Alchemist's; older ones
-# have names without "Arc", and nothing was measured of them.
+# Intel's graphics since Battlemage read at twice the share of Alchemist's. Older ones have names
+# without "Arc", and nothing was measured of them.
 _ARC = re.compile(r"\bArc\b", re.IGNORECASE)
 _BATTLEMAGE = re.compile(r"\b(?:B\d{2,3}|\d{3}V)\b", re.IGNORECASE)
 
