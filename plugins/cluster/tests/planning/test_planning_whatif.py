@@ -47,7 +47,7 @@ def members(*groups: str, links: Links | None = None) -> dict[str, Member]:
         ("RTX 4090 + i9-14900K 64GB", {"geforce-rtx-4090": (24, 1008, "gddr-new", 1)}),
         ("RTX 4090 + AMD Ryzen 9 7950X", {"geforce-rtx-4090": (24, 1008, "gddr-new", 1)}),
         ("RTX 4090 + Ryzen AI Max+ 395 128GB", {
-            "framework-desktop": (110.08, 256, "unified", 1),
+            "framework-desktop": (110.08, 256, "apu", 1),
             "geforce-rtx-4090": (24, 1008, "gddr-new", 1),
         }),
         ("2× RTX 3090 + RTX 4090", {"2x-geforce-rtx-3090-geforce-rtx-4090": (
