@@ -237,7 +237,14 @@ def test_near_shows_but_never_matches(db: Database) -> None:
 
 
 def test_a_clouds_type_of_machine_has_chips_and_a_cards_name_is_no_type(real: Database) -> None:
-    names = ("p5.48xlarge", "Standard_ND96isr_MI300X_v5", "ecs.gn7i-c8g1.2xlarge", "H100", "L4", "TPU v5e")
+    names = (
+        "p5.48xlarge",
+        "Standard_ND96isr_MI300X_v5",
+        "ecs.gn7i-c8g1.2xlarge",
+        "H100",
+        "L4",
+        "TPU v5e",
+    )
     assert [[chip.id for chip in real.of_machine_type(name)] for name in names] == [
         *(["nvidia/h100-sxm5-80gb"], ["amd/instinct-mi300x"], ["nvidia/a10"]),
         *([], [], []),
