@@ -49,7 +49,8 @@ os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 LIMIT_S = 60.0
 """Seconds that anything may take here: this computer may be busy with other tests."""
 
-_PARTS = re.compile(r"\x1b\[\??[0-9;]*[A-Za-z]|\x18|[^\x1b\x18]")
+# Another sequence cancels half of one, as in xterm: a screen is given back in the middle of a frame.
+_PARTS = re.compile(r"\x1b\[\??[0-9;]*(?:[A-Za-z]|(?=\x1b))|\x18|[^\x1b\x18]")
 
 
 class Emulator:
@@ -77,7 +78,8 @@ class Emulator:
         self.raw += text
         for part in _PARTS.findall(text):
             if part.startswith("\x1b["):
-                self._control(part[2:-1], part[-1])
+                if part[-1].isalpha():
+                    self._control(part[2:-1], part[-1])
             elif part == "\n" and self.alternate:
                 self.row, self.column = self.row + 1, 0  # the terminal's ONLCR
             elif part not in "\r\n\x18\x07" and self.row < self.rows:
