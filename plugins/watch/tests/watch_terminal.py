@@ -49,7 +49,7 @@ os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 LIMIT_S = 60.0
 """Seconds that anything may take here: this computer may be busy with other tests."""
 
-# Another sequence cancels half of one, as in xterm: a screen is given back in the middle of a frame.
+# Another sequence cancels half of one, as in xterm: Ctrl-Z may come in the middle of a frame.
 _PARTS = re.compile(r"\x1b\[\??[0-9;]*(?:[A-Za-z]|(?=\x1b))|\x18|[^\x1b\x18]")
 
 
