@@ -285,15 +285,19 @@ def in_line(db: "Database", query: "Query") -> list[Chip]:
     }
     rest = [key for _, key in read if key not in named]
     beside = [key for key in rest if _is_beside(key)] if named else []
-    sets = list(named.values())
-    if beside:  # a machine's type takes none of it
-        sets = [chips for key in named if (chips := _of_part(db, " ".join((key, *beside))))]
-    common = [chip for chip in sets[0] if all(chip in chips for chips in sets)] if sets else []
+    common = _common(list(named.values()))
+    if beside and common:  # a machine's type takes none of it
+        sized = (_of_part(db, " ".join((key, *beside))) for key in named)
+        common = _common([chips for chips in sized if chips])
     if remark and rest and not beside:
         common = [chip for chip in common if (chip.codename or "").lower() == rest[-1]]
     claims = {vendor for vendor, key in read if vendor and not key.startswith(processors)}
     one_device = len(claims | {chip.vendor for chip in common}) == 1
     return sorted(common, key=lambda chip: chip.id) if one_device else []
+
+
+def _common(sets: list[list[Chip]]) -> list[Chip]:
+    return [chip for chip in sets[0] if all(chip in chips for chips in sets)] if sets else []
 
 
 def _parts_of(line: str) -> list[str]:
