@@ -4,7 +4,7 @@ from probe_chipdb.chip import Chip, stated
 from probe_chipdb.name_facts import facts_in, ids_of
 from probe_chipdb.name_form import Form, size_in
 from probe_chipdb.rules import built
-from probe_chipdb.spelling import claimed_vendor, is_generic, normalise
+from probe_chipdb.spelling import claimed_vendor, is_generic, narrow, normalise
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -260,7 +260,9 @@ def by_rules_of_packages(db: "Database", query: "Query") -> list[Chip]:
     return []
 
 
-_MARKS = "|;=:()[]{}\"'`\t"
+_MARKS = "|;=:()[]{}\"'`\t│"
+_JOINTS = (", ", " - ", " -- ", " – ", " — ", " · ", " • ", "->", " → ", "\\n", "\\t")
+_BEFORE = " &+/├└─•或"  # a part, in lists and trees; `ATOM+` ends in one
 _MOST_PARTS = 24
 _LEAST = 4  # letters of a product without its vendor
 
@@ -271,10 +273,10 @@ def in_line(db: "Database", query: "Query") -> list[Chip]:
     "VideoProcessor : NVIDIA GeForce GTX 1660 SUPER": between marks, a name is whole. A part that
     says more of the product ("(Laptop)", "48 GB") belongs to its name.
     """
-    name = query.name or ""
+    name = narrow(query.name or "").strip()
     processors = built().set("processor")
     parts = _parts_of(name)
-    if query.name_key.startswith(processors) or parts == [name.strip()]:
+    if query.name_key.startswith(processors) or parts == [name]:
         return []
     remark = _has_remark(name)
     read = [(claimed_vendor(part.replace("-", " ")), normalise(part)) for part in parts]
@@ -285,7 +287,9 @@ def in_line(db: "Database", query: "Query") -> list[Chip]:
     }
     rest = [key for _, key in read if key not in named]
     beside = [key for key in rest if _is_beside(key)] if named else []
-    common = _common(list(named.values()))
+    brands = built().set("brand")
+    others = (_of_part(db, key) for key in rest if key.startswith(brands) and not is_generic(key))
+    common = _common([*named.values(), *filter(None, others)]) if named else []
     if beside and common:  # a machine's type takes none of it
         sized = (_of_part(db, " ".join((key, *beside))) for key in named)
         common = _common([chips for chips in sized if chips])
@@ -304,9 +308,9 @@ def _parts_of(line: str) -> list[str]:
     line = line.replace("  ", "\n")
     for mark in ("(R)", "(TM)", "(tm)"):  # a vendor's parentheses end no part
         line = line.replace(mark, " ")
-    for mark in (*_MARKS, ", ", " - ", "->", "\\n", "\\t"):
+    for mark in (*_MARKS, *_JOINTS):
         line = line.replace(mark, "\n")
-    parts = (part.strip(" \\*#<>") for part in line.split("\n"))
+    parts = (part.strip(" \\*#<>").lstrip(_BEFORE) for part in line.split("\n"))
     return list(dict.fromkeys(filter(None, parts)))[:_MOST_PARTS]
 
 

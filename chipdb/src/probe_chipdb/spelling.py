@@ -40,6 +40,19 @@ _MARKS = {
     "‑": "-", "–": "-",
 }  # fmt: skip
 
+_WIDE = str.maketrans({
+    "（": " (", "）": ") ", "：": ": ", "，": ", ", "、": ", ", "；": "; ", "｜": "|",
+})  # fmt: skip
+
+
+def narrow(text: str) -> str:
+    """The text with the marks of Chinese and Japanese as those of ASCII.
+
+    >>> narrow("Ascend 910B4（1 卡，32GB HBM）")
+    'Ascend 910B4 (1 卡, 32GB HBM) '
+    """
+    return text if text.isascii() else text.translate(_WIDE)
+
 
 def normalise(text: str, kind: str = "name", rules: "Rules | None" = None) -> str:
     """The key under which a name is compared; the empty text when nothing is left.
@@ -115,7 +128,7 @@ def claimed_vendor(text: str) -> str:
 
 
 def _letters(text: str) -> str:
-    text = text[:_MOST_LETTERS].lower()
+    text = narrow(text[:_MOST_LETTERS].lower())
     if not text.isprintable():
         text = "".join(letter if letter.isprintable() else " " for letter in text)
     for mark, plain in _MARKS.items() if "(" in text or not text.isascii() else ():
