@@ -262,7 +262,7 @@ def by_rules_of_packages(db: "Database", query: "Query") -> list[Chip]:
 
 _MARKS = "|;=:()[]{}\"'`\t│"
 _JOINTS = (", ", " - ", " -- ", " – ", " — ", " · ", " • ", "->", " → ", "\\n", "\\t")
-_BEFORE = " &+/├└─•或"  # a part, in lists and trees; `ATOM+` ends in one
+_EDGES = " \\*#<>&/├└─•或"  # of a part: of emphasis, lists and trees
 _MOST_PARTS = 24
 _LEAST = 4  # letters of a product without its vendor
 
@@ -310,7 +310,7 @@ def _parts_of(line: str) -> list[str]:
         line = line.replace(mark, " ")
     for mark in (*_MARKS, *_JOINTS):
         line = line.replace(mark, "\n")
-    parts = (part.strip(" \\*#<>").lstrip(_BEFORE) for part in line.split("\n"))
+    parts = (part.strip(_EDGES).lstrip("+ ") for part in line.split("\n"))
     return list(dict.fromkeys(filter(None, parts)))[:_MOST_PARTS]
 
 
