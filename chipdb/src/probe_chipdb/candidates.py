@@ -180,7 +180,13 @@ def _on_platform(db: "Database", query: "Query", chips: "list[Chip]") -> "list[C
 
 
 def _allowed(db: "Database", query: "Query", chips: "list[Chip]") -> "list[Chip]":
-    """The chips without those that the vendor or the architecture rules out."""
+    """The chips without those that the vendor or the architecture rules out.
+
+    None where the name counts cores that none of them has: "Apple M3 Ultra (76-core GPU)".
+    """
+    count = query.named_units
+    if count and not any(count in (stated(chip) or (count,)) for chip in chips):
+        return []
     return [
         chip
         for chip in chips

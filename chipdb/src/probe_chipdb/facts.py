@@ -44,7 +44,8 @@ class Query:
     gpu_id: an id register, "arm:0xa867". dt: compatibles, most specific first.
     arch: an architecture's id or family. compute_capability: "8.9". gfx: "gfx1100".
     vendor: the short name, as given or as the name claims it.
-    units: SMs, CUs or cores that the driver counts. memory: the live total in bytes.
+    units: SMs, CUs or cores that the driver counts, else the name. named_units: those that the
+    name counts, or 0. memory: the live total in bytes.
     name: as a tool printed it. name_kind: which tool. name_key: the name, normalised. die_key: the
     same with its die, where the name is one of pci.ids. generic_name: whether it names no product.
     """
@@ -61,6 +62,7 @@ class Query:
         "name",
         "name_key",
         "name_kind",
+        "named_units",
         "pci",
         "revision",
         "subsystem",
@@ -85,6 +87,7 @@ class Query:
         self.memory = _within(facts.memory, _MOST_BYTES)
         self.name_key = self.die_key = ""
         self.generic_name = True
+        self.named_units = 0
         if self.name:
             from probe_chipdb.name_facts import add_name_facts
 

@@ -93,7 +93,8 @@ def add_name_facts(query: "Query", name: str, kind: str, *, may_hold_ids: bool) 
     query.revision = query.revision or facts.get("rev", "")
     # "Intel GeForce" is no product of NVIDIA: what a name claims rules out as a vendor does.
     query.vendor = query.vendor or claimed_vendor(name)
-    query.units = query.units or int(facts.get("units", 0)) or None
+    query.named_units = int(facts.get("units", 0))
+    query.units = query.units or query.named_units or None
     query.gpu_id = query.gpu_id or facts.get("gpu_id", "")
     if kind == "dt":
         query.dt = (*compatibles_in(name), *query.dt)
