@@ -25,8 +25,9 @@ def on_platform(db: "Database", name: str, chips: list[Chip]) -> list[Chip]:
     if not codenames:
         return chips
     # Mesa's own spelling is an alias of many chips: "Intel(R) UHD Graphics (ADL-S GT0.5)".
-    inside = name.lower()[name.rfind("(") :]
-    if printed := [chip for chip in chips if any(inside in a.lower() for a in chip.aliases)]:
+    _, bracket, inside = name.lower().rpartition("(")
+    printed = [chip for chip in chips if any(f"({inside}" in a.lower() for a in chip.aliases)]
+    if bracket and printed:
         return printed
     fitting = [chip for chip in chips if has_codename(chip, codenames)]
     for token in details:
@@ -37,9 +38,10 @@ def on_platform(db: "Database", name: str, chips: list[Chip]) -> list[Chip]:
 def _platform_in(db: "Database", name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The codenames that the last parenthesis leaves open, and what narrows them ("gt1", "-s").
 
-    "Intel(R) UHD Graphics (TGL GT1)"; both empty where no parenthesis names a platform.
+    "Intel(R) UHD Graphics (TGL GT1)"; before 2022 RADV's stood without one: "AMD RADV RENOIR".
+    Both empty where nothing names a platform.
     """
-    for inside in reversed(name.lower().split("(")[1:]):
+    for inside in reversed(name.lower().replace("radv ", "(radv ").split("(")[1:]):
         tokens = inside.partition(")")[0].replace(",", " ").split()
         for at, token in enumerate(tokens):
             plain, hyphen, letter = token.partition("-")
