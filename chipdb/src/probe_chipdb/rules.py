@@ -139,7 +139,7 @@ class Rules:
 class _Stage:
     """The rules of one stage and kind, behind the texts without which they do not fit."""
 
-    __slots__ = ("_edges", "_inside", "_sets", "rules")
+    __slots__ = ("_edges", "_inside", "_sets", "_wide", "rules")
 
     def __init__(self, sets: "Words") -> None:
         self.rules: list[Rule] = []
@@ -147,10 +147,14 @@ class _Stage:
         # Gates by a part of theirs: up to two letters at an edge, the rarest letter of others.
         self._edges: dict[str, dict[str, list[int]]] = {}
         self._inside: dict[str, dict[str, list[int]]] = {}
+        self._wide: dict[str, list[int]] = {}  # those that no ASCII text holds
 
     def add(self, gates: str, pattern: str, to: str, unless: str) -> None:
         """Add a row behind the others."""
         for gate in items(gates) or ("",):
+            if not gate.isascii():
+                self._wide.setdefault(gate, []).append(len(self.rules))
+                continue
             part = min(gate, key=_COMMON.find, default="")
             groups = self._inside
             if _EDGE in gate and gate != _EDGE:
@@ -167,6 +171,8 @@ class _Stage:
         for part, gates in self._inside.items():
             if part in text:
                 groups.append(gates)
+        if not text.isascii():
+            groups.append(self._wide)
         found: list[int] = []
         for gates in groups:  # loops: a comprehension costs a call, and this is most of a look-up
             for gate, rules in gates.items():
