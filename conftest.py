@@ -87,13 +87,12 @@ settings.load_profile("repository")
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Look for no garbage among the objects that collection makes, then or later: they stay."""
+    """Look for no garbage while tests are collected: what that makes stays."""
     gc.disable()
     try:
         return (yield)
     finally:
-        gc.freeze()
-        gc.enable()
+        gc.enable()  # not frozen: Hypothesis asks for referrers, and finds none that are
 
 
 def pytest_runtest_setup() -> None:
