@@ -379,8 +379,7 @@ class Database:
         key = normalise(name)
         if self.ids(f"n:{key}"):  # a chip's own name: TPU v5e
             return ()
-        chips = map(self.chip, chips_of_machine(self, key))
-        return tuple(chip for chip in chips if chip is not None)
+        return tuple(self.read(chips_of_machine(self, key)))
 
     def near(self, query: str, n: int = 5) -> "tuple[Chip, ...]":
         """The n chips whose names look most like the query. For people, never for matching."""

@@ -319,13 +319,15 @@ def _host_of(processor: str) -> bool:
     if _named(table()["machine"], processor):
         return False
     words = _words(processor)
-    spellings = [_words(own) for entry in table()["host"] for own in _spellings(entry)]
-    return any(words[: len(own)] == own for own in spellings)
+    return any(words[: len(own)] == own for own in _hosts())
 
 
 def _is_host(name: str) -> bool:
-    hosts = table()["host"]
-    return _words(name) in [_words(own) for entry in hosts for own in _spellings(entry)]
+    return _words(name) in _hosts()
+
+
+def _hosts() -> list[tuple[str, ...]]:
+    return [_words(own) for entry in table()["host"] for own in _spellings(entry)]
 
 
 def _spellings(entry: Machine) -> list[str]:
