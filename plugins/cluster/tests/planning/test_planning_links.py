@@ -79,6 +79,23 @@ def test_a_link_that_nobody_named_is_said_to_be_assumed(
     assert answer(macs, {"model": "llama-3.1-8b"}, links=links).notes == ()
 
 
+def test_a_route_over_links_that_were_named_is_not_assumed() -> None:
+    macs = read_members([], have=["3x Mac Studio M3 Ultra 96GB"])
+    first, second, third = (mac.id for mac in macs)
+    # Two of them are faster than 1gbe, and slow enough that no layers are split over them.
+    cable = parse_kind("10GB/s,25us")
+    line = {(first, second): cable, (second, third): cable}
+    asked = {"model": "qwen3-235b", "bits": "6bit"}
+    found = answer(macs, asked, links=Links(line), engine="mlx")
+    assert found.comparison.best is not None
+    assert len(found.comparison.best.stages) == 3
+    assert found.notes == ()
+    # The way back from the last to the first is one, too.
+    del line[first, second]
+    notes = ("a connection that is not named counts as 1gbe",)
+    assert answer(macs, asked, links=Links(line), engine="mlx").notes == notes
+
+
 def test_of_many_nodes_the_fastest_that_can_be_compared_split_layers() -> None:
     sparks = read_members([], have=["20x DGX Spark"])
     links = Links(default=KINDS["roce"])

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 from probe_cluster.planning.choice import Choice, choices, converted
 from probe_cluster.planning.efficiency import hop_software
 from probe_cluster.planning.engines import ENGINES, file_form
 from probe_cluster.planning.fitting import Fit, fit
-from probe_cluster.planning.links import Links
+from probe_cluster.planning.links import Links, routed
 from probe_cluster.planning.members import Member, with_nvlink
 from probe_cluster.planning.model import Model
 from probe_cluster.planning.model_spec import parse_model
 from probe_cluster.planning.predict import RESERVE, Plan
+from probe_cluster.planning.search import pairs
 from probe_cluster.planning.strategies import STRATEGIES, Comparison, compare
 from probe_cluster.shared import ClusterError
 
@@ -106,15 +106,15 @@ def _answered(
     notes = (
         converted(model, choice.engine),
         _offloaded(choice, fits),
-        _assumed(own, found.best),
+        _assumed(routed(own, model.hop_bytes), found.best),
     )
     return Answer(choice, model, own, fits, found, tuple(filter(None, notes)))
 
 
 def _assumed(links: Links, plan: Plan | None) -> str | None:
     """Return a sentence where the plan's nodes talk over links that nobody named."""
-    nodes = [] if plan is None else [stage.node for stage in plan.stages]
-    if not any(links.is_assumed(*pair) for pair in pairwise(nodes)):
+    hops = [] if plan is None else pairs([stage.node for stage in plan.stages])
+    if not any(links.is_assumed(*hop) for hop in hops):
         return None
     return f"a connection that is not named counts as {links.default.kind}"
 
