@@ -10,7 +10,7 @@ from probe_core.wording import clean_text, counted
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from probe_chipdb import Arch, Chip, CpuMatch, Database
@@ -229,6 +229,9 @@ def _formats_by_release(cells: Iterable[dict[str, str]]) -> str:
 
 HELP = "Look chips up by a name or id that a tool prints. Exact matches only: nothing is guessed."
 _LEAVING = ("CONFIDENCE", "CLOCK")
+_SHOWN = 16
+"""Candidates in the table: "Intel Graphics" alone is the name of 69 chips."""
+_DETAILS = ("YEAR", "POWER", "BANDWIDTH")
 KINDS = ("nvml", "amdgpu", "pci", "lspci", "cpuinfo", "dt", "vulkan", "metal", "wmi", "name")
 _ADDING = "A TOML file adds a chip, with `--chipdb FILE`; docs/how-to/ship-chips.md has its format."
 EXAMPLES = (
@@ -270,7 +273,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         context.json(answers)
     else:
         for answer in answers:
-            for line in _lines(answer, context):
+            for line in _lines(answer, database, context):
                 context.out(line)
     return 1 if args.strict and any(answer["match"] is None for answer in answers) else 0
 
@@ -287,7 +290,7 @@ def _units(value: str | None) -> int | None:
     return int(value)
 
 
-def _lines(answer: Answer, context: Context) -> Iterator[str]:
+def _lines(answer: Answer, database: Database, context: Context) -> Iterator[str]:
     match, width = answer["match"], context.width
     if match is None:
         yield from text.folded(f"{clean_text(answer['query'])}: {answer['reason']}", width)
@@ -295,7 +298,7 @@ def _lines(answer: Answer, context: Context) -> Iterator[str]:
             profile = f", profile {answer['profile']}" if answer["profile"] else ""
             yield from _indented("a share of: " + " or ".join(answer["parents"]) + profile, width)
         elif answer["candidates"]:
-            yield from _indented("ambiguous: " + " or ".join(answer["candidates"]), width)
+            yield from _candidates(answer["candidates"], database, width)
             if answer["shared_peaks"]:
                 yield "  whichever it is:"
                 yield from _peaks(answer["shared_peaks"], context)
@@ -321,6 +324,23 @@ def _lines(answer: Answer, context: Context) -> Iterator[str]:
     for line in format_lines(match["formats"]):
         yield from _indented(line, width)
     yield ""
+
+
+def _candidates(ids: Sequence[str], database: Database, width: int) -> list[str]:
+    """Return a table of what tells the candidates apart, for a person who has the card."""
+    rows: list[Sequence[str]] = [("CHIP", "UNITS", "MEMORY", "BANDWIDTH", "POWER", "YEAR")]
+    for chip in filter(None, map(database.chip, ids[:_SHOWN])):
+        facts = (
+            counted(chip.units, chip.unit or "unit") if chip.units else "",
+            text.size(chip.memory.bytes) if chip.memory.bytes else "",
+            text.bandwidth(chip.bandwidth) if chip.bandwidth else "",
+            f"{chip.power:g} W" if chip.power else "",
+            str(chip.year or ""),
+        )
+        rows.append((chip.id, *(fact or "–" for fact in facts)))
+    more = [f"  and {len(ids) - _SHOWN} more"] if len(ids) > _SHOWN else []
+    right = ("UNITS", "MEMORY", "BANDWIDTH", "POWER")
+    return [*grid(rows, width, right=right, leaving=_DETAILS, indent="  "), *more]
 
 
 def _indented(sentence: str, width: int) -> list[str]:

@@ -83,6 +83,27 @@ def test_ambiguous_has_candidates(capsys: Any) -> None:
     assert answer["near"] == []
 
 
+def test_candidates_are_told_apart_by_what_a_card_shows(capsys: Any) -> None:
+    assert main(["chip", "NVIDIA GeForce RTX 3060"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    head = next(index for index, line in enumerate(lines) if line.startswith("  CHIP"))
+    assert [line.split() for line in lines[head : head + 4]] == [
+        ["CHIP", "UNITS", "MEMORY", "BANDWIDTH", "POWER", "YEAR"],
+        "nvidia/geforce-rtx-3060 28 SMs 12.0 GiB 360 GB/s 170 W 2021".split(),
+        "nvidia/geforce-rtx-3060-8gb 28 SMs 8.0 GiB 240 GB/s 170 W 2022".split(),
+        ["whichever", "it", "is:"],
+    ]
+
+
+def test_no_more_candidates_than_a_person_reads(capsys: Any) -> None:
+    (answer,) = ask(capsys, "Intel Graphics")
+    assert main(["chip", "Intel Graphics"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    shown = [line for line in lines if line.startswith("  intel/")]
+    assert len(shown) == 16
+    assert lines[lines.index(shown[-1]) + 1] == f"  and {len(answer['candidates']) - 16} more"
+
+
 def test_near_names_are_offered_to_people_alone(capsys: Any) -> None:
     (answer,) = ask(capsys, "NVIDIA GeForce RTX 4091")
     assert answer["match"] is None
