@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         group.add_argument(f"--{flag}", metavar=metavar, help=meaning)
     parser.add_argument(
         "--as",
-        dest="form",
+        dest="starts",
         metavar="ENGINE",
         help="print what starts the plan: vllm, llama.cpp, mlx or exo; each figure with its reason",
     )
@@ -97,10 +97,10 @@ def run(args: argparse.Namespace, context: Context) -> int:
     from probe_cluster.planning.strategies import STRATEGIES
     from probe_cluster.shared import ClusterError
 
-    if args.form is not None:
-        args.form = _form(args.form)
+    if args.starts is not None:
+        args.starts = _form(args.starts)
         # Who wants an engine's line wants the plan that it makes.
-        args.engine = args.form if args.engine == "auto" else args.engine
+        args.engine = args.starts if args.engine == "auto" else args.engine
     links = links_of(args)
     members = members_of(args, links)
     try:
@@ -173,7 +173,7 @@ def _served(args: argparse.Namespace, members: Sequence[Member], found: Answer) 
 
 def _started(args: argparse.Namespace, found: Answer, served: Serving | None) -> list[Line]:
     """Return what starts the plan, where it is asked for: of many requests the most throughput."""
-    if args.form is None:
+    if args.starts is None:
         return []
     from probe_cluster.planning.launch import launch
     from probe_cluster.planning.predict import RESERVE
@@ -184,7 +184,7 @@ def _started(args: argparse.Namespace, found: Answer, served: Serving | None) ->
         layout = named[0]
     return launch(
         found,
-        args.form,
+        args.starts,
         layout=layout,
         load=None if served is None else served.load,
         reserve=RESERVE if args.reserve is None else args.reserve,

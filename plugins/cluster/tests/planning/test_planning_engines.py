@@ -15,6 +15,7 @@ from probe_cluster.planning.engines import ENGINES, engine_name
 from probe_cluster.planning.links import KINDS
 from probe_cluster.planning.model_spec import parse_model
 from probe_cluster.planning.precision import FORMATS, PRECISIONS, bits_per_weight, precision_name
+from probe_cluster.planning.reading import read_members
 from probe_core.cli import main
 
 GIB = 1 << 30
@@ -170,6 +171,14 @@ def test_bits_as_people_write_them(text: str, name: str, bits: float) -> None:
     assert precision_name(text) == name
     assert PRECISIONS[name].experts == bits
     assert parse_model({"model": "llama-3.1-8b", "bits": text}).quant == name
+
+
+def test_bits_are_those_of_the_engines_own_files() -> None:
+    asked = {"model": "llama-3.1-8b", "bits": "q4"}
+    macs = read_members([], have=["Mac Studio M3 Ultra 96GB"])
+    engines = ("mlx", "exo", "llama.cpp")
+    quants = [answer(macs, asked, engine=name).model.quant for name in engines]
+    assert quants == ["4bit", "4bit", "q4_k_m"]
 
 
 def test_bits_that_nobody_knows_are_refused_with_the_nearest() -> None:

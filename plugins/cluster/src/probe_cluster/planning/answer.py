@@ -8,7 +8,7 @@ from typing import Any
 
 from probe_cluster.planning.choice import Choice, choices, converted
 from probe_cluster.planning.efficiency import hop_software
-from probe_cluster.planning.engines import ENGINES, file_form
+from probe_cluster.planning.engines import ENGINES, engine_name, file_form
 from probe_cluster.planning.fitting import Fit, fit
 from probe_cluster.planning.links import Links, routed
 from probe_cluster.planning.members import Member, with_nvlink
@@ -59,7 +59,8 @@ def answer(
     `model` has the options of `parse_model`. Raises `ClusterError` for what makes no sense, and
     where the engine cannot run the model on these nodes.
     """
-    asked = parse_model(model)
+    form = file_form(engine_name(engine)) or model.get("form")
+    asked = parse_model({**model, "form": form})
     members, links = with_nvlink(members, links or Links())
     answers = []
     problem: ClusterError | None = None

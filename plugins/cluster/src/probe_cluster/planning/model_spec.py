@@ -271,7 +271,7 @@ def _weighed(fields: Fields, bits: Any, form: Any) -> None:
     """Put `bits` and `read_bytes` in, from what was asked for or what the file says."""
     parameters, precision = fields.pop("parameters", None), fields.pop("precision", None)
     native = fields.pop("native", None)
-    name = precision_name(str(bits)) if bits is not None else None
+    name = precision_name(str(bits), form) if bits is not None else None
     if name is not None:
         fields |= {"quant": name, "form": FORMATS.get(name), "published": False}
     refined = as_run_by(fields["quant"], form) if fields.get("quant") else None

@@ -95,13 +95,19 @@ _ALIASES = {
     "fp8_e4m3": "fp8", "mxfp4_gguf": "mxfp4_moe", "gptq_int4": "gptq", "gptq_4bit": "gptq",
     "awq_int4": "awq", "awq_4bit": "awq", "int4_awq": "awq",
 }  # fmt: skip
+_BARE = re.compile(r"q[234568]")
 # exl2 and exl3 are named by their mean bits per weight.
 _BPW = re.compile(r"(\d{1,2}(?:\.\d{1,3})?)_?bpw")
 
 
-def precision_name(text: str) -> str | None:
-    """Return the name in `PRECISIONS` of what a person wrote, such as ``Q4``; None for others."""
+def precision_name(text: str, form: str | None = None) -> str | None:
+    """Return the name in `PRECISIONS` of what a person wrote, such as ``Q4``; None for others.
+
+    ``form`` is an engine's kind of file: a bare q4 is 4bit in MLX's.
+    """
     name = re.sub(r"[\s-]+", "_", text.strip().lower())
+    if form == "mlx" and _BARE.fullmatch(name):
+        name = f"{name[1:]}bit"
     for prefix in ("mlx_", "ud_", "gguf_"):
         name = name.removeprefix(prefix)
     name = _ALIASES.get(name, name)
