@@ -12,6 +12,7 @@ from model_files import gguf
 from probe_cluster import ClusterError, Links, Member, member
 from probe_cluster.planning.answer import answer
 from probe_cluster.planning.engines import ENGINES, engine_name
+from probe_cluster.planning.fitting import RAISED
 from probe_cluster.planning.links import KINDS
 from probe_cluster.planning.model_spec import parse_model
 from probe_cluster.planning.precision import FORMATS, PRECISIONS, bits_per_weight, precision_name
@@ -179,6 +180,14 @@ def test_bits_are_those_of_the_engines_own_files() -> None:
     engines = ("mlx", "exo", "llama.cpp")
     quants = [answer(macs, asked, engine=name).model.quant for name in engines]
     assert quants == ["4bit", "4bit", "q4_k_m"]
+
+
+def test_macs_that_would_hold_it_with_the_limit_raised_are_told_so() -> None:
+    macs = read_members([], have=["Mac Studio M3 Ultra 512GB"])
+    asked = {"model": "deepseek-v3", "bits": "q4_k_m"}
+    assert answer(macs, asked).notes == (RAISED,)
+    assert answer(macs, {**asked, "bits": "q6_k"}).notes == ()
+    assert answer(macs, {**asked, "bits": "q3_k_m"}).notes == ()
 
 
 def test_bits_that_nobody_knows_are_refused_with_the_nearest() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from probe_cluster.planning.choice import Choice, choices, converted
 from probe_cluster.planning.efficiency import hop_software
 from probe_cluster.planning.engines import ENGINES, engine_name, file_form
-from probe_cluster.planning.fitting import Fit, fit
+from probe_cluster.planning.fitting import RAISED, Fit, fit, raised_room
 from probe_cluster.planning.links import Links, routed
 from probe_cluster.planning.members import Member, with_nvlink
 from probe_cluster.planning.model import Model
@@ -107,6 +107,7 @@ def _answered(
     notes = (
         converted(model, choice.engine),
         _offloaded(choice, fits),
+        _raised(choice, fits, reserve),
         _assumed(routed(own, model.hop_bytes), found.best),
     )
     return Answer(choice, model, own, fits, found, tuple(filter(None, notes)))
@@ -129,3 +130,11 @@ def _offloaded(choice: Choice, fits: Fit) -> str | None:
     if host < fits.required - fits.have:
         return None
     return "layers in host memory are not planned; `probe fit` counts them"
+
+
+def _raised(choice: Choice, fits: Fit, reserve: float) -> str | None:
+    """Return a sentence where Macs would hold the model if their GPUs had more of the memory."""
+    offers = [member.offer for member in choice.members if member.offer]
+    rooms = ((sum(offer.pools) * (1 - reserve), raised_room(offer, reserve)) for offer in offers)
+    holds = sum(max(room) for room in rooms) >= fits.required
+    return RAISED if holds and not fits.ok else None

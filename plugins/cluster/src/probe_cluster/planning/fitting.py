@@ -23,6 +23,9 @@ POLICIES = {
 # A rule of thumb: the other half is for the KV cache, activations and all that else runs there.
 HOME_FACTOR = 2
 
+RAISED = "the memory holds it where `sudo sysctl iogpu.wired_limit_mb` lets the GPU have more"
+"""Of Macs: macOS gives the GPU about three quarters of the memory, unless it is told."""
+
 # What quantised models are published in, without the scales of a group.
 _BITS = (16.0, 8.0, 6.0, 5.0, 4.0, 3.0, 2.0)
 
@@ -180,10 +183,8 @@ class NodeFit:
                 f"yes, with offload: it needs {need}; {self.device_layers} of {self.layers} layers"
                 f" fit on the devices, {self.host_layers} in host memory{hint}"
             )
-        more = (
-            "; the memory holds it where `sudo sysctl iogpu.wired_limit_mb` lets the GPU have more"
-        )
-        missing = f"{gib(-self.spare)} more than there is{more if self.wired else ''}"
+        more = f"; {RAISED}" if self.wired else ""
+        missing = f"{gib(-self.spare)} more than there is{more}"
         return f"no: it needs {need}, {missing}{hint}"
 
 
@@ -217,11 +218,11 @@ def node_fit(report: Any, model: Model, devices: str = "all", reserve: float = R
         bits=None if answer == "yes" else _bits(rooms, model),
         layers=model.layers,
         origin=origin if isinstance(origin, str) else None,
-        wired=answer == "no" and _wired(offer, reserve) >= model.total_bytes,
+        wired=answer == "no" and raised_room(offer, reserve) >= model.total_bytes,
     )
 
 
-def _wired(offer: Capacity, reserve: float) -> int:
+def raised_room(offer: Capacity, reserve: float) -> int:
     """Return the bytes of a Mac's memory that a model may take at most, with the limit raised."""
     if offer.vendor != "apple" or not offer.unified or offer.kind != "gpu":
         return 0
