@@ -34,7 +34,7 @@ FOLDS = 10
 PCIE_HOP = 50e-6
 # distributed-llama PR 64: by sockets over 1GbE, which the package plans no split for.
 SOCKET_REDUCE = 900e-6
-# Its figures are not a plan's: nobody starts a build of 2024.
+# Its figure is not a plan's: nobody starts a server of 2025.
 OLDER = "older"
 # Classes whose kernels of vLLM are not those of NVIDIA's cards, or are fed by slower cores.
 OF_OTHERS = ("hbm-cdna", "radeon", "apu", "arc", "jetson")
@@ -62,7 +62,7 @@ class Row:
     dies: int = 1
     """Two of an Ultra of Apple."""
     older: bool = False
-    """Whether it is of a build of llama.cpp before 2025."""
+    """Whether it is of vLLM before 0.14, or of its like of that time."""
     cores: int | None = None
     """Of a CPU."""
     arch: str = ""
@@ -80,24 +80,34 @@ class Row:
         from probe_cluster.planning.links import parse_kind
 
         if self.split:
-            return 2 * self.model.layers * (parse_kind(self.link).reduce or SOCKET_REDUCE)
+            reduce = parse_kind(self.link).reduce_among(self.nodes)
+            return 2 * self.model.layers * (reduce or SOCKET_REDUCE)
         return hops(self) if self.nodes > 1 else 0.0
 
 
+def left_out(data: Mapping[str, Any]) -> set[str]:
+    """Return the publications of a file that are not fitted, whatever the reason."""
+    return {source for sources in data.get("left-out", {}).values() for source in sources}
+
+
 def rows(path: Path = PUBLISHED) -> list[Row]:
-    """Return the published speeds of a file."""
+    """Return the published speeds of a file, but for those left out."""
     from probe_cluster.planning.model_spec import parse_model
 
     with path.open("rb") as file:
         data = tomllib.load(file)
-    older = data.get(OLDER, {}).get("sources", ())
+    older, out = data.get(OLDER, {}).get("sources", ()), left_out(data)
+    fitted = tomllib.loads(PUBLISHED.read_text())["chips"]
     found = []
     for name, bits, chip, layout, engine, link, measured, source, context in data["rows"][
         "measured"
     ]:
+        if source in out:
+            continue
         own = {"model": name, "bits": bits, "context": context, "form": form_of(engine)}
         model = parse_model(own)
-        kind, bandwidth, *more = data["chips"][chip]
+        # Who collects rows may not know what bounds a chip, where the fitted rows do.
+        kind, bandwidth, *more = max(data["chips"][chip], fitted.get(chip, []), key=len)
         # Of a CPU the third figure is its cores, else operations.
         cores, tera = (more, []) if kind == "cpu" else ([None], more)
         operations = tera[0] * 1e3 / bandwidth if tera else None
@@ -155,20 +165,16 @@ def predicted(row: Row, figures: Mapping[str, Any]) -> float:
         tau *= kind_factor(figures, engine, "norms")
     if row.dies > 1:
         tau *= figures["dies"].get(engine, 1.0)
-    if row.older and row.kind in OLDER_CLASSES:
-        tau *= (figures.get(OLDER) or _older())["tau"]
     beside = row.beside + step_seconds(figures, engine)
+    if row.older:
+        beside += (figures.get(OLDER) or _older())["token"] * 1e-6
     return float(1 / (row.bytes_seconds / share + model.layers * tau + beside))
-
-
-# Metal was as fast in 2023.
-OLDER_CLASSES = ("gddr-new", "gddr-old", "gddr-pascal", *HBM, "cpu", "radeon")
 
 
 @cache
 def _older() -> dict[str, float]:
     with PUBLISHED.open("rb") as file:
-        return {"tau": tomllib.load(file)[OLDER]["tau"]}
+        return {"token": tomllib.load(file)[OLDER]["token"]}
 
 
 def hops(row: Row) -> float:
@@ -239,15 +245,17 @@ def unfitted(table: dict[str, Any]) -> list[Figures]:
     cuda, mlx, vllm = tau["llama-cpp"], tau["mlx"], tau["vllm"]
     figures += [
         Figures(0.05, (table["bound"], "hbm")),
+        Figures(0.035, (table["bound"], "apple-m1-m2")),
         Figures(1, (table["simple"], "llama-cpp")),
         Figures(1, (table["dies"], "llama-cpp"), (table["dies"], "mlx")),
-        Figures(1, (table[OLDER], "tau")),
+        Figures(500, (table[OLDER], "token")),
         Figures(5, (table["cores"], "llama-cpp")),
         Figures(1, (arch["vllm"], "turing")),
         Figures(1, (arch["vllm"], "hopper")),
         Figures(1, (arch["vllm"], "blackwell-gb100"), (arch["vllm"], "blackwell-gb300")),
         Figures(1, *((arch["llama-cpp"], name) for name in arch["llama-cpp"])),
-        Figures(75, *((cuda, name) for name in ("gddr-new", "gddr-old", "radeon", *HBM))),
+        Figures(75, *((cuda, name) for name in ("gddr-new", "gddr-old", "radeon"))),
+        Figures(75, *((cuda, name) for name in HBM)),
         Figures(200, (cuda, "jetson")),
         *(Figures(75, (mlx, name)) for name in mlx),
         Figures(75, *((vllm, name) for name in vllm if name not in OF_OTHERS)),
@@ -264,6 +272,7 @@ def unfitted(table: dict[str, Any]) -> list[Figures]:
         Figures(2, (kind["cdna"], "experts")),
         Figures(3, (kind["cdna"], "mla")),
         Figures(1, (kind["llama-cpp"], "norms")),
+        Figures(1, (kind["vllm"], "norms")),
     ]
     return figures
 

@@ -287,7 +287,8 @@ def bounded_share(
 
     llama.cpp's kernels are bound by arithmetic where a card has few `operations` for each byte it
     can read. A P40 has 1.8 times as many as the card that Pascal's figure was fitted on, and reads
-    1.8 times as large a share; cards with HBM read at most so much for each operation.
+    1.8 times as large a share; cards with HBM and Apple's M1 and M2 read at most so much for each
+    operation.
     """
     shares = figures["share"]
     own = shares.get(computes)

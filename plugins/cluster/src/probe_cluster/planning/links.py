@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from heapq import heappop, heappush
 from itertools import pairwise
+from math import log2
 
 from probe_cluster.shared import ClusterError, figure_of, parse_speed
 
@@ -33,6 +34,16 @@ class Link:
     def seconds(self, size: int) -> float:
         """Return how long `size` bytes take."""
         return self.latency + size / self.bandwidth
+
+    def reduce_among(self, width: int) -> float | None:
+        """Return the seconds of an all-reduce of so many devices; None as `reduce`.
+
+        `reduce` is that of four. Over PCIe each doubling of the devices is one exchange more: two
+        RTX 5090 take half of it (noonghunna/club-3090 issues 851 and 858).
+        """
+        if self.reduce is None or not self.kind.startswith("pcie"):
+            return self.reduce
+        return self.reduce * log2(width) / 2
 
 
 # Seconds until the first byte arrives, software included.

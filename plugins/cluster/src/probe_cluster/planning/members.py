@@ -289,11 +289,11 @@ def with_nvlink(members: Sequence[Member], links: Links) -> tuple[Sequence[Membe
 def _operations(own: Member, rate: float | None) -> float | None:
     """Return the operations for each byte read, where they bound a class; None elsewhere."""
     offer = own.offer
-    if offer is None or not (offer.fp32 and rate) or offer.vendor != "nvidia":
+    if offer is None or not (offer.fp32 and rate):
         return None
     arch = offer.arch or ""
     # Maxwell has no DP4A, which llama.cpp multiplies quantised weights with.
-    if not (own.class_ == "hbm" or arch.startswith("pascal")):
+    if own.class_ not in ("hbm", "apple-m1-m2") and not arch.startswith("pascal"):
         return None
     return integer_operations(offer.fp32, arch) * 1e12 / len(offer.devices) / rate
 

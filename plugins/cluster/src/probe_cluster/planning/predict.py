@@ -51,10 +51,10 @@ def _quickest(member: Member, model: Model) -> tuple[float | None, int]:
     best, by = whole_seconds(member, model), 1
     if best is None or member.width < 2:
         return best, by
-    reduce = member.inner.reduce
-    assert reduce is not None, member.inner
     for width in widths(model):
         if member.width % width == 0:
+            reduce = member.inner.reduce_among(width)
+            assert reduce is not None, member.inner
             seconds = split_seconds([member] * width, model, reduce)
             if seconds is not None and seconds < best:
                 best, by = seconds, width

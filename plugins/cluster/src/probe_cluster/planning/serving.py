@@ -580,7 +580,7 @@ def _reduce(device: Device, model: Model, tensor: int, tokens: float) -> float:
     link = device.inner if tensor <= device.per_node else device.outer
     size = 2 * (tensor - 1) / tensor * model.hop_bytes * tokens
     share = device.costs.reduce_pcie if link.kind.startswith("pcie") else device.costs.reduce
-    return (link.reduce or link.latency) + size / (link.bandwidth * share)
+    return (link.reduce_among(tensor) or link.latency) + size / (link.bandwidth * share)
 
 
 def _prompt(device: Device, model: Model, load: Load, split: Split) -> float | None:
