@@ -4,6 +4,7 @@ import pytest
 
 from probe_chipdb.database import Database
 from probe_chipdb.exclusions import exclusion
+from probe_chipdb.name_facts import facts_in
 
 
 @pytest.mark.parametrize(
@@ -30,7 +31,7 @@ from probe_chipdb.exclusions import exclusion
     ],
 )
 def test_no_chip(name: str, text: str) -> None:
-    assert text in (exclusion(name, None) or "")
+    assert text in exclusion(facts_in(name), "")
 
 
 @pytest.mark.parametrize(
@@ -39,7 +40,7 @@ def test_no_chip(name: str, text: str) -> None:
      "GeForce RTX 2080 with Max-Q Design", "NVIDIA L4", "GRID K520", "AMD Radeon R9 M375 (Venus)"],
 )  # fmt: skip
 def test_real_products_pass(name: str) -> None:
-    assert exclusion(name, None) is None
+    assert exclusion(facts_in(name), "") == ""
 
 
 def test_a_share_of_a_card_is_not_found_by_the_cards_pci_id(db: Database) -> None:

@@ -3,7 +3,8 @@
 import pytest
 
 from probe_chipdb.database import Database
-from probe_chipdb.exclusions import hosted_in, share_in
+from probe_chipdb.exclusions import share_in
+from probe_chipdb.name_facts import facts_in
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,7 @@ def test_the_cards_pci_id_is_the_parents(real: Database) -> None:
     "name", ["HL-225B", "NVIDIA L4", "1g", "g.10gb", "1g.gb", "a.b.c", "-", ""]
 )
 def test_no_share(name: str) -> None:
-    assert share_in(name) is None
+    assert share_in(facts_in(name)) is None
 
 
 def test_a_virtual_machine_sees_the_hosts_chip(real: Database) -> None:
@@ -74,4 +75,4 @@ def test_a_software_renderer_stays_none_behind_a_host(real: Database) -> None:
     match = real.match(name="Virtio-GPU Venus (llvmpipe (LLVM 20.1.2, 256 bits))")
     assert match.chip is None
     assert "renderer in software" in (match.reason or "")
-    assert hosted_in("virgl (unclosed") == "unclosed"
+    assert facts_in("virgl (unclosed")["host"] == "unclosed"

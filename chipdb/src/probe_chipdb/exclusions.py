@@ -6,13 +6,6 @@ server's ASPEED display counted as its ninth GPU, and llvmpipe listed as a GPU.
 
 from probe_chipdb.rules import built
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from probe_chipdb.rules import Rules
-
-_MOST_LETTERS = 256
-"""As much of a name as is read of any other."""
-
 # No row of data: a look-up by an id alone reads no rules, which is half of what a cold one costs.
 _DISPLAY_VENDORS = {
     "1a03": "ASPEED (a server's BMC display)",
@@ -29,24 +22,22 @@ _DISPLAY_VENDORS = {
 }
 
 
-def exclusion(name: str | None, pci: str | None, rules: "Rules | None" = None) -> str | None:
-    """Why this can be no chip of the table, in a clause, or None.
+def exclusion(facts: "dict[str, str]", pci: str) -> str:
+    """Why this can be no chip of the table, in a clause, or the empty text.
 
-    rules: those of the built table when None.
+    facts: what the name tells, as `facts_in` reads it.
 
-    >>> exclusion("GRID V100D-8Q", None)
+    >>> exclusion({"share": "vgpu/8q/grid v100d/"}, "")
     'it is a virtual GPU (profile 8Q): a share of a card, not the card'
     """
-    if pci and (display := _DISPLAY_VENDORS.get(pci[:4])):
+    if display := _DISPLAY_VENDORS.get(pci[:4]):
         return f"PCI vendor {pci[:4]} is {display}: a display, not an accelerator"
-    if not name:
-        return None
-    rules = rules or built()
-    # With another vendor's PCI id the word is a board's brand: Matrox sells cards by NVIDIA.
-    if reason := next(rules.every(name.lower(), "none", but="display" if pci else ""), ""):
-        return reason
-    share = share_in(name, rules)
-    return share.description if share else None
+    for kind, reason in facts.items():
+        # With another vendor's PCI id the word is a board's brand: Matrox sells cards by NVIDIA.
+        if kind.startswith("none/") and not (pci and kind == "none/display"):
+            return reason
+    share = share_in(facts)
+    return share.description if share else ""
 
 
 class Share:
@@ -63,38 +54,33 @@ class Share:
         self.board = board
 
 
-def share_in(name: str, rules: "Rules | None" = None) -> Share | None:
-    """The share that a name is of, or None. rules: those of the built table when None.
+def share_in(facts: "dict[str, str]") -> Share | None:
+    """The share that a name is of, by what it tells, or None.
 
-    >>> share = share_in("NVIDIA-H100-80GB-HBM3-MIG-1g.10gb")
+    >>> share = share_in({"share": "mig/1g.10gb//nvidia-h100-80gb-hbm3"})
     >>> share.parent, share.profile
     ('nvidia-h100-80gb-hbm3', '1g.10gb')
-    >>> share_in("GRID A100DX-7-80C").board, share_in("NVIDIA L40S") is None
+    >>> share_in({"share": "vgpu/80c/grid a100dx-7/"}).board, share_in({}) is None
     ('a100dx', True)
     """
-    rules = rules or built()
-    found = next(rules.every(" ".join(name.lower().split()), "share"), "")
-    if not found:
+    if "share" not in facts:
         return None
-    kind, profile, board, parent = found.split("/", 3)
+    kind, profile, board, parent = facts["share"].split("/", 3)
     if kind == "vgpu":
         profile = profile.upper()
     if board:
-        board = rules.rewritten(board, "board")
+        board = built().rewritten(board, "board")
         parent = f"nvidia {board}"
-    kind = rules.words("share_kind").get(kind, "share").replace("{profile}", profile)
+    kind = built().words("share_kind").get(kind, "share").replace("{profile}", profile)
     return Share(parent, profile, f"it is a {kind}: a share of a card, not the card", board)
 
 
-def hosted_in(name: str) -> str:
-    """The host's device in a virtual machine's, or the empty text.
+def hosted_in(facts: "dict[str, str]", name: str) -> str:
+    """The host's device in a virtual machine's, as the name writes it, or the empty text.
 
-    >>> hosted_in("Virtio-GPU Venus (NVIDIA GeForce RTX 4060)")
-    'NVIDIA GeForce RTX 4060'
-    >>> hosted_in("virgl (Mesa Intel(R) UHD Graphics 620 (KBL GT2))"), hosted_in("virtio_gpu")
-    ('Mesa Intel(R) UHD Graphics 620 (KBL GT2)', '')
+    >>> hosted_in({"host": "nvidia l4"}, "Virtio-GPU Venus (NVIDIA L4)")
+    'NVIDIA L4'
     """
-    lower = name[:_MOST_LETTERS].lower()
-    host = next(built().every(lower, "host"), "")
-    at = lower.find(host)
+    host = facts.get("host", "")
+    at = name.lower().find(host)
     return name[at : at + len(host)] if at >= 0 and name.isascii() else host

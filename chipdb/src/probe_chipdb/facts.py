@@ -48,6 +48,7 @@ class Query:
     name counts, or 0. memory: the live total in bytes.
     name: as a tool printed it. name_kind: which tool. name_key: the name, normalised. die_key: the
     same with its die, where the name is one of pci.ids. generic_name: whether it names no product.
+    name_facts: what else the name tells, by kind; see `name_facts.facts_in`.
     """
 
     __slots__ = (
@@ -60,6 +61,7 @@ class Query:
         "gpu_id",
         "memory",
         "name",
+        "name_facts",
         "name_key",
         "name_kind",
         "named_units",
@@ -88,6 +90,7 @@ class Query:
         self.name_key = self.die_key = ""
         self.generic_name = True
         self.named_units = 0
+        self.name_facts: dict[str, str] = {}
         if self.name:
             from probe_chipdb.name_facts import add_name_facts
 

@@ -87,22 +87,22 @@ class Match:
 def match(db: "Database", facts: Facts) -> Match:
     """The chip, or what it may be and why it is not known."""
     query = Query(facts)
-    reason = exclusion(query.name, query.pci)
+    reason = exclusion(query.name_facts, query.pci)
     # A name that holds its host's device is among those that are no chip's.
-    host = hosted_in(facts.name) if reason and facts.name else ""
+    host = hosted_in(query.name_facts, query.name or "") if reason else ""
     if host:  # the PCI id is the virtual machine's own
         query = Query(replace(facts, pci=None, subsystem=None, revision=None, name=host))
-        reason = exclusion(query.name, query.pci)
+        reason = exclusion(query.name_facts, query.pci)
     result = _match(db, query, reason)
     result.units = query.units
     result.virtual = bool(host)
     return result
 
 
-def _match(db: "Database", query: Query, reason: str | None) -> Match:
+def _match(db: "Database", query: Query, reason: str) -> Match:
     if reason:
         excluded = Match(reason=f"no chip of the table: {reason}")
-        if query.name and (share := share_in(query.name)):
+        if share := share_in(query.name_facts):
             _add_parents(db, query, excluded, share)
         return excluded
     named = by_name(db, query)
@@ -123,16 +123,17 @@ def _match(db: "Database", query: Query, reason: str | None) -> Match:
 
 def _refused_by_package(db: "Database", query: Query) -> str:
     """Why a name that nothing knows is no chip's, as a package says of its own devices."""
-    name = (query.name or "").lower()
-    reasons = (reason for _, rules in db.readers() for reason in rules.every(name, "none"))
-    reason = next(reasons, "")
+    from probe_chipdb.name_facts import facts_in
+
+    read = (facts_in(query.name or "", rules) for _, rules in db.readers())
+    reason = next(filter(None, (exclusion(facts, query.pci) for facts in read)), "")
     return reason and f"no chip of the table: {reason}"
 
 
 def ids_of_name(db: "Database", name: str) -> tuple[str, ...]:
     """The ids of the chips that a name alone may mean, or that it is a share of."""
     query = Query(Facts(name=name))
-    if share := share_in(name):
+    if share := share_in(query.name_facts):
         shared = Match()
         _add_parents(db, query, shared, share)
         return tuple(chip.id for chip in shared.parents)

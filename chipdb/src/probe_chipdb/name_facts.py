@@ -14,7 +14,8 @@ Ids = tuple[str, str, str]  # "vvvv:dddd", "ssss:ssss" or "", "rr" or ""
 def facts_in(text: str, rules: "Rules | None" = None) -> dict[str, str]:
     """What a text tells, by kind: "pci", "rev", "units" (GPU cores) and "gpu_id".
 
-    rules: those of the built table when None.
+    Also why it is no chip ("none/" and a group), which share of a card it is ("share"), and what a
+    virtual machine calls its host's device ("host"). rules: those of the built table when None.
 
     >>> facts_in("Mali-G610 4 cores r0p0 0xA867")
     {'units': '4', 'gpu_id': 'arm:0xa867'}
@@ -22,7 +23,7 @@ def facts_in(text: str, rules: "Rules | None" = None) -> dict[str, str]:
     ({'units': '32'}, {'pci': '10de:2684/1043:889a@a1'})
     """
     facts: dict[str, str] = {}
-    for fact in (rules or built()).every(text.lower().strip(), "fact"):
+    for fact in (rules or built()).every(" ".join(text.lower().split()), "fact"):
         kind, _, value = fact.partition("=")
         facts.setdefault(kind, value)
     return facts
@@ -83,7 +84,7 @@ def add_name_facts(query: "Query", name: str, kind: str, *, may_hold_ids: bool) 
     may_hold_ids: whether PCI ids in the name count; not where the device's own are known.
     Raises ValueError for an unknown kind.
     """
-    facts = facts_in(name)
+    facts = query.name_facts = facts_in(name)
     if may_hold_ids:
         pci, subsystem, revision = ids_in(name) if kind == "pci" else ids_of(facts)
         query.pci = query.pci or pci

@@ -154,15 +154,17 @@ def _chips(db: "Database", form: Form) -> list[Chip]:
     same = [chip for chip in chips if chip.id in declared]
     if same and form.size and not (form.factor or form.type):
         same += [chip for chip in chips if _sizes(chip) == [form.size] and chip not in same]
-    return same or (_fitting(chips, form) if form.facts or form.units else chips)
+    return same or _fitting(chips, form)
 
 
 def _fitting(chips: list[Chip], form: Form) -> list[Chip]:
     """The chips that fit each fact of a form, those alone that fit it best."""
-    for grade in (_of_size, _of_type, _of_factor, _of_units):
-        grades = [grade(chip, form) for chip in chips]
-        best = max(grades, default=0)
-        chips = [chip for chip, own in zip(chips, grades, strict=True) if own == best > 0]
+    facts = (form.size, form.type, form.factor, form.units)
+    for fact, grade in zip(facts, (_of_size, _of_type, _of_factor, _of_units), strict=True):
+        if fact and chips:
+            grades = [grade(chip, form) for chip in chips]
+            best = max(grades)
+            chips = [chip for chip, own in zip(chips, grades, strict=True) if own == best > 0]
     return chips
 
 
@@ -176,8 +178,8 @@ _SOLD = frozenset((
 
 
 def _of_size(chip: Chip, form: Form) -> int:
-    size = form.size
-    if size is None or size in (sizes := _sizes(chip)):
+    size = form.size or 0
+    if size in (sizes := _sizes(chip)):
         return 3
     if any(_LOW * nominal <= size <= _HIGH * nominal for nominal in sizes):
         return 2
@@ -194,13 +196,13 @@ def _sizes(chip: Chip) -> list[float]:
 def _of_type(chip: Chip, form: Form) -> int:
     """HBM3 is also what people call HBM3e; the reverse is another product."""
     own = (chip.memory.type or "").lower()
-    return own.startswith(form.type) + (form.type in ("", own))
+    return own.startswith(form.type) + (own == form.type)
 
 
 def _of_factor(chip: Chip, form: Form) -> int:
-    prefixes = built().set("declared_factor") if form.factor else ()
-    own = {word for word in chip.words if word.startswith(prefixes)}
-    if not form.factor or any(word.startswith(form.factor) for word in own):
+    prefixes = built().set("declared_factor")
+    own = [word for word in chip.words if word.startswith(prefixes)]
+    if any(word.startswith(form.factor) for word in own):
         return 2
     # An L40S is a PCIe card and an MI300X an OAM module, although their names do not say it.
     known = form.factor in ("pcie", "oam") and chip.memory.gib is not None
@@ -208,7 +210,7 @@ def _of_factor(chip: Chip, form: Form) -> int:
 
 
 def _of_units(chip: Chip, form: Form) -> int:
-    return not form.units or form.units in (stated(chip) or (form.units,))
+    return form.units in (stated(chip) or (form.units,))
 
 
 _MOST_NAMES = 6  # a longer list is no driver's

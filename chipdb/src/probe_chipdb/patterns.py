@@ -32,23 +32,26 @@ class BadPattern(ValueError):
 class Pattern:
     """A pattern that was read."""
 
-    __slots__ = ("_literals", "_nodes")
+    __slots__ = ("_first", "_held", "_nodes")
 
     def __init__(self, text: str, sets: "Words") -> None:
         """Read a pattern. Raises BadPattern for an unknown kind or an unclosed field."""
         self._nodes = tuple(_nodes(text, sets))
         for node, following in zip(self._nodes, self._nodes[1:], strict=False):
             node.next = following
-        self._literals = [node.words[0] for node in self._nodes if len(node.words) == 1]
+        self._first = self._nodes[0] if self._nodes else None
+        self._held = [node.words for node in self._nodes if node.words and "" not in node.words]
 
     def fields(self, text: str) -> "dict[str, str] | None":
         """The fields of a text that fits as a whole, by label; None where it does not."""
-        for literal in self._literals:  # in C, and most texts lack one
-            if literal not in text:
+        for words in self._held:  # most texts lack one
+            for word in words:
+                if word in text:
+                    break
+            else:
                 return None
         found: dict[str, str] = {}
-        first = self._nodes[0] if self._nodes else None
-        return found if _fit(first, text, 0, found, [_MOST_STEPS]) else None
+        return found if _fit(self._first, text, 0, found, [_MOST_STEPS]) else None
 
     def fits(self, text: str) -> bool:
         """Whether a text fits as a whole."""

@@ -117,16 +117,16 @@ class RuleFiles:
         for row in self.none:  # any text with one of the words, and what it becomes
             words = row["words"]
             pattern = f"{{*}}{{word@{'|'.join((*words, words[0]))}}}{{*}}"  # two, where one is
-            reason = f"'{{word}}' {' '.join(row['reason'].split())}"
-            yield _line("none", row["of"], "", _listed(words), pattern, reason, "")
+            fact = f"none/{row['of']}='{{word}}' {' '.join(row['reason'].split())}"
+            yield _line("fact", "", "", _listed(words), pattern, fact, "")
 
     def _row_lines(self) -> list[str]:
         """Of each row its line, empty for one that has a fault."""
         return [
-            "" if self.fault(row) else _line(stage, *self._columns(row)) for stage, row in self.rows
+            "" if self.fault(row) else _line(*self._columns(row, stage)) for stage, row in self.rows
         ]
 
-    def _columns(self, row: RuleRow) -> tuple[str, ...]:
+    def _columns(self, row: RuleRow, stage: str = "") -> tuple[str, ...]:
         pattern, of = self.pattern(row), row.get("of", "")
         to, unless = row.get("to", ""), row.get("unless", "")
         if any(mark in text for mark in "\t\n" for text in (row["pattern"], unless, to)):
@@ -134,7 +134,10 @@ class RuleFiles:
         Pattern(unless, self._texts())
         kinds = ",".join(self.groups[of]) if of else ""  # without a group, for every kind
         gate = _listed(pattern.gate())
-        return of, kinds, gate, row["pattern"], to or pattern.usual(), unless
+        to = to or pattern.usual()
+        if stage in ("share", "host"):  # told of a device beside the product
+            stage, to = "fact", f"{stage}={to}"
+        return stage, of, kinds, gate, row["pattern"], to, unless
 
 
 def _line(*columns: str) -> str:

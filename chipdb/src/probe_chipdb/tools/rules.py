@@ -220,12 +220,12 @@ def _sparse_rates(arch: "ArchEntry") -> "Iterator[Fault]":
 def _names(db: "Database", chip: "ChipEntry") -> "Iterator[Fault]":
     for name in (chip["name"], *chip.get("aliases", ())):
         key = normalise(name)
-        if reason := exclusion(name, None):
+        if reason := exclusion(facts_in(name), ""):
             yield "aliases", f"{name!r} can never match: {reason}", "remove it"
         elif is_generic(key) and len(db.ids(f"n:{key}")) == 1:
             fault = f"{name!r} names no product, yet only this chip has it"
             yield "aliases", fault, "remove it, or give it to every chip that it may mean"
-    if reason := exclusion(None, next(iter(chip.get("pci", ())), None)):
+    if reason := exclusion({}, next(iter(chip.get("pci", ())), "")):
         yield "pci", reason, "remove the chip"
 
 
@@ -373,7 +373,7 @@ def row_problems(data: "Data") -> "Iterator[Problem]":
     """Rules whose example is not what they expect, or would be without them."""
     rules = data.rules.read()
     for none in data.rules.none:
-        if not (exclusion(none["example"], None, rules) or "").endswith(none["reason"]):
+        if not exclusion(facts_in(none["example"], rules), "").endswith(none["reason"]):
             fault = f"the example {none['example']!r} holds no word of the group"
             yield Problem("rules", f"none {none['of']!r}", "example", fault, "write one that does")
     for (stage, row), without in zip(data.rules.rows, data.rules.without_each(), strict=True):
@@ -392,8 +392,8 @@ def _of_row(data: "Data", stage: str, row: "RuleRow", rules: Rules) -> list[str]
     key = normalise(row["example"], kind, rules)
     if stage == "machine":
         return [found.removeprefix("s:") for found in machine_keys(key, rules)]
-    if stage in ("host", "bare", "share"):
-        return [*rules.every(row["example"].lower(), stage)][:1]
+    if stage in ("host", "share"):
+        return [facts_in(row["example"], rules).get(stage, "")]
     if stage == "board":
         return [rules.rewritten(row["example"].lower(), stage)]
     if stage == "fact":
@@ -403,6 +403,6 @@ def _of_row(data: "Data", stage: str, row: "RuleRow", rules: Rules) -> list[str]
         return [form.text]
     if stage in ("also", "whole", "short"):
         return [*rules.every(form.base if stage == "short" else form.text, stage)]
-    if stage == "bare_name":
-        return [*rules.every(key, stage)]
+    if stage in ("bare", "bare_name"):
+        return [*rules.every(row["example"].lower() if stage == "bare" else key, stage)][:1]
     return [key]

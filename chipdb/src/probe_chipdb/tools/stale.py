@@ -267,7 +267,7 @@ def _known_pci(db: Database, key: str, name: str) -> bool:
     one of the products of the plain id must have the name.
     """
     plain = key.partition("/")[0].partition("@")[0]
-    if db.ids(f"p:{key}") or exclusion(None, plain):
+    if db.ids(f"p:{key}") or exclusion({}, plain):
         return True
     same_id = set(db.ids(f"p:{plain}"))
     return not same_id.isdisjoint(db.ids(f"n:{normalise(name)}"))
