@@ -54,12 +54,9 @@ def _platform_in(db: "Database", name: str) -> tuple[tuple[str, ...], tuple[str,
 def of_die(die: str, chips: list[Chip]) -> list[Chip]:
     """The chips of the die that lspci prints before the product, if that leaves any."""
     die = die.replace(" ", "")
-    return [
-        chip
-        for chip in chips
-        if (own := _squashed(chip.codename)).replace("-", "").startswith(die)
-        or own + "m" == die  # GP108M is the GP108
-    ] or chips
+    dies = [(chip, _squashed(chip.codename).replace("-", "")) for chip in chips]
+    # GP108M is the GP108.
+    return [chip for chip, own in dies if own.startswith(die) or own + "m" == die] or chips
 
 
 def has_codename(chip: Chip, codenames: tuple[str, ...]) -> bool:
@@ -108,17 +105,25 @@ def by_spelling(db: "Database", query: "Query") -> list[Chip]:
         # "Intel Iris Xe" is the driver's "Intel(R) Iris(R) Xe Graphics".
         named = db.ids(f"n:{key} graphics") if query.generic_name and " " in key else ()
         return _of_processor(db, query) or db.read(named)
-    chips, form = spelled(db, key)
+    chips, form = _spelled_or_machine(db, key)
     query.units = query.units or form.units
-    return chips or db.read(chips_of_machine(db, key)) or _of_either(db, key)
+    return chips or _of_either(db, key)
+
+
+def _spelled_or_machine(db: "Database", key: str) -> tuple[list[Chip], Form]:
+    """The chips of a name's form or of a type of machine, and the form.
+
+    A type that is known by its whole name goes first: `h100x8` is no H100 with a count.
+    """
+    whole = db.read(db.ids(next(machine_keys(key))))
+    chips, form = spelled(db, key)
+    return whole or chips or db.read(chips_of_machine(db, key)), form
 
 
 def spelled(db: "Database", key: str, rules: "Rules | None" = None) -> tuple[list[Chip], Form]:
     """The chips that a normalised name means by its form, and the form."""
     form = Form(key, rules)
-    if not form.base or any(mark in key for mark in "|~"):
-        return [], form
-    chips = _of_form(db, form, rules)
+    chips = _of_form(db, form, rules) if form.base else []
     # OpenCL prints AMD's dies as names: "Vega10" is no Radeon Vega 10.
     return ([] if chips and db.ids(f"s:mesa/{form.base}") else chips), form
 
@@ -239,11 +244,11 @@ def machine_keys(key: str, rules: "Rules | None" = None) -> "Iterator[str]":
     >>> list(machine_keys("p5en.48xlarge"))
     ['s:machine/p5en.48xlarge', 's:amazon/p5en']
     """
-    text = key.replace("_", "-").replace(" ", "-").removeprefix("ml.")  # SageMaker's
-    text = text.removeprefix("standard-")  # Azure's
-    yield f"s:machine/{text}"
-    for name in (rules or built()).every(text, "machine"):
-        yield f"s:{name}"
+    whole = key.replace("_", "-").replace(" ", "-").removeprefix("ml.")  # SageMaker's
+    for text in dict.fromkeys((whole, whole.removeprefix("standard-"))):  # Azure's
+        yield f"s:machine/{text}"
+        for name in (rules or built()).every(text, "machine"):
+            yield f"s:{name}"
 
 
 def chips_of_machine(db: "Database", key: str) -> tuple[str, ...]:
@@ -340,4 +345,4 @@ def _may_name(vendor: str, key: str) -> bool:
 
 
 def _of_part(db: "Database", key: str) -> list[Chip]:
-    return db.read(db.ids(f"n:{key}")) or spelled(db, key)[0] or db.read(chips_of_machine(db, key))
+    return db.read(db.ids(f"n:{key}")) or _spelled_or_machine(db, key)[0]
