@@ -8,6 +8,7 @@ No token that distinguishes two products is dropped.
 """
 
 from probe_chipdb.rules import built
+from probe_chipdb.spelling import is_count, joined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 _DIVISORS = {"gib": 1.0, "mib": 1024.0, "mb": 1024.0, "gb": 1.0, "g": 1.0}
 _CORES = ("core", "cores")
+_UNITS = frozenset((*_DIVISORS, *_CORES))
+_APART = str.maketrans(",()", "   ")
 
 
 def size_in(token: str) -> float | None:
@@ -25,15 +28,9 @@ def size_in(token: str) -> float | None:
     """
     number = token.rstrip("bgim")
     divisor = _DIVISORS.get(token[len(number) :])
-    if divisor is None or not _is_count(number):
+    if divisor is None or not is_count(number):
         return None
     return float(number) / divisor or None
-
-
-def _is_count(token: str) -> bool:
-    whole, _, fraction = token.partition(".")
-    short = len(token) <= 8 and token.isascii()
-    return short and whole.isdecimal() and (not fraction or fraction.isdecimal())
 
 
 class Form:
@@ -61,12 +58,12 @@ class Form:
         while rest and first in makers:
             self.vendor, self.text = makers[first], rest
             first, _, rest = rest.partition(" ")
-        tokens = _tokens(self.text)
-        joined, brands = " ".join(tokens), rules.set("brand")
-        branded = brands if joined.startswith(brands) else ()
-        self.brand = next((brand for brand in branded if joined.startswith(f"{brand} ")), "")
+        tokens = joined(self.text.translate(_APART), _UNITS)
+        name, brands = " ".join(tokens), rules.set("brand")
+        branded = brands if name.startswith(brands) else ()
+        self.brand = next((brand for brand in branded if name.startswith(f"{brand} ")), "")
         editions: set[str] = set()
-        base = self._product(joined.removeprefix(self.brand).split(), rules, editions)
+        base = self._product(name.removeprefix(self.brand).split(), rules, editions)
         dropped = (self.type, self.factor)
         plain = (token for token in tokens if token not in dropped and size_in(token) is None)
         self.plain = " ".join(plain)
@@ -121,20 +118,3 @@ def _split(base: str, table: str, rules: "Rules") -> tuple[str, str]:
         if head != base and head[-1:].isdecimal():
             return head, meaning
     return base, ""
-
-
-def _tokens(text: str) -> list[str]:
-    """The words of a name; a number and the unit behind it are one.
-
-    >>> _tokens("rtx 3060, 12 gb"), _tokens("m4 max (40 cores)")
-    (['rtx', '3060', '12gb'], ['m4', 'max', '40cores'])
-    """
-    for mark in ",()":
-        text = text.replace(mark, " ")
-    joined: list[str] = []
-    for token in text.split():
-        if (token in _DIVISORS or token in _CORES) and joined and _is_count(joined[-1]):
-            joined[-1] += token
-        else:
-            joined.append(token)
-    return joined

@@ -31,7 +31,9 @@ def on_platform(db: "Database", name: str, chips: list[Chip]) -> list[Chip]:
         return printed
     fitting = [chip for chip in chips if has_codename(chip, codenames)]
     for token in details:
-        fitting = [chip for chip in fitting if token in _squashed(chip.codename)] or fitting
+        fitting = [
+            chip for chip in fitting if token in (chip.codename or "").lower().replace(" ", "")
+        ] or fitting
     return fitting or chips
 
 
@@ -54,9 +56,8 @@ def _platform_in(db: "Database", name: str) -> tuple[tuple[str, ...], tuple[str,
 def of_die(die: str, chips: list[Chip]) -> list[Chip]:
     """The chips of the die that lspci prints before the product, if that leaves any."""
     die = die.replace(" ", "")
-    dies = [(chip, _squashed(chip.codename).replace("-", "")) for chip in chips]
-    # GP108M is the GP108.
-    return [chip for chip, own in dies if own.startswith(die) or own + "m" == die] or chips
+    names = (die, die.removesuffix("m"))  # GP108M is the GP108
+    return [chip for chip in chips if has_codename(chip, names)] or chips
 
 
 def has_codename(chip: Chip, codenames: tuple[str, ...]) -> bool:
@@ -65,16 +66,12 @@ def has_codename(chip: Chip, codenames: tuple[str, ...]) -> bool:
     `phoenix` is not `phoenix2`, and `alderlake-sgt1` is `alderlake`.
     """
     # Not plain "and": it is in "Rembrandt", too.
-    parts = _squashed((chip.codename or "").lower().replace(" and ", ",")).split(",")
+    parts = (chip.codename or "").lower().replace(" and ", ",").split(",")
     return any(
         part.startswith(codename) and not part[len(codename) :][:1].isdecimal()
-        for part in parts
-        for codename in codenames
+        for part in (part.replace(" ", "").replace("-", "") for part in parts)
+        for codename in (codename.replace("-", "") for codename in codenames)
     )
-
-
-def _squashed(codename: str | None) -> str:
-    return (codename or "").lower().replace(" ", "")
 
 
 def _of_processor(db: "Database", query: "Query") -> list[Chip]:
@@ -88,7 +85,7 @@ def _of_processor(db: "Database", query: "Query") -> list[Chip]:
     on_die = on_platform(db, name, db.read(ids))
     graphics = query.name_key.partition(" w/ ")[2]
     if graphics and (on_die or query.name_kind in ("vulkan", "opencl", "gl")):
-        chips = db.read(db.ids(f"n:{graphics}")) or spelled(db, graphics)[0]
+        chips = named(db, graphics)[0]
         return [chip for chip in chips if chip in on_die] or chips or on_die
     return on_die
 
@@ -103,29 +100,27 @@ def by_spelling(db: "Database", query: "Query") -> list[Chip]:
     key = query.name_key
     if query.generic_name or key.startswith(built().set("processor")):
         # "Intel Iris Xe" is the driver's "Intel(R) Iris(R) Xe Graphics".
-        named = db.ids(f"n:{key} graphics") if query.generic_name and " " in key else ()
-        return _of_processor(db, query) or db.read(named)
-    chips, form = _spelled_or_machine(db, key)
-    query.units = query.units or form.units
+        ids = db.ids(f"n:{key} graphics") if query.generic_name and " " in key else ()
+        return _of_processor(db, query) or db.read(ids)
+    chips, units = named(db, key)
+    query.units = query.units or units
     return chips or _of_either(db, key)
 
 
-def _spelled_or_machine(db: "Database", key: str) -> tuple[list[Chip], Form]:
-    """The chips of a name's form or of a type of machine, and the form.
+def named(db: "Database", key: str, rules: "Rules | None" = None) -> tuple[list[Chip], int | None]:
+    """The chips that a normalised name means, and the GPU cores that its form counts.
 
-    A type that is known by its whole name goes first: `h100x8` is no H100 with a count.
+    A type of machine that is known by its whole name goes first: `h100x8` is no H100 with a count.
     """
-    whole = db.read(db.ids(next(machine_keys(key))))
-    chips, form = spelled(db, key)
-    return whole or chips or db.read(chips_of_machine(db, key)), form
-
-
-def spelled(db: "Database", key: str, rules: "Rules | None" = None) -> tuple[list[Chip], Form]:
-    """The chips that a normalised name means by its form, and the form."""
+    types = machine_keys(key, rules)
+    if whole := db.ids(f"n:{key}") or db.ids(next(types)):
+        return db.read(whole), None
     form = Form(key, rules)
     chips = _of_form(db, form, rules) if form.base else []
     # OpenCL prints AMD's dies as names: "Vega10" is no Radeon Vega 10.
-    return ([] if chips and db.ids(f"s:mesa/{form.base}") else chips), form
+    if chips and not db.ids(f"s:mesa/{form.base}"):
+        return chips, form.units
+    return db.read(next(filter(None, map(db.ids, types)), ())), form.units
 
 
 def _of_form(db: "Database", form: Form, rules: "Rules | None") -> list[Chip]:
@@ -150,9 +145,9 @@ def _of_form(db: "Database", form: Form, rules: "Rules | None") -> list[Chip]:
 
 def _chips(db: "Database", form: Form) -> list[Chip]:
     """The chips whose names have the product and editions, and facts that fit."""
-    named = f"{form.brand} {form.key}" if form.brand else form.key
+    product = f"{form.brand} {form.key}" if form.brand else form.key
     declared = db.ids(f"b:{form.key}|{form.facts}") if form.facts else ()
-    chips = db.read(db.ids(f"b:{named}") or declared)
+    chips = db.read(db.ids(f"b:{product}"))
     chips = [chip for chip in chips if form.vendor in ("", chip.vendor)]
     # "H100 80GB SXM5" is the name of one product, its tokens in another order. So is "RTX 3050
     # laptop 4GB"; and the one that is named without a size has 4 GB, too.
@@ -230,8 +225,8 @@ def _of_either(db: "Database", key: str) -> list[Chip]:
     start = first.rpartition(" ")[0]
     chips: dict[str, Chip] = {}
     for name in (first, *later) if 0 < len(later) < _MOST_NAMES else ():
-        whole = spelled(db, name if name == first else f"{start} {name}")[0]
-        same = whole or ([] if name.isdecimal() else spelled(db, name)[0])
+        whole = named(db, name if name == first else f"{start} {name}")[0]
+        same = whole or ([] if name.isdecimal() else named(db, name)[0])
         if not same:
             return []
         chips.update((chip.id, chip) for chip in same)
@@ -260,17 +255,15 @@ def by_rules_of_packages(db: "Database", query: "Query") -> list[Chip]:
     """A package's own chips that a name means by the package's own rules."""
     name = query.name or ""
     for own, rules in db.readers():
-        key = normalise(name, query.name_kind, rules)
         device, _, _ = ids_of(facts_in(name, rules))
-        keys = (f"p:{device}", f"n:{key}", *machine_keys(key, rules))
-        ids = next(filter(None, map(own.ids, keys)), ())
-        if ids := ids or tuple(chip.id for chip in spelled(own, key, rules)[0]):
-            return db.read(ids)
+        key = normalise(name, query.name_kind, rules)
+        if chips := own.read(own.ids(f"p:{device}")) or named(own, key, rules)[0]:
+            return db.read(chip.id for chip in chips)
     return []
 
 
 _MARKS = "|;=:()[]{}\"'`\t│"
-_JOINTS = (", ", " - ", " -- ", " – ", " — ", " · ", " • ", "->", " → ", "\\n", "\\t")
+_JOINTS = (", ", " - ", " -- ", " — ", " · ", " • ", "->", " → ", "\\n", "\\t")
 _EDGES = " \\*#<>&/├└─•或"  # of a part: of emphasis, lists and trees
 _MOST_PARTS = 24
 _LEAST = 4  # letters of a product without its vendor
@@ -289,18 +282,18 @@ def in_line(db: "Database", query: "Query") -> list[Chip]:
         return []
     remark = _has_remark(name)
     read = [(claimed_vendor(part.replace("-", " ")), normalise(part)) for part in parts]
-    named = {
+    found = {
         key: chips
         for vendor, key in read
-        if (remark or _may_name(vendor, key)) and (chips := _of_part(db, key))
+        if (remark or _may_name(vendor, key)) and (chips := named(db, key)[0])
     }
-    rest = [key for _, key in read if key not in named]
-    beside = [key for key in rest if _is_beside(key)] if named else []
+    rest = [key for _, key in read if key not in found]
+    beside = [key for key in rest if _is_beside(key)] if found else []
     brands = built().set("brand")
-    others = (_of_part(db, key) for key in rest if key.startswith(brands) and not is_generic(key))
-    common = _common([*named.values(), *filter(None, others)]) if named else []
+    others = (named(db, key)[0] for key in rest if key.startswith(brands) and not is_generic(key))
+    common = _common([*found.values(), *filter(None, others)]) if found else []
     if beside and common:  # a machine's type takes none of it
-        sized = (_of_part(db, " ".join((key, *beside))) for key in named)
+        sized = (named(db, " ".join((key, *beside)))[0] for key in found)
         common = _common([chips for chips in sized if chips])
     if remark and rest and not beside:
         common = [chip for chip in common if (chip.codename or "").lower() == rest[-1]]
@@ -342,7 +335,3 @@ def _may_name(vendor: str, key: str) -> bool:
     """Whether a part can be trusted to name a product: `corsair` and `m1` are also other words."""
     whole = len(key) >= _LEAST and any(map(str.isdecimal, key)) and not key.isdecimal()
     return (bool(vendor) or whole) and not is_generic(key)
-
-
-def _of_part(db: "Database", key: str) -> list[Chip]:
-    return db.read(db.ids(f"n:{key}")) or _spelled_or_machine(db, key)[0]

@@ -96,10 +96,6 @@ class Rules:
         """What a field of a pattern may be, and means; `default` for an unknown name."""
         return self.words(name) if name in self._written else default
 
-    def texts(self) -> "dict[str, dict[str, str]]":
-        """All that a field of a pattern may be, by the name of the set or table of words."""
-        return {name: self.words(name) for name in self._written}
-
     def roles(self) -> "dict[str, tuple[str, str]]":
         """What each word beside a product is: the table that has it, and its meaning there."""
         if not self._roles:
@@ -123,9 +119,9 @@ class Rules:
                 break
         return text
 
-    def every(self, text: str, stage: str, but: str = "") -> "Iterator[str]":
-        """Yield what each row of a stage makes of a text that fits it, but for a group's rows."""
-        chosen = self._chosen.get((stage, "", but)) or self._choose(stage, "", but)
+    def every(self, text: str, stage: str) -> "Iterator[str]":
+        """Yield what each row of a stage makes of a text that fits it."""
+        chosen = self._chosen.get((stage, "", "")) or self._choose(stage, "", "")
         return filter(None, (rule.applied(text) for rule in chosen.gated(text)))
 
     def _choose(self, stage: str, kind: str, but: str) -> "_Stage":

@@ -12,6 +12,8 @@ from probe_chipdb.rules import built
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from probe_chipdb.rules import Rules
 
 NORMALISE_VERSION = 2
@@ -35,13 +37,10 @@ KINDS = (
 
 _BRACKETED = ("name", "lspci", "pci")  # the kinds of pci.ids: the product is in a bracket
 _MOST_LETTERS = 256  # the longest alias in the data has 86 letters; a longer text is no name
-_MARKS = {
-    "(r)": " ", "(tm)": " ", "(c)": " ", "®": " ", "™": " ", "©": " ", "×": "x", "‐": "-",
-    "‑": "-", "–": "-",
-}  # fmt: skip
-
+_MARKS = ("(r)", "(tm)", "(c)", "®", "™", "©")
 _WIDE = str.maketrans({
-    "（": " (", "）": ") ", "：": ": ", "，": ", ", "、": ", ", "；": "; ", "｜": "|",
+    "（": " (", "）": ") ", "：": ": ", "，": ", ", "、": ", ", "；": "; ", "｜": "|", "×": "x",
+    "‐": "-", "‑": "-", "–": "-",
 })  # fmt: skip
 
 
@@ -131,23 +130,36 @@ def _letters(text: str) -> str:
     text = narrow(text[:_MOST_LETTERS].lower())
     if not text.isprintable():
         text = "".join(letter if letter.isprintable() else " " for letter in text)
-    for mark, plain in _MARKS.items() if "(" in text or not text.isascii() else ():
-        text = text.replace(mark, plain)
+    for mark in _MARKS if "(" in text or not text.isascii() else ():
+        text = text.replace(mark, " ")
     return " ".join(text.split())[:_MOST_LETTERS]  # "İ" in lower case is two letters
 
 
 def _join_sizes(text: str) -> str:
     """`80 gb` and `80gb`, `max-q` and `max q`, are one spelling each."""
-    text = text.replace("-", " ").replace(" / ", "/")
-    if " gb" not in text:
-        return " ".join(text.split())
+    return " ".join(joined(text.replace("-", " ").replace(" / ", "/"), ("gb",)))
+
+
+def joined(text: str, units: "Collection[str]") -> list[str]:
+    """The words of a text; a number and the unit behind it are one.
+
+    >>> joined("rtx 3060 12 gb", ("gb",))
+    ['rtx', '3060', '12gb']
+    """
     tokens: list[str] = []
     for token in text.split():
-        if token == "gb" and tokens and tokens[-1].isdecimal():
-            tokens[-1] += "gb"
+        if token in units and tokens and is_count(tokens[-1]):
+            tokens[-1] += token
         else:
             tokens.append(token)
-    return " ".join(tokens)
+    return tokens
+
+
+def is_count(token: str) -> bool:
+    """Whether a text is a number of a few digits, with a fraction or without."""
+    whole, _, fraction = token.partition(".")
+    short = len(token) <= 8 and token.isascii()
+    return short and whole.isdecimal() and (not fraction or fraction.isdecimal())
 
 
 def _drop_vendor(text: str, rules: "Rules") -> str:

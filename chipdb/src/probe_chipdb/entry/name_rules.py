@@ -8,7 +8,7 @@ from probe_chipdb.table import escape, rules_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Required
 
 
@@ -98,14 +98,12 @@ class RuleFiles:
 
     def pattern(self, row: RuleRow) -> Pattern:
         """The pattern of a row, whose fields may be words of these files and of the base."""
-        return Pattern(row["pattern"], self._texts())
+        return Pattern(row["pattern"], self)
 
-    def _texts(self) -> "dict[str, dict[str, str]]":
-        texts = self.base.texts() if self.base else {}
-        for name, meanings in self.words.items():
-            own = texts.get(name, {})
-            texts[name] = {**own, **meanings, **own}
-        return texts
+    def get(self, name: str, default: "Mapping[str, str]") -> "Mapping[str, str]":
+        """What a field of a pattern may be, and means; `default` for an unknown name."""
+        own = self.base.words(name) if self.base else {}
+        return {**own, **self.words.get(name, {}), **own} or default
 
     def _head_lines(self) -> "Iterator[str]":
         """Yield the lines of groups, words and refusals."""
@@ -131,7 +129,7 @@ class RuleFiles:
         to, unless = row.get("to", ""), row.get("unless", "")
         if any(mark in text for mark in "\t\n" for text in (row["pattern"], unless, to)):
             raise BadPattern("it has a tab or a second line")
-        Pattern(unless, self._texts())
+        Pattern(unless, self)
         kinds = ",".join(self.groups[of]) if of else ""  # without a group, for every kind
         gate = _listed(pattern.gate())
         to = to or pattern.usual()
