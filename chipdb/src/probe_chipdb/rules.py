@@ -28,27 +28,20 @@ class Rule:
 
     def applied(self, text: str) -> str:
         """What the text becomes; empty where the row does not fit."""
-        fields = self.fields(text)
-        if fields is None:
-            return ""
-        text = self._parts[1]
-        for label, value in fields.items():
-            if label != "*":
-                text = text.replace("{" + label + "}", value)
-        return " ".join(text.split())[:_MOST_LETTERS]
-
-    def fields(self, text: str) -> "dict[str, str] | None":
-        """The fields of a text that the row fits, or None."""
-        if self._pattern is None:  # read late: a process asks a few names, and has 150 rows
+        if self._pattern is None:  # read late: a process asks a few names, and has 350 rows
             from probe_chipdb.patterns import Pattern
 
             pattern, _, unless = self._parts
             self._pattern = Pattern(pattern, self._sets)
             self._unless = Pattern(unless, self._sets) if unless else None
         fields = self._pattern.fields(text)
-        if fields is not None and self._unless and self._unless.fits(text):
-            return None
-        return fields
+        if fields is None or (self._unless and self._unless.fits(text)):
+            return ""
+        text = self._parts[1]
+        for label, value in fields.items():
+            if label != "*":
+                text = text.replace("{" + label + "}", value)
+        return " ".join(text.split())[:_MOST_LETTERS]
 
 
 class Rules:
