@@ -94,8 +94,9 @@ def main(size: int, supervisor: int) -> None:
     """
     request_fd, result_fd = confine.take_pipes()
     request = confine.read_request(request_fd, size)
+    inherited = False
     if supervisor >= 0:
-        confine.wait_for_supervisor(supervisor)
+        inherited = confine.wait_for_supervisor(supervisor)
     else:
         if request["round"] is None:  # a resident process reads that pipe itself
             confine.die_with_parent(request_fd)
@@ -107,7 +108,7 @@ def main(size: int, supervisor: int) -> None:
     sys.path[:] = request["paths"]
     channel = Channel(result_fd, request["token"])
     try:
-        _run(request, channel, request_fd)
+        _run(request, channel, request_fd, inherited)
     except BaseException as error:
         channel.send_failure(error)
     else:
@@ -116,12 +117,13 @@ def main(size: int, supervisor: int) -> None:
         _exit(CANNOT_ANSWER)
 
 
-def _run(request: RequestMessage, channel: Channel, request_fd: int) -> None:
+def _run(request: RequestMessage, channel: Channel, request_fd: int, inherited: bool) -> None:
     if request["needs_site"]:
         _run_site(request["paths"])
     if request["origin"] is not None:
         sys.meta_path.insert(0, Origin(request["target"], request["origin"]))
-    channel.send("hello", api=API_VERSION, python=sys.version.split()[0], pid=_getpid())
+    python, own = sys.version.split()[0], _getpid()
+    channel.send("hello", api=API_VERSION, python=python, pid=own, inherited=inherited)
     if request["round"] is not None:
         serve(request, request["round"], channel, request_fd)
         return

@@ -69,14 +69,16 @@ def read_request(fd: int, size: int) -> RequestMessage:
     return request
 
 
-def wait_for_supervisor(ready: int) -> None:
+def wait_for_supervisor(ready: int) -> bool:
     """Wait until the supervisor is ready, and keep the pipe open, whose end kills this group.
+
+    Returns whether it inherits, and so ends, all that this process starts.
 
     The kernel does it, also while C code holds the GIL; the supervisor has arranged that.
     """
     fd = _move(ready, _SUPERVISOR_FD)
     os.close(ready)
-    read_exactly(fd, 1)
+    return read_exactly(fd, 1) == b"1"
 
 
 def die_with_parent(fd: int) -> None:

@@ -11,8 +11,9 @@
    The report says so, and a later call reaps it. Waiting on would hang the host, as
    `subprocess.run(timeout=…)` does after its kill.
 6. Kill leftovers, found by session and mark (see `processes`), in what remains of the 0.5 s. This
-   is for a child whose supervisor was killed, could not be made or inherits nothing. Any other
-   proves with its exit status that wait(2) knows no descendant any more, and none is looked for.
+   is for a child that has crashed, or whose supervisor was killed, could not be made or inherits
+   nothing. Any other proves with its exit status that wait(2) knows no descendant any more, and
+   none is looked for.
 
 Where all end so, /proc is not read, and what reads it is not imported.
 """
@@ -175,8 +176,9 @@ def _reap(child: Child) -> bool:
     if not child.reaped:
         status = None if child.pid is None else _status_of(child.pid)
         child.reaped = status != _LIVES
-        proof = NOTHING_LEFT << 8  # as wait(2) has an exit status
-        child.nothing_left = status == proof and _has_supervisor(child)
+        # A prober that has answered ends before the host asks, and its supervisor then as it did.
+        proven = status == NOTHING_LEFT << 8 or (status == 0 and child.run.inherited)
+        child.nothing_left = proven and _has_supervisor(child)
     return child.reaped
 
 

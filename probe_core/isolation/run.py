@@ -183,7 +183,8 @@ class Run:
     `sightings` are the frames' devices as decoded, not yet validated; `arrived` is called with each
     as it comes. `status` is None until the
     run has ended. `pid` is the process that the prober runs in, as the core's own code reported it
-    from there before it imported the plugin. `phase` is where the run is, and stays where it ended.
+    from there before it imported the plugin, and `inherited` whether its supervisor ends all that
+    the plugin starts. `phase` is where the run is, and stays where it ended.
     `patience` knows which devices it asks. `avoid` are ids of devices that it must not ask,
     `serial` is whether it asks one after the other; `unresponsive` are those that other runs had to
     go around, see `attempts`. `rejected` says, of a replayed run, what was rejected when it was
@@ -210,6 +211,7 @@ class Run:
         self.token = token.encode("ascii")
         self.mark = mark
         self.pid: int | None = None
+        self.inherited = False
         self.started = started
         self.deadline = started + prober.deadline_s if deadline is None else deadline
         self.patience = Patience(prober.deadline_s, self.deadline)
@@ -392,6 +394,7 @@ class Run:
         if kind == "hello":
             if self.phase == "start":
                 self.pid = int(frame["pid"])
+                self.inherited = frame.get("inherited") is True
             self.phase = "import"
         elif kind == "loaded":
             self.phase = "call"

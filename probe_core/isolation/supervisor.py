@@ -55,7 +55,7 @@ def supervise(prober: int, stop: int, ready_r: int, ready_w: int) -> None:
         os.setpgid(prober, prober)
         inherits = _become_subreaper()
         go_first(prober)
-        _release(prober, ready_r, ready_w)
+        _release(prober, ready_r, ready_w, inherits)
         # The prober's alone: their end tells the host that it closed them.
         discard((1, 2), os.O_WRONLY)
         own_group = _group_of(prober)
@@ -101,8 +101,10 @@ def _become_subreaper() -> bool:
     return call_c("prctl", _PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
 
 
-def _release(prober: int, ready_r: int, ready_w: int) -> None:
+def _release(prober: int, ready_r: int, ready_w: int, inherits: bool) -> None:
     """Let the prober run, and have the kernel kill its group when this process is killed.
+
+    It tells the host whether this process `inherits`, before it imports its plugin.
 
     The end of a pipe whose only writer died raises a signal of choice, see F_SETSIG in fcntl(2).
     The settings are the pipe's, whose end the prober holds too, so it need not make them. They come
@@ -110,7 +112,7 @@ def _release(prober: int, ready_r: int, ready_w: int) -> None:
     """
     import fcntl
 
-    os.write(ready_w, b"1")
+    os.write(ready_w, b"1" if inherits else b"0")
     try:
         fcntl.fcntl(ready_r, fcntl.F_SETOWN, -prober)
         fcntl.fcntl(ready_r, fcntl.F_SETSIG, signal.SIGKILL)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 import pytest
 
@@ -57,6 +59,18 @@ def test_supervisor_that_ended_all_is_believed(
     starts: str, run_hook: Hook, searched: list[int]
 ) -> None:
     assert is_believed(lambda: run_hook(f"{starts}\n{ANSWERS}"), "ok", searched)
+
+
+def test_supervisor_that_has_ended_before_it_was_asked_is_believed(
+    run_hook: Hook, searched: list[int]
+) -> None:
+    def wait_for_its_end(now: float, runs: object) -> None:
+        with suppress(ChildProcessError):  # it has been reaped
+            if not runs:
+                os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+
+    run = run_hook(f"{DAEMON}\n{ANSWERS}", waiting=wait_for_its_end)
+    assert (run.status, run.inherited, searched) == ("ok", True, [])
 
 
 @pytest.mark.heavy
