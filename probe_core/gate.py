@@ -74,9 +74,7 @@ _PARTS: dict[str, tuple[str, ...]] = {
     "children": (
         "marshal",
         "select",
-        "resource",
         "probe_core.isolation.launch",
-        "probe_core.isolation.limits",
         "probe_core.isolation.processes",
         "probe_core.isolation.shared",
         "probe_core.isolation.posix"

@@ -8,3 +8,19 @@ NOTHING_LEFT = 79
 
 The first number behind those of sysexits.h.
 """
+
+MAX_DEVICES = 256
+"""Devices of one prober: twice what 16 GPUs are with seven partitions each.
+
+This limit and the next count in the child, which stops there, and in the host, which believes no
+child.
+"""
+
+MAX_FINDINGS = 64
+"""Findings of one prober. Those beyond are dropped, since a prober that repeats one works still."""
+
+MAX_FRAMES = 10_000
+"""Frames of one process: each device may be announced many times. Reading them takes 0.1 s."""
+
+FRAME_LIMIT = 1 << 20
+"""Bytes of one frame at most: far more than any device known takes."""

@@ -11,7 +11,7 @@ import os
 import sys
 
 from probe_core.api import API_VERSION, Machine, NotApplicable, Request, SampleRequest
-from probe_core.isolation import confine
+from probe_core.isolation import MAX_DEVICES, confine
 from probe_core.isolation.hook import (
     SAMPLES,
     Answers,
@@ -24,7 +24,7 @@ from probe_core.isolation.hook import (
     plain,
 )
 from probe_core.isolation.start import go_first, read_exactly
-from probe_core.isolation.wire import MAX_DEVICES, encode, frame, type_name
+from probe_core.isolation.wire import encode, frame, type_name
 from probe_core.wording import error_text
 
 TYPE_CHECKING = False
@@ -100,9 +100,6 @@ def main(size: int, supervisor: int) -> None:
     else:
         if request["round"] is None:  # a resident process reads that pipe itself
             confine.die_with_parent(request_fd)
-        from probe_core.isolation.limits import stay_small
-
-        stay_small()
         go_first(_getpid())
     confine.limit(request["deadline_s"], request["ends"])
     sys.path[:] = request["paths"]

@@ -9,7 +9,8 @@ from __future__ import annotations
 import sys
 
 from probe_core.api import NotApplicable, Unavailable
-from probe_core.isolation.wire import MAX_DEVICES, MAX_FINDINGS, type_name
+from probe_core.isolation import MAX_DEVICES, MAX_FINDINGS
+from probe_core.isolation.wire import type_name
 from probe_core.wording import INVALID, clean_text, error_text
 
 TYPE_CHECKING = False

@@ -14,7 +14,6 @@ from functools import partial
 
 from probe_core.background import TICK_S
 from probe_core.isolation import processes
-from probe_core.isolation.limits import stay_small
 from probe_core.isolation.processes import Watch
 
 TYPE_CHECKING = False
@@ -79,8 +78,6 @@ class Driver:
         """Start one child, then send it the request; raises `OSError` when it cannot be started."""
         child = Child(run, _popen(argv, environ))
         self._children.append(child)
-        if sys.platform == "linux":
-            stay_small(child.pid)
         data = request()
         child.start_thread(_send, b"%08x" % len(data) + data)
         child.start_thread(_pump, "result", child.process.stdout, self._events)

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import os
 import select
-import sys
 
 from probe_core.background import TICK_S
 from probe_core.fastpath import signal, start_thread
 from probe_core.isolation.ending import end_all
-from probe_core.isolation.limits import stay_small
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,9 +90,6 @@ def start(
             os.close(stderr_end)
     finally:
         os.close(result_end)
-    if sys.platform == "linux":
-        # Set from outside, where there is time: the child waits for its request meanwhile.
-        stay_small(child.pid)
     for fd in (child.request_fd, child.result_fd, child.stderr_fd):
         os.set_blocking(fd, False)
     child.pidfd = _watch_exit(child.pid)

@@ -6,8 +6,8 @@ for, its deadline is that of the round, and what counts against a flood is count
 
 from __future__ import annotations
 
+from probe_core.isolation import MAX_DEVICES
 from probe_core.isolation.run import Run
-from probe_core.isolation.wire import MAX_DEVICES
 from probe_core.wording import INVALID
 
 TYPE_CHECKING = False

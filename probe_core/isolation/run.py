@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from probe_core.fastpath import signal
-from probe_core.isolation.wire import FRAME_LIMIT, MAX_DEVICES, MAX_FINDINGS, MAX_FRAMES
+from probe_core.isolation import FRAME_LIMIT, MAX_DEVICES, MAX_FINDINGS, MAX_FRAMES
 from probe_core.jsontext import parse
 from probe_core.model.ids import FAILURES, ID_LIMIT, STATUSES
 from probe_core.wording import clean_text

@@ -2,7 +2,7 @@
 
 On Linux the child forks before it has imported anything. The first process becomes the supervisor,
 the copy becomes the prober; what each needs it imports for itself, at the same time as the other.
-It forks once the request has begun to come: by then the host has set the limits that both inherit.
+It forks once the request has begun to come: until then it has time for what both of them inherit.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ ORPHANED = 71
 _NUMBERS = 1 << 16
 """Descriptors that are closed one by one where nothing lists them: 3 ms."""
 
+FILE_SIZE_LIMIT = 256 << 20
+"""Bytes of a file that a prober writes: caches and logs of vendors' libraries fit, a flood not."""
+
 _OOM_SCORE_MAX = b"1000"
 """The largest value of oom_score_adj, see proc_pid_oom_score_adj(5)."""
 
@@ -35,6 +38,7 @@ def main() -> None:
     gc.disable()
     _close_inherited()
     _own_session()
+    _stay_small()
     size = int(read_exactly(0, 8), 16)  # the head of the request: how many bytes follow it
     ready = _fork() if sys.platform == "linux" else -1
 
@@ -72,6 +76,18 @@ def _own_session() -> None:
             os.setsid()
         except OSError:
             pass
+
+
+def _stay_small() -> None:
+    """Write no core file and no large one; what the system does not know or allow is left out."""
+    try:
+        import resource
+
+        limits = ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, FILE_SIZE_LIMIT))
+        for name, limit in limits:
+            resource.setrlimit(name, (limit, limit))
+    except (ImportError, AttributeError, OSError, ValueError):
+        pass
 
 
 def read_exactly(fd: int, size: int) -> bytes:

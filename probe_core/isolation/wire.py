@@ -8,33 +8,10 @@ nothing that it decodes.
 from __future__ import annotations
 
 from probe_core.fastpath import json_quoter
+from probe_core.isolation import FRAME_LIMIT
 from probe_core.wording import INVALID
 
-__all__ = [
-    "FRAME_LIMIT",
-    "MAX_DEVICES",
-    "MAX_FINDINGS",
-    "MAX_FRAMES",
-    "encode",
-    "frame",
-    "type_name",
-]
-
-MAX_DEVICES = 256
-"""Devices of one prober: twice what 16 GPUs are with seven partitions each.
-
-This limit and the next count in the child, which stops there, and in the host, which believes no
-child.
-"""
-
-MAX_FINDINGS = 64
-"""Findings of one prober. Those beyond are dropped, since a prober that repeats one works still."""
-
-MAX_FRAMES = 10_000
-"""Frames of one process: each device may be announced many times. Reading them takes 0.1 s."""
-
-FRAME_LIMIT = 1 << 20
-"""Bytes of one frame at most. This limit and the next three are far above any device known."""
+__all__ = ["encode", "frame", "type_name"]
 
 DEPTH_LIMIT = 16
 """Levels of lists and objects: a device of the documented fields has four."""

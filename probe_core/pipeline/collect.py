@@ -99,7 +99,7 @@ class Collected:
     def add_run(self, run: Run, early: Checking | None = None, load: Load = bool) -> None:
         """Take the run of a child, of which `early` may have checked what came first."""
         # Of several processes together, or recorded: `Run` bounds what one process sends.
-        from probe_core.isolation.wire import MAX_DEVICES, MAX_FINDINGS
+        from probe_core.isolation import MAX_DEVICES, MAX_FINDINGS
 
         status = run.status or "protocol"
         if len(run.sightings) > MAX_DEVICES:

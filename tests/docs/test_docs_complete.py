@@ -18,9 +18,9 @@ import sourcewords
 import typed
 
 import probe_core
-from probe_core import api, config, hookspecs, machine, model, sysfs
+from probe_core import api, config, hookspecs, isolation, machine, model, sysfs
 from probe_core.cli import COMMANDS
-from probe_core.isolation import run, wire
+from probe_core.isolation import run
 from probe_core.model import device, field, ids
 from probe_core.model.findings import CODES
 from probe_core.model.ids import SEVERITIES
@@ -187,7 +187,7 @@ def test_the_bounds_on_the_pages_are_those_of_the_code() -> None:
     assert (device.MIB, device.MAX_MEMORY) == (1 << 20, 64 << 40)
     assert "1 MiB to 64 TiB" in page("sighting")
     assert f"1 to {field.MAX_ITEMS} strong ids" in page("sighting")
-    many = f"At most {wire.MAX_DEVICES} devices\nand {wire.MAX_FINDINGS} findings"
+    many = f"At most {isolation.MAX_DEVICES} devices\nand {isolation.MAX_FINDINGS} findings"
     assert many in page("hooks")
     assert f"above 0 and up to {config.MAX_TIMEOUT_S:g}" in page("settings")
     assert f"above 0, to {prober.MAX_DEADLINE_S:g}" in page("manifest")

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from probe_core import background, config
+from probe_core import background, config, isolation
 from probe_core.isolation import (
     confine,
     ending,
     launch,
-    limits,
     look,
     processes,
     resident,
     run,
+    start,
     wire,
 )
 from probe_core.machine import files
@@ -29,19 +29,19 @@ def test_every_limit_is_the_one_of_the_code() -> None:
     rows = dict(re.findall(r"^\| ([a-z .`()]+) \| (.*) \|$", limits_of_children, re.MULTILINE))
     rows.pop("limit")
     assert rows == {
-        "devices of a prober": f"{wire.MAX_DEVICES}",
-        "findings of a prober": f"{wire.MAX_FINDINGS}",
-        "one frame": f"{wire.FRAME_LIMIT >> 20} MiB",
+        "devices of a prober": f"{isolation.MAX_DEVICES}",
+        "findings of a prober": f"{isolation.MAX_FINDINGS}",
+        "one frame": f"{isolation.FRAME_LIMIT >> 20} MiB",
         "all frames of a prober": f"{run.TOTAL_LIMIT >> 20} MiB",
         "nesting of a value": f"{wire.DEPTH_LIMIT}",
         "resident memory": "4 GiB, or half of the machine's or the control group's",
         "processes of a prober": f"{processes.MAX_PROCESSES:,}",
-        "frames of a process": f"{wire.MAX_FRAMES:,}",
+        "frames of a process": f"{isolation.MAX_FRAMES:,}",
         "probers at once": f"{launch.MAX_CHILDREN}",
         "processes of a prober that goes around devices": f"{launch.MAX_ATTEMPTS}, or "
         f"{launch.MAX_ATTEMPTS + 1} where it asked side by side",
         "standard error that is kept": f"{run.TAIL_LIMIT >> 10} KiB",
-        "size of a file that it writes": f"{limits.FILE_SIZE_LIMIT >> 20} MiB",
+        "size of a file that it writes": f"{start.FILE_SIZE_LIMIT >> 20} MiB",
         "cleanup after `request.done()`": f"{run.CLEANUP_S:g} s",
     }
 
@@ -64,7 +64,7 @@ def test_the_budget_is_the_one_of_the_code() -> None:
 
 def test_the_sentences_hold() -> None:
     text = " ".join(PAGE.read_text().split())
-    assert f"{limits.FILE_SIZE_LIMIT >> 20} MiB a file" in text
+    assert f"{start.FILE_SIZE_LIMIT >> 20} MiB a file" in text
     assert "half a second is abandoned" in text
     assert ending.REAP_S == 0.5
     assert "alarm a second after the deadline" in text

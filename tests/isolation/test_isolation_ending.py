@@ -15,8 +15,8 @@ import pytest
 
 from probe_core.isolation import ending, processes
 from probe_core.isolation.launch import run_probers
-from probe_core.isolation.limits import FILE_SIZE_LIMIT
 from probe_core.isolation.run import Run
+from probe_core.isolation.start import FILE_SIZE_LIMIT
 from probe_core.machine import Machine
 from probe_core.registry.prober import Prober
 

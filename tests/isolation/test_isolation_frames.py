@@ -12,15 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from probe_core.isolation import FRAME_LIMIT, MAX_DEVICES, MAX_FINDINGS, MAX_FRAMES
 from probe_core.isolation.run import STRAY_LIMIT, TOTAL_LIMIT, Run
-from probe_core.isolation.wire import (
-    FRAME_LIMIT,
-    ITEM_LIMIT,
-    MAX_DEVICES,
-    MAX_FINDINGS,
-    MAX_FRAMES,
-    encode,
-)
+from probe_core.isolation.wire import ITEM_LIMIT, encode
 from probe_core.model.ids import STATUSES
 from probe_core.pipeline.collect import Collected
 from probe_core.registry.prober import Prober
