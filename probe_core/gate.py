@@ -89,6 +89,7 @@ _PARTS: dict[str, tuple[str, ...]] = {
         "probe_core.readiness.granted",
         "probe_core.readiness.library",
         "probe_core.readiness.modules",
+        "probe_core.readiness.nvidia",
         "probe_core.readiness.purpose",
         "probe_core.readiness.runtime",
         "probe_core.resolve.accelerators",

@@ -9,7 +9,6 @@ import sys
 
 from probe_core.readiness.chain import broken, not_applicable, ok, unknown
 from probe_core.readiness.lazy import lazy
-from probe_core.readiness.nvidia import library_version, version_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,6 +77,8 @@ def _fitting_cuda(scene: Scene) -> str | None:
     path = next(iter(scene.libraries.find(CUDA)), None)
     if path is None or scene.libraries.stub(path) or unloadable(path, scene):
         return None
+    from probe_core.readiness.nvidia import library_version, version_of
+
     own = library_version(scene.machine.realpath(path))
     return path if own is not None and own == version_of(scene.nvidia_version) else None
 
@@ -95,6 +96,8 @@ def _misfit(paths: list[str], scene: Scene) -> StepDoc | None:
         return broken(_STEP, "library-broken", f"{stub} is a stub of the CUDA toolkit")
     if reason := unloadable(path, scene):
         return broken(_STEP, "library-broken", reason)
+    from probe_core.readiness.nvidia import version_of
+
     version = version_of(scene.nvidia_version)
     names = [machine.realpath(path).rpartition(".so.")[2] for path in paths]
     # Without a version in its name ("1") a file says nothing of it.

@@ -6,7 +6,8 @@ from probe_core.model.ids import is_device_id
 from probe_core.visibility import see
 from probe_core.visibility.availability import available_to
 from probe_core.visibility.oneapi import AFFINITY_MASK as ZE_MASK
-from probe_core.visibility.oneapi import DEVICE_SELECTOR, Selector, parse_selector
+from probe_core.visibility.oneapi import Selector, parse_selector
+from probe_core.visibility.opencl import DEVICE_SELECTOR
 from probe_core.visibility.pool import gpus_of, ids_of, in_order, uuids
 from probe_core.visibility.tinygrad import DEV_SINCE, HCQ, HCQ_SINCE, numbered, release_of
 

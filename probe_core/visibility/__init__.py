@@ -86,11 +86,11 @@ def _see_across(
     from probe_core.visibility import vulkan
 
     if views:
-        from probe_core.visibility import oneapi, opencl
+        from probe_core.visibility import opencl
 
         first = {name: platforms[0] for name, platforms in views.items()}
         backends = [first[name] for name in ("level-zero", "cuda", "hip") if name in first]
-        views["sycl"] = [oneapi.see_sycl(devices, environ, backends)]
+        views["sycl"] = [opencl.see_sycl(devices, environ, backends)]
         views["opencl"] = opencl.see(devices, environ, first)
     loader = vulkan.see_vulkan(devices, environ, os)
     if loader.pool:
@@ -121,8 +121,10 @@ def load_rules(vendors: Collection[str], os: str) -> None:
         from probe_core.visibility import metal  # noqa: F401
 
         return
-    from probe_core.visibility import oneapi, opencl, vulkan  # noqa: F401
+    from probe_core.visibility import opencl, vulkan  # noqa: F401
 
+    if "intel" in vendors:
+        from probe_core.visibility import oneapi  # noqa: F401
     if "nvidia" in vendors:
         from probe_core.visibility import container, cuda  # noqa: F401
     if "amd" in vendors:

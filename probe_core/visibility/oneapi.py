@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from probe_core.model.ids import NO_PLACE, pci_place
 from probe_core.visibility.availability import available_to
+from probe_core.visibility.opencl import DEVICE_SELECTOR
 from probe_core.visibility.pool import (
     gpus_of,
     ids_of,
@@ -180,12 +181,11 @@ def _number(text: str) -> int | None:
     return None if number is None else unsigned(number, 32)
 
 
-# What SYCL (DPC++) shows: ONEAPI_DEVICE_SELECTOR over what each backend's own rules left.
+# What ONEAPI_DEVICE_SELECTOR leaves of SYCL's (DPC++) devices, see `opencl.see_sycl`.
 #
 # Sources: intel/llvm, sycl/doc/EnvironmentVariables.md, sycl/source/detail/device_filter.cpp
 # (`Parse_ONEAPI_DEVICE_SELECTOR`) and platform_impl.cpp (`filterDeviceFilter`).
 
-DEVICE_SELECTOR = "ONEAPI_DEVICE_SELECTOR"
 _BACKENDS = ("opencl", "level_zero", "cuda", "hip", "native_cpu", "offload", "*")
 _KINDS = ("cpu", "gpu", "fpga", "acc", "*")
 _INT_MAX = (1 << 31) - 1
@@ -218,48 +218,16 @@ class Selector:
         return self.kind in ("gpu", "*")
 
 
-def see_sycl(
-    devices: Sequence[DeviceDoc], environ: Mapping[str, str], backends: Sequence[View]
-) -> View:
-    """Return what SYCL would show; `backends` are the views of level-zero, cuda and hip."""
-    value = environ.get(DEVICE_SELECTOR)
-    by_id = {device["id"]: device for device in devices}
-    pool = [name for view in backends for name in view.pool]
-    masks = [sycl_visible(value, ids, by_id) for ids in _combinations(backends)]
-    variable = DEVICE_SELECTOR if value else None
-    sycl = View("sycl", pool, masks, variable=variable, value=value)
-    sycl.complete = all(view.complete for view in backends)
-    unsure = next((view for view in backends if not view.certain), None)
-    if unsure is not None:
-        sycl.uncertain, sycl.settled_by = unsure.uncertain, unsure.settled_by
-    for view in backends:
-        sycl.follow(view)
-        if not value and len(backends) == 1:
-            sycl.variable, sycl.value = view.variable, view.value
-    return sycl
-
-
-def _combinations(backends: Sequence[View]) -> list[dict[str, list[str]]]:
-    """Return each combination of the backends' possible results, by the names SYCL gives them."""
-    combinations: list[dict[str, list[str]]] = [{}]
-    for view in backends:
-        name = view.runtime.replace("-", "_")
-        combinations = [ids | {name: mask.ids} for ids in combinations for mask in view.masks]
-    return combinations
-
-
-def sycl_visible(
-    value: str | None, backends: Mapping[str, Sequence[str]], devices: Mapping[str, DeviceDoc]
+def selected(
+    value: str, backends: Mapping[str, Sequence[str]], devices: Mapping[str, DeviceDoc]
 ) -> Mask:
     """Return what ``ONEAPI_DEVICE_SELECTOR=value`` leaves of each backend's devices (ids in order).
 
-    Unset or empty takes all. A device is taken when an accepting filter names it and no
+    A device is taken when an accepting filter names it and no
     discarding one (``!``) does; discarding filters alone start from everything. Each backend
     numbers its devices from 0, and the order stays the backend's. A value that cannot be parsed
     makes SYCL throw: nothing is shown.
     """
-    if not value:
-        return Mask([name for ids in backends.values() for name in ids])
     selectors, fault = parse_selector(value)
     assignment = f"{DEVICE_SELECTOR}={quoted(value)}"
     if fault is not None:
