@@ -11,7 +11,8 @@ from probe_chipdb.entry.files import read_folder
 from probe_chipdb.entry.name_rules import RuleFiles
 from probe_chipdb.entry.validate import Data
 from probe_chipdb.patterns import BadPattern, Pattern
-from probe_chipdb.rules import Rule
+from probe_chipdb.rules import Rule, Rules
+from probe_chipdb.table import rules_text
 from probe_chipdb.tools.rules import row_problems
 
 CHIPDB = Path(__file__).parents[1]
@@ -74,6 +75,18 @@ def test_every_row_that_fits_a_text_passes_its_gate(files: RuleFiles, stage: str
 
 def _parts(rules: "Iterable[Rule]") -> list[tuple[str, str, str]]:
     return [rule._parts for rule in rules]
+
+
+@pytest.mark.parametrize("stage", ["line", "fact", "form", "machine", "share"])
+def test_sorted_gates_find_the_rows_that_a_look_at_each_finds(stage: str) -> None:
+    rules = Rules(rules_text())
+    [*rules.every("x", stage)]
+    chosen = rules._chosen[stage, "", ""]
+    chosen.sort()
+    texts = [f"\n{' '.join(text.split())}\n" for text in STRINGS[::9]] + ["\n\n", "\nⅫ™ é\n"]
+    found = [chosen.compared(text) for text in texts]
+    assert [[*chosen.sorted(text)] for text in texts] == found
+    assert any(found)
 
 
 def test_the_check_refuses_rows_that_do_nothing(tmp_path: Path) -> None:
