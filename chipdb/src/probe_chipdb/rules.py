@@ -52,19 +52,21 @@ class Rules:
     def __init__(self, *texts: str) -> None:
         """Read texts that `entry.name_rules` writes: a later one adds behind those before."""
         self.groups: dict[str, list[str]] = {}
-        self._written: dict[str, list[list[str]]] = {}  # words and meanings, unread
+        self._written: dict[str, list[str]] = {}  # words and meanings, unread
         self._words: dict[str, dict[str, str]] = {}
         self._sets: dict[str, tuple[str, ...]] = {}
-        self._rows: dict[str, list[list[str]]] = {}
+        self._rows: dict[str, list[str]] = {}
         self._roles: dict[str, tuple[str, str]] = {}
         self._chosen: dict[tuple[str, str, str], _Stage] = {}
         # Not splitlines(): a pattern may hold a separator that only Unicode takes for a line's end.
         for line in filter(None, "".join(texts).split("\n")):
-            stage, *columns = line.split("\t")
+            stage, _, columns = line.partition("\t")
             if stage == "word":
-                self._written.setdefault(columns[0], []).append(columns[1:])
+                name, _, columns = columns.partition("\t")
+                self._written.setdefault(name, []).append(columns)
             elif stage == "group":
-                self.groups[columns[0]] = items(columns[1])
+                name, _, columns = columns.partition("\t")
+                self.groups[name] = items(columns)
             else:
                 self._rows.setdefault(stage, []).append(columns)
 
@@ -80,7 +82,8 @@ class Rules:
         meanings = self._words.get(name)
         if meanings is None:
             meanings = self._words[name] = {}
-            for columns in self._written.get(name, ()):
+            for line in self._written.get(name, ()):
+                columns = line.split("\t")
                 for word, meaning in zip(items(columns[0]), items(columns[-1]), strict=True):
                     meanings.setdefault(word, meaning)
         return meanings
@@ -119,7 +122,8 @@ class Rules:
 
     def _choose(self, stage: str, kind: str, but: str) -> "_Stage":
         chosen = self._chosen[stage, kind, but] = _Stage(self)
-        for of, kinds, *row in self._rows.get(stage, ()):
+        for line in self._rows.get(stage, ()):
+            of, kinds, *row = line.split("\t")
             if (not (kind and kinds) or kind in kinds.split(",")) and (not but or of != but):
                 chosen.add(*row)
         return chosen
