@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 from probe_core.readiness.chain import broken, not_applicable, ok, unknown
-from probe_core.readiness.lazy import lazy
+from probe_core.readiness.scene import lazy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

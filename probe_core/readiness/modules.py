@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.readiness.lazy import lazy
+from probe_core.readiness.scene import lazy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
