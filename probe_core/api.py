@@ -36,7 +36,7 @@ Live figures are a second hook: an object that stays, and is asked once a round:
 
 from __future__ import annotations
 
-from time import monotonic
+from time import monotonic, thread_time
 
 from probe_core.machine import Machine
 
@@ -176,25 +176,47 @@ def ask_each(
     """Yield what `ask(card, may_ask)` yields of each card, in the order of the cards.
 
     As `each_card`, but once a card has taken more than 3 ms the rest are asked side by side, each
-    in a thread: a driver that takes its time then takes it once. So `ask` may be called by several
+    in a thread: a driver that takes its time then takes it once. Time in which other programs had
+    the processor does not count. So `ask` may be called by several
     threads at once, and changes nothing that they share; what it yields is passed on in this one.
     Where `ask` yields None, nothing is passed on: it is a place at which the time is looked at, as
     at its end. A library that may not be called by several threads is asked with `each_card`.
     """
     cards = list(cards)
     for number, (card, may_ask) in enumerate(each_card(request, cards, identity), start=1):
-        started = monotonic()
-        answer = iter(ask(card, may_ask))
         others = len(cards) - number if may_ask and not request.serial else 0
+        begun = (monotonic(), *_spent()) if others else (0.0, 0.0, None)
+        answer = iter(ask(card, may_ask))
         for item in answer:
             if item is not None:
                 yield item
-            elif others and monotonic() - started > SLOW_S:
+            elif others and _was_slow(*begun):
                 yield from _side_by_side(request, cards[number - 1 :], ask, identity, answer)
                 return
-        if others > 1 and monotonic() - started > SLOW_S:
+        if others > 1 and _was_slow(*begun):
             yield from _side_by_side(request, cards[number:], ask, identity)
             return
+
+
+def _spent() -> tuple[float, int | None]:
+    """Return this thread's processor time, and how often it has waited; None: not counted here."""
+    try:
+        from resource import RUSAGE_THREAD, getrusage  # a prober's process has it already
+    except ImportError:
+        return thread_time(), None
+    return thread_time(), getrusage(RUSAGE_THREAD).ru_nvcsw
+
+
+def _was_slow(begun: float, seconds: float, waits: int | None) -> bool:
+    """Return whether a card took long since then: its driver waited, or worked for as long.
+
+    On a busy machine a thread loses the processor for several milliseconds without a wait. Seven
+    threads that read files then take longer than one.
+    """
+    if monotonic() - begun <= SLOW_S:
+        return False
+    seconds_now, waits_now = _spent()
+    return waits_now is None or waits_now != waits or seconds_now - seconds > SLOW_S
 
 
 def _side_by_side(

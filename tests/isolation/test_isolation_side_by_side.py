@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -103,6 +105,32 @@ def test_a_driver_that_answers_at_once_starts_no_thread(monkeypatch: pytest.Monk
     assert [number for number, _, _ in items] == list(range(8))
     assert {thread for _, _, thread in items} == {threading.get_ident()}
     assert heard == [("touching", f"x:{number}") for number in range(8)]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the waits of a thread are counted there")
+def test_time_of_other_programs_starts_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = itertools.count()
+    monkeypatch.setattr(api, "monotonic", lambda: float(next(seconds)))
+    monkeypatch.setattr(api, "thread_time", lambda: 1.0)
+
+    def ask(number: int, may_ask: bool) -> Iterator[int]:
+        yield threading.get_ident()
+
+    # Another thread of this process may make this one wait.
+    assert any(set(in_process(ask)[0]) == {threading.get_ident()} for _ in range(20))
+
+
+def test_a_driver_that_works_for_long_is_asked_side_by_side(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seconds = itertools.count()
+    monkeypatch.setattr(api, "monotonic", lambda: float(next(seconds)))
+    monkeypatch.setattr(api, "thread_time", lambda: float(next(seconds)))
+
+    def ask(number: int, may_ask: bool) -> Iterator[int]:
+        yield threading.get_ident()
+
+    assert len(set(in_process(ask)[0])) > 1
 
 
 @pytest.mark.parametrize("request_type", [Request, SampleRequest])
