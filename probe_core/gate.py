@@ -39,7 +39,6 @@ _PARTS: dict[str, tuple[str, ...]] = {
         "probe_core.config",
         "probe_core.model.findings",
         "probe_core.model.report",
-        "probe_core.model.views",
         "probe_core.pipeline.conclude",
         "probe_core.pipeline.network",
         "probe_core.pipeline.node",

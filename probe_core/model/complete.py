@@ -7,7 +7,7 @@ that the published schema gives it, because readers look no further; what is in 
 from __future__ import annotations
 
 from probe_core.model.field import Items, Number, TableOf
-from probe_core.model.views import plain_bytes
+from probe_core.model.report import plain_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

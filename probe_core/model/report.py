@@ -5,6 +5,8 @@ Each field is declared here, and nowhere else, as those of a device are in `devi
 
 from __future__ import annotations
 
+import marshal
+
 from probe_core.model.device import Device
 from probe_core.model.field import (
     Choice,
@@ -22,16 +24,196 @@ from probe_core.model.field import (
 )
 from probe_core.model.field import Field as F
 from probe_core.model.ids import ACCELERATORS, SEVERITIES, canonical, in_runtime_order
-from probe_core.model.views import EMPTY, FrozenTable, freeze, thaw, view
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from typing import Any
+    from typing import Any, NoReturn, TypeVar
 
     from probe_core.model.document import NetworkDoc, ReportDoc
 
-__all__ = ["NETWORK", "REPORT", "Decision", "Finding", "Node", "NodeMemory", "Outcome", "Report"]
+    Made = TypeVar("Made")
+    Dict = dict[str, Any]
+else:
+    Dict = dict
+
+__all__ = [
+    "EMPTY",
+    "NETWORK",
+    "REPORT",
+    "Decision",
+    "Finding",
+    "FrozenTable",
+    "Node",
+    "NodeMemory",
+    "Outcome",
+    "Report",
+    "freeze",
+    "plain_bytes",
+    "stand_in",
+    "thaw",
+    "view",
+]
+
+# The views of a document's parts, and the read-only plain data that they hold.
+
+
+class FrozenTable(Dict):
+    """A table that cannot be changed. Equal to a dict with the same items, and hashable.
+
+    A dict, not a `types.MappingProxyType`: that one can neither be pickled nor deep-copied, so a
+    report could not be sent to another process (multiprocessing, Ray).
+    """
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self.items()))
+
+    def __repr__(self) -> str:
+        return dict.__repr__(self)
+
+    def __reduce__(self) -> tuple[type[FrozenTable], tuple[dict[str, Any]]]:
+        return FrozenTable, (dict(self),)
+
+    def __copy__(self) -> FrozenTable:
+        return self
+
+    def __deepcopy__(self, memo: object) -> FrozenTable:
+        return self
+
+    def copy(self) -> FrozenTable:
+        """Return itself: nothing in it can change."""
+        return self
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("a report cannot be changed; to_json() gives a document that can")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+
+_NESTED = (dict, list, tuple)
+_PLAIN_FORMAT = 4
+"""Of marshal: twice as fast as the second one, which has no references."""
+
+ALIKE_AT = 3
+"""How deep the parts lie that are alike: a report (0) has devices (1) that differ each (2), and
+eight of one kind have the same peaks, sources and clocks (3). Looking elsewhere, too, took longer
+than it saved."""
+
+EMPTY = FrozenTable()
+"""The empty table, as a default."""
+
+
+def freeze(value: Any) -> Any:
+    """Return plain JSON data with read-only tables, and tuples instead of lists.
+
+    Equal parts of a report's devices become one: eight GPUs of one kind have each peak, link and
+    step of readiness eight times.
+    """
+    return _frozen(value, {}, 0) if isinstance(value, _NESTED) else value
+
+
+def _frozen(value: Any, known: dict[bytes, Any], depth: int) -> Any:
+    """Return a table or list frozen; `known` has the parts that were met, by their data."""
+    if isinstance(value, FrozenTable):
+        return value
+    key = plain_bytes(value) if depth == ALIKE_AT else None
+    if key is None:
+        return _made(value, known, depth + 1)
+    found = known.get(key)
+    if found is None:
+        found = known[key] = _made(value, known, depth + 1)
+    return found
+
+
+def _made(value: Any, known: dict[bytes, Any], depth: int) -> Any:
+    if isinstance(value, dict):
+        return FrozenTable(
+            {
+                name: _frozen(item, known, depth) if isinstance(item, _NESTED) else item
+                for name, item in value.items()
+            }
+        )
+    return tuple(
+        [_frozen(item, known, depth) if isinstance(item, _NESTED) else item for item in value]
+    )
+
+
+def plain_bytes(value: Any) -> bytes | None:
+    """Return bytes that are the same for equal data of the same types alone; None without any.
+
+    True is not 1 and 1.0 is not 1 here, unlike in a comparison: which of them stands in a report
+    matters. Equal data may have other bytes where somebody else holds parts of one of them, as a
+    view of an earlier report does: then it is looked at once more.
+    """
+    try:
+        return marshal.dumps(value, _PLAIN_FORMAT)
+    except ValueError:  # it holds what is frozen already, or no JSON, which is checked elsewhere
+        return None
+
+
+def thaw(value: Any) -> Any:
+    """Return frozen data as plain JSON data that may be changed."""
+    if isinstance(value, dict):
+        return {name: thaw(item) for name, item in value.items()}
+    if isinstance(value, tuple):
+        return [thaw(item) for item in value]
+    return value
+
+
+def view(
+    kind: type[Made],
+    table: Mapping[str, Any],
+    made: dict[tuple[int, type], Any] | None = None,
+    **private: object,
+) -> Made:
+    """Return `kind` with the keys of `table` that it has; what a newer core added is left out.
+
+    The view holds the document's own frozen tables, not copies. Keys that an older core did not
+    write get the stand-in that the table of fields names. A part that stands in several places has
+    one view: `made` has them, by the number of the table or tuple and the class.
+    """
+    assert issubclass(kind, View)
+    made = {} if made is None else made
+    new = object.__new__(kind)
+    keep, known = object.__setattr__, kind.__fields__
+    for name in kind.__types__:
+        declared, value = known.get(name), table.get(name)
+        if declared is None:
+            value = private.get(name.lstrip("_"), kind.__private__[name])
+        elif value is None:
+            value = stand_in(declared)
+        elif declared.view is not None:
+            value = _inner(declared.view, value, made)
+        keep(new, name, value)
+    return new
+
+
+def _inner(kind: type[View], part: Any, made: dict[tuple[int, type], Any]) -> Any:
+    """Return the view of a table, or the views of a tuple of tables."""
+    key = id(part), kind
+    found = made.get(key)
+    if found is None:
+        found = made[key] = (
+            tuple([_inner(kind, item, made) for item in part])
+            if isinstance(part, tuple)
+            else view(kind, part, made)
+        )
+    return found
+
+
+def stand_in(field: F) -> object:
+    """Return the value of a field that a document does not have."""
+    if isinstance(field.value, Items):
+        return ()
+    if field.single and field.view is not None:
+        return field.view()
+    return EMPTY if field.empty == {} else field.empty
+
+
+# The node, and what the probers did.
 
 BYTES = Number(whole=True)
 COUNT = Number(whole=True)

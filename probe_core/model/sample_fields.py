@@ -248,7 +248,7 @@ class Sample(Plain):
     @classmethod
     def of(cls, document: SampleDoc) -> Sample:
         """Return the view of a sample that is known to be sound: what the core itself made."""
-        from probe_core.model.views import freeze, view
+        from probe_core.model.report import freeze, view
 
         made = view(cls, freeze(document))
         for name, value in document.items():

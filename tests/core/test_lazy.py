@@ -118,7 +118,7 @@ def test_report_without_accelerators_loads_no_dear_module(options: list[str], ba
     loaded = loaded_by(COMMAND, "--machine", bare, *options)
     assert loaded & DEAR == set()
     assert not any(one.startswith("probe_core.isolation.launch") for one in loaded)
-    typed_views = {"probe_core.model.report", "probe_core.model.views"}
+    typed_views = {"probe_core.model.report"}
     assert loaded & (typed_views | {"probe_core.registry.host"}) == set()
 
 
