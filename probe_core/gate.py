@@ -34,13 +34,11 @@ less. Others wait as long as an import takes, as they would for their own.
 _PARTS: dict[str, tuple[str, ...]] = {
     "probe": (
         "probe_core.probing",
-        "probe_core.flights",
         "probe_core.api",
         "probe_core.config",
         "probe_core.model.findings",
         "probe_core.model.report",
         "probe_core.pipeline.conclude",
-        "probe_core.pipeline.network",
         "probe_core.pipeline.node",
         "probe_core.probers.bus",
         "probe_core.probers.cpu",

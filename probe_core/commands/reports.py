@@ -102,7 +102,7 @@ def node_network(machine: Machine) -> list[NetworkDoc]:
     """
     if machine.os != "linux":
         return []
-    from probe_core.pipeline.network import network
+    from probe_core.pipeline.node import network
 
     return network(machine)
 

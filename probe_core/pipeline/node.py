@@ -1,4 +1,4 @@
-"""The node itself: system, model, and how much memory this process may really use."""
+"""The node itself: system, model, network, and how much memory this process may really use."""
 
 from __future__ import annotations
 
@@ -16,9 +16,16 @@ from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from probe_core.background import OwnThread
     from probe_core.machine import Machine
     from probe_core.model.document import NetworkDoc, NodeDoc, NodeMemoryDoc
 
+    Rate = tuple[float | None, str | None]
+    """Bytes per second, and why they are not known."""
+    Question = Callable[[], tuple[Rate, str | None]]
+    """Asks a driver: the rate, and the state where the driver alone knows it."""
 
 _MODEL_FILES = (
     "/sys/firmware/devicetree/base/model",
@@ -37,11 +44,6 @@ def describe(machine: Machine, *, anonymous: bool = False, hostname: bool = Fals
     is_linux = machine.os == "linux"
     cgroup = cgroup_text(machine) if is_linux else ""
     inside = container(machine, cgroup)
-    links: list[NetworkDoc] = []
-    if is_linux:
-        from probe_core.pipeline.network import network
-
-        links = network(machine, anonymous)
     return {
         "os": machine.os,
         "kernel": _kernel(machine),
@@ -55,7 +57,7 @@ def describe(machine: Machine, *, anonymous: bool = False, hostname: bool = Fals
         "vm": _hypervisor(machine) if is_linux else None,
         "cgroup": cgroup_kind(cgroup),
         "memory": memory(machine),
-        "network": links,
+        "network": network(machine, anonymous) if is_linux else [],
     }
 
 
@@ -238,3 +240,284 @@ def _has_hypervisor_flag(machine: Machine) -> bool:
     head = machine.read("/proc/cpuinfo", 4096) or ""
     flags = next((line for line in head.splitlines() if line.startswith("flags")), "")
     return "hypervisor" in flags.split()
+
+
+# How this node is linked to others: interfaces of hardware, RDMA ports, Thunderbolt connections.
+#
+# From /sys alone: no packet is sent, no socket opened, and a sleeping device is not asked.
+# Interfaces without hardware (bridges, tunnels, those of containers) are left out; so are virtual
+# functions beside their card, whose link they share.
+
+
+_waits: tuple[int, OwnThread] | None = None
+"""Process and work of a thread that a driver keeps: only one, however often a host asks."""
+
+
+_NET, _RDMA, _BUS = "/sys/class/net", "/sys/class/infiniband", "/sys/bus/thunderbolt/devices"
+
+MAX_LINKS = 64
+"""Links of each kind at most. A judgement: an HGX node has a dozen; a switch's hosts may have more
+interfaces than a report should."""
+
+MAX_BRIDGES = 32
+"""Bridges above a device at most: a real chain has fewer than ten."""
+
+MAX_NAMES = 4096
+"""Names of interfaces looked at: a host of containers has one for each."""
+
+LIMIT_S = 0.2
+"""Seconds for all drivers together to say how fast their links are; a healthy one takes 0.1 ms."""
+
+_ETHERNET, _INFINIBAND, _RAW_IP = "1", "32", "519"
+_KINDS = {_ETHERNET: "ethernet", _INFINIBAND: "infiniband", _RAW_IP: "wwan"}
+"""Hardware types of interfaces (linux/if_arp.h)."""
+
+_MEGABIT, _GIGABIT = 125_000, 125_000_000
+"""Bytes."""
+
+
+def network(machine: Machine, anonymous: bool = False) -> list[NetworkDoc]:
+    """Return the links, by kind and name; none where nothing can be read.
+
+    `anonymous` leaves out the ids of Thunderbolt hosts, and the digits of names made of a MAC.
+    """
+    links, questions = _interfaces(machine)
+    ports, more_questions = _ports(machine)
+    _ask(links + ports, questions + more_questions, machine.live)
+    links += ports + _connections(machine, anonymous)
+    if anonymous:
+        for link in links:
+            link["name"] = _without_identity(link["name"])
+    return links
+
+
+def _interfaces(machine: Machine) -> tuple[list[NetworkDoc], list[Question]]:
+    names = machine.listdir(_NET)[:MAX_NAMES]
+    hardware = [name for name in names if machine.exists(f"{_NET}/{name}/device")]
+    own = [name for name in hardware if not _shares(machine, f"{_NET}/{name}/device", "net")]
+    links = [_interface(machine, name) for name in own[:MAX_LINKS]]
+    return links, [_speed_of(machine, name, link) for name, link in zip(own, links, strict=False)]
+
+
+def _shares(machine: Machine, folder: str, kind: str) -> bool:
+    """Return whether this is a virtual function of a card that has `kind` here itself.
+
+    In a container it has not: the kernel lists the interfaces of the reader's namespace alone.
+    """
+    return bool(machine.listdir(f"{folder}/physfn/{kind}"))
+
+
+def _interface(machine: Machine, name: str) -> NetworkDoc:
+    folder = f"{_NET}/{name}"
+    link: NetworkDoc = {
+        "name": clean_text(name),
+        "kind": _kind(machine, folder),
+        "state": machine.read(f"{folder}/operstate", 32),
+        "bandwidth": None,
+        "reason": None,
+    }
+    if (mtu := machine.read_int(f"{folder}/mtu")) is not None:
+        link["mtu"] = mtu
+    _place(machine, f"{folder}/device", link)
+    if link.get("driver") == "thunderbolt-net":
+        link["kind"] = "thunderbolt-net"
+    return link
+
+
+def _kind(machine: Machine, folder: str) -> str:
+    kind = _KINDS.get(machine.read(f"{folder}/type", 16) or "", "other")
+    if kind == "ethernet" and machine.exists(f"{folder}/phy80211"):
+        return "wifi"
+    return kind
+
+
+def _place(machine: Machine, folder: str, link: NetworkDoc) -> None:
+    """Add driver, PCI address, bridges and NUMA node of the device at `folder`.
+
+    What `probe_core.sysfs` has for that is not imported: nodes without accelerators need it nowhere
+    else.
+    """
+    if driver := machine.readlink(f"{folder}/driver").rpartition("/")[2]:
+        link["driver"] = clean_text(driver)
+    # Folders around its own, from its PCI function up to the root bus. Of virtio and USB it is the
+    # function that the bus hangs on.
+    names = [name for name in reversed(machine.realpath(folder).split("/")) if _is_function(name)]
+    if names:
+        link["device"] = f"pci:{names[0]}"
+    if len(names) > 1:
+        link["bridges"] = names[1:][:MAX_BRIDGES]
+    node = machine.read_int(f"{folder}/numa_node")
+    if node is not None and node >= 0:  # -1 where firmware does not say
+        link["numa_node"] = node
+
+
+def _is_function(name: str) -> bool:
+    return name.count(":") == 2 and name.partition(".")[0].replace(":", "").isalnum()
+
+
+def _speed_of(machine: Machine, name: str, link: NetworkDoc) -> Question:
+    folder = f"{_NET}/{name}"
+
+    def ask() -> tuple[Rate, str | None]:
+        if link["state"] == "down":
+            return (None, "the link is down"), None
+        if _sleeps(machine, f"{folder}/device"):
+            return (None, "the device is suspended"), None
+        # A kernel's own number: -1 where the driver does not know, as virtio's and Wi-Fi's.
+        speed = decimal(machine.read(f"{folder}/speed", 32) or "")
+        if not speed or speed >= 0xFFFFFFFF:
+            return (None, "the driver reports no speed"), None
+        return (speed * _MEGABIT, None), None
+
+    return ask
+
+
+def _sleeps(machine: Machine, folder: str) -> bool:
+    status = machine.read(f"{folder}/power/runtime_status", 32)
+    return status in ("suspended", "suspending")
+
+
+def _ports(machine: Machine) -> tuple[list[NetworkDoc], list[Question]]:
+    links: list[NetworkDoc] = []
+    questions: list[Question] = []
+    for name in machine.listdir(_RDMA)[:MAX_LINKS]:
+        folder = f"{_RDMA}/{name}"
+        if _shares(machine, f"{folder}/device", "infiniband"):
+            continue
+        for port in machine.listdir(f"{folder}/ports")[: MAX_LINKS - len(links)]:
+            layer = machine.read(f"{folder}/ports/{port}/link_layer", 32)
+            link: NetworkDoc = {
+                "name": clean_text(f"{name}/{port}"),
+                "kind": "rdma",
+                "state": None,
+                "bandwidth": None,
+                "reason": None,
+            }
+            if layer:
+                link["layer"] = clean_text(layer.lower())
+            _place(machine, f"{folder}/device", link)
+            if interface := _interface_of(machine, folder):
+                link["interface"] = interface
+            links.append(link)
+            questions.append(_rate_of(machine, folder, port))
+    return links, questions
+
+
+def _interface_of(machine: Machine, folder: str) -> str | None:
+    """Return the interface of the same device; None where it has none or several."""
+    names = machine.listdir(f"{folder}/device/net")
+    return clean_text(names[0]) if len(names) == 1 else None
+
+
+def _rate_of(machine: Machine, folder: str, port: str) -> Question:
+    def ask() -> tuple[Rate, str | None]:
+        if _sleeps(machine, f"{folder}/device"):
+            return (None, "the device is suspended"), None
+        # "4: ACTIVE", and "400 Gb/sec (4X NDR)"; a port without a link has a rate all the same.
+        state = (machine.read(f"{folder}/ports/{port}/state", 64) or "").rpartition(" ")[2]
+        state = {"active": "up"}.get(state.lower(), state.lower())
+        if state != "up":
+            return (None, "the link is down" if state else "the driver reports no state"), state
+        rate = _number((machine.read(f"{folder}/ports/{port}/rate", 64) or "").partition(" ")[0])
+        return (rate and rate * _GIGABIT, None if rate else "the driver reports no rate"), state
+
+    return ask
+
+
+def _number(text: str) -> float | None:
+    """Return a small decimal number such as ``2.5``; None for anything else."""
+    whole, dot, fraction = text.partition(".")
+    if len(text) > 9 or not whole.isdecimal() or (dot and not fraction.isdecimal()):
+        return None
+    return float(text)
+
+
+def _ask(links: list[NetworkDoc], questions: list[Question], live: bool) -> None:
+    """Fill in what drivers alone know.
+
+    The kernel asks a NIC's driver under a lock of all interfaces (net-sysfs.c, rtnl_trylock), and
+    an RDMA device's firmware for each port. Where either is stuck a read never returns, and no
+    signal but SIGKILL ends it: so a thread reads, which is left to itself after `LIMIT_S`.
+    """
+    if not questions:
+        return
+    if not live:
+        for link, question in zip(links, questions, strict=True):
+            _answer(link, question())
+        return
+    answers = _in_thread(questions)
+    late = (None, f"the kernel did not answer within {LIMIT_S:g} s"), None
+    for number, link in enumerate(links):
+        _answer(link, answers.get(number, late))
+
+
+def _in_thread(questions: list[Question]) -> dict[int, tuple[Rate, str | None]]:
+    """Return the answers by number, without those that take longer than `LIMIT_S`.
+
+    A thread that an earlier call left to a driver still holds that driver's lock: no other thread
+    would fare better, and exo asks every few seconds.
+    """
+    global _waits
+    from os import getpid
+    from time import monotonic
+
+    from probe_core.background import OwnThread
+
+    class Asking(OwnThread):
+        def _work(self) -> None:
+            for number, question in enumerate(questions):
+                answers[number] = question()
+
+    answers: dict[int, tuple[Rate, str | None]] = {}
+    if _waits is not None and _waits[0] == getpid() and not _waits[1].over:
+        return answers
+    asking = Asking()
+    asking.begin(in_place=False)  # without a thread nobody is asked
+    asking.wait(monotonic() + LIMIT_S)
+    if asking.over:
+        asking.join()
+    else:
+        _waits = getpid(), asking
+    return dict(answers)
+
+
+def _answer(link: NetworkDoc, answer: tuple[Rate, str | None]) -> None:
+    (link["bandwidth"], link["reason"]), state = answer
+    if state:
+        link["state"] = clean_text(state)
+
+
+def _connections(machine: Machine, anonymous: bool) -> list[NetworkDoc]:
+    """Return the Thunderbolt connections to other hosts: devices such as 0-1 with services.
+
+    See the kernel's Documentation/ABI/testing/sysfs-bus-thunderbolt. Docks and disks have no
+    services of another host (0-1.0), and are left out.
+    """
+    links: list[NetworkDoc] = []
+    names = machine.listdir(_BUS)[:MAX_NAMES]
+    for name in names:
+        domain, dash, route = name.partition("-")
+        is_device = domain.isdecimal() and dash and route.isalnum() and route != "0"
+        if not is_device or not any(other.startswith(f"{name}.") for other in names):
+            continue
+        lane = _number((machine.read(f"{_BUS}/{name}/tx_speed", 32) or "").partition(" ")[0])
+        lanes = machine.read_int(f"{_BUS}/{name}/tx_lanes") or 1
+        link: NetworkDoc = {
+            "name": clean_text(name),
+            "kind": "thunderbolt",
+            "state": "up",
+            "bandwidth": lane and lane * lanes * _GIGABIT,
+            "reason": None if lane else "the driver reports no speed",
+        }
+        own = machine.read(f"{_BUS}/{domain}-0/unique_id", 64)
+        peer = machine.read(f"{_BUS}/{name}/unique_id", 64)
+        if own and peer and not anonymous:
+            link["id"], link["peer"] = clean_text(own), clean_text(peer)
+        links.append(link)
+    return links[:MAX_LINKS]
+
+
+def _without_identity(name: str) -> str:
+    """Return a name without a MAC or GUID: udev's policies `mac` and `by-guid` make such names."""
+    stem = name.rstrip("0123456789abcdef")
+    return stem if len(name) - len(stem) >= 12 else name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from probe_core.model.verdict import usable_here
-from probe_core.pipeline.assemble import choose
+from probe_core.pipeline.conclude import choose
 from probe_core.pipeline.merge import with_every_field
 from probe_core.readiness import conclude, reopen
 from probe_core.visibility import CODES, annotate, findings, see

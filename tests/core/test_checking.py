@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from probe_core.pipeline import collect
-from probe_core.pipeline.collect import Checking, checked
-from probe_core.pipeline.validate import check_finding, check_sighting
+from probe_core.pipeline import validate
+from probe_core.pipeline.validate import Checking, check_finding, check_sighting, checked
 from probe_core.wording import INVALID
 
 
@@ -44,13 +43,13 @@ def test_what_came_early_and_late_are_one_list(count: int) -> None:
 def test_only_what_is_left_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     first = early(SIGHTINGS[:3])
     calls: list[object] = []
-    check_next = collect.check_next
+    check_next = validate.check_next
 
     def counted(raw: object, *rest: Any) -> Any:
         calls.append(raw)
         return check_next(raw, *rest)
 
-    monkeypatch.setattr(collect, "check_next", counted)
+    monkeypatch.setattr(validate, "check_next", counted)
     checked(SIGHTINGS, first)
     assert calls == SIGHTINGS[3:]
 

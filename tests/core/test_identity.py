@@ -10,8 +10,7 @@ from reports import report_of
 from trees import Tree
 
 from probe_core.model.field import Ids, Rejected
-from probe_core.pipeline.collect import checked
-from probe_core.pipeline.validate import check_sighting
+from probe_core.pipeline.validate import check_sighting, checked
 
 A, B = "pci:0000:01:00.0", "pci:0000:02:00.0"
 UA, UB = "uuid:GPU-aa", "uuid:GPU-bb"

@@ -163,7 +163,7 @@ WARMED = """
 from probe_core import Machine
 from probe_core.pipeline import conclude
 from probe_core.pipeline.node import describe
-from probe_core.pipeline.probers import Builtins
+from probe_core.pipeline.run import Builtins
 from probe_core.pipeline.settings import CHIPS, Chips, load_settings
 machine, (config, _) = Machine(sys.argv[1]), load_settings({}, {})
 collected, chips = Builtins(machine, config).collect(), Chips(config, {CHIPS: False}, -1)

@@ -14,8 +14,8 @@ from trees import Tree
 
 import probe_core
 from probe_core import background
-from probe_core.pipeline import network as module
-from probe_core.pipeline.network import network
+from probe_core.pipeline import node as module
+from probe_core.pipeline.node import network
 from probe_core.probers.records import RECORDS
 from probe_core.recording import open_machine
 from probe_core.recording.anonymise import Anonymiser

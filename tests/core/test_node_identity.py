@@ -166,7 +166,7 @@ def test_other_signs_of_a_virtual_machine(tree: Tree) -> None:
 
 def memory_of(tree: Tree, **memory: Any) -> dict[str, Any]:
     """Return a device's memory as `share_memory` leaves it."""
-    from probe_core.pipeline.assemble import share_memory
+    from probe_core.pipeline.conclude import share_memory
     from probe_core.pipeline.node import memory as system
 
     device: Any = {

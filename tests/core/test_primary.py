@@ -11,7 +11,7 @@ from trees import Tree
 
 import probe_core
 from probe_core.config import load_config
-from probe_core.pipeline.assemble import in_order, last_findings, troubles
+from probe_core.pipeline.conclude import in_order, last_findings, troubles
 from probe_core.registry.prober import Prober
 from probe_core.registry.select import select
 

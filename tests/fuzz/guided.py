@@ -32,7 +32,7 @@ def frames(data: bytes) -> None:
     one = run.Run(prober.Prober("x", "x"), TOKEN, "mark", 0.0)
     one.feed(data, 1.0)
     one.feed(f"{TOKEN} ".encode() + data + b"\n", 1.0)
-    collected = import_module("probe_core.pipeline.collect").Collected()
+    collected = import_module("probe_core.pipeline.validate").Collected()
     collected.add_run(one)
     json.dumps(collected.outcomes, allow_nan=False)
 

@@ -19,8 +19,8 @@ from hypothesis import given
 
 from probe_core import Machine
 from probe_core.pipeline.answers import recorded_probers, replay
-from probe_core.pipeline.collect import Collected
 from probe_core.pipeline.merge import merge
+from probe_core.pipeline.validate import Collected
 from probe_core.recording import BadRecording, open_machine
 
 NAMES = "a a a b b c up sys machine.json proc é".split()

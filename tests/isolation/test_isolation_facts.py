@@ -12,7 +12,7 @@ import pytest
 
 from probe_core.isolation.run import Run, location, signal_name
 from probe_core.model.ids import FAILURES
-from probe_core.pipeline.collect import Collected
+from probe_core.pipeline.validate import Collected
 from probe_core.registry.prober import Prober
 
 Source = Callable[..., Run]

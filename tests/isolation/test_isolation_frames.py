@@ -16,7 +16,7 @@ from probe_core.isolation import FRAME_LIMIT, MAX_DEVICES, MAX_FINDINGS, MAX_FRA
 from probe_core.isolation.run import STRAY_LIMIT, TOTAL_LIMIT, Run
 from probe_core.isolation.wire import ITEM_LIMIT, encode
 from probe_core.model.ids import STATUSES
-from probe_core.pipeline.collect import Collected
+from probe_core.pipeline.validate import Collected
 from probe_core.registry.prober import Prober
 from probe_core.wording import INVALID
 

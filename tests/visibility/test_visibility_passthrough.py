@@ -9,7 +9,7 @@ import pytest
 import visibility_nodes as nodes
 
 from probe_core.model.ids import PASSTHROUGH_DRIVERS, is_passthrough_driver
-from probe_core.pipeline.assemble import choose
+from probe_core.pipeline.conclude import choose
 from probe_core.selection import select
 from probe_core.selection.environment import confine
 from probe_core.visibility import annotate, see

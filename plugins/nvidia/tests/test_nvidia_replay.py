@@ -15,7 +15,7 @@ import probe_core
 from probe_core import Machine
 from probe_core.config import load_config
 from probe_core.pipeline.answers import answers_of
-from probe_core.pipeline.probers import Builtins, find, run_selected, select_probers
+from probe_core.pipeline.run import Builtins, find, run_selected, select_probers
 from probe_core.recording import open_machine
 from probe_core.recording.anonymise import Anonymiser
 from probe_core.recording.declared import Sources
@@ -153,5 +153,5 @@ def test_where_the_plugin_is_not_installed_the_answer_stands(
     machine = live("h100x8")
     machine.record(tmp_path / "recorded.json")
     expected = machine.report()
-    monkeypatch.setattr("probe_core.pipeline.probers.discover", lambda *a, **k: ([], []))
+    monkeypatch.setattr("probe_core.pipeline.run.discover", lambda *a, **k: ([], []))
     assert comparable(replayed(tmp_path / "recorded.json")) == expected
