@@ -24,8 +24,7 @@ from probe_core.model.field import (
     Value,
     fields_of,
 )
-from probe_core.model.parts import ECC, LINK, MEASURED, OTHER, POWER, SIGHT, STEP
-from probe_core.model.report import NETWORK
+from probe_core.model.parts import ECC, LINK, MEASURED, NETWORK, OTHER, POWER, SIGHT, STEP
 
 __all__ = ["BODIES", "VIEWS", "annotation"]
 

@@ -21,7 +21,6 @@ from probe_core.model.field import (
     Items,
     Nested,
     Number,
-    Rejected,
     TableOf,
     Text,
     View,
@@ -30,7 +29,6 @@ from probe_core.model.field import (
     field,
     fields_of,
     part,
-    typed,
 )
 from probe_core.model.field import Field as F
 from probe_core.model.ids import KINDS, STATES, STEPS
@@ -213,25 +211,6 @@ class Peak(View):
     )
 
 
-class ReportedPeak(FreeTable):
-    """One peak that a prober itself knows, with all of its keys."""
-
-    __slots__ = ()
-    noun = "a peak"
-
-    def check(self, value: object) -> dict[str, Json]:
-        """Return the peak; its confidence is ``reported`` unless the prober says otherwise."""
-        peak = typed(value, fields_of(Peak), "peak")
-        missing = [
-            name
-            for name, field in fields_of(Peak).items()
-            if field.always and peak.get(name) is None
-        ]
-        if missing not in ([], ["confidence"]):
-            raise Rejected(f"a peak needs {', '.join(missing)}")
-        return {**peak, "confidence": peak.get("confidence") or "reported"}
-
-
 @part
 class ChipRef(View):
     """Which chip of chipdb a device is, and how sure that is."""
@@ -377,7 +356,7 @@ class Device(View):
         merge=TABLE,
     )
     peaks: tuple[Peak, ...] = field(
-        Items(ReportedPeak()),
+        Items(Nested("ReportedPeak", "a peak")),
         "Every known peak",
         always=True,
         nullable=False,

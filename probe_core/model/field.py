@@ -368,37 +368,6 @@ def _free_table(value: Mapping[str, object], depth: int) -> dict[str, Json]:
     return {clean_text(name, 80): _free(item, depth + 1) for name, item in value.items()}
 
 
-def typed(value: object, fields: dict[str, Field], noun: str) -> dict[str, Json]:
-    """Check the fields that are declared, keep what a prober adds; raises `Rejected`."""
-    try:
-        return _in_one_pass(value, fields)
-    except Rejected:
-        pass
-    # The sentence names what is not plain data at all, then the first wrong field of the table.
-    table = FreeTable().check(value)
-    for name in filter(table.__contains__, fields):
-        if table[name] is None:
-            continue
-        try:
-            table[name] = fields[name].value.check(table[name])
-        except Rejected as error:
-            raise Rejected(f"a {noun}'s {name}: {error}") from None
-    return table
-
-
-def _in_one_pass(value: object, fields: dict[str, Field]) -> dict[str, Json]:
-    if not isinstance(value, dict) or INVALID in value or len(value) > MAX_ITEMS:
-        raise Rejected
-    table: dict[str, Json] = {}
-    for name, item in value.items():
-        field = fields.get(name)
-        if field is None:
-            table[clean_text(name, 80)] = _free(item, 1)
-        else:
-            table[name] = None if item is None else field.value.check(item)
-    return table
-
-
 # One field of a part of the report: everything that any reader of it needs to know, once.
 
 FIRST = "first"

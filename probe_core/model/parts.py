@@ -1,12 +1,14 @@
-"""Tables and list items inside a device that stay plain data in a view too: links, power, steps.
+"""Tables and list items inside a report that stay plain data in a view too: links, power, steps.
 
-Each is a table of fields of its own, which a field of a class in `device` names: a computer without
-accelerators has none of them, and does not import this.
+Each is a table of fields of its own, which a field of a class in `device` or `report` names: a
+probe of a computer without accelerators asks for none of them, and does not import this.
 """
 
 from __future__ import annotations
 
+from probe_core.model.device import Peak
 from probe_core.model.field import (
+    MAX_ITEMS,
     Choice,
     DeviceId,
     Flag,
@@ -18,15 +20,48 @@ from probe_core.model.field import (
     TableOf,
     Text,
     Word,
+    _free,
     by_name,
-    typed,
+    fields_of,
 )
 from probe_core.model.field import Field as F
 from probe_core.model.ids import SEVERITIES, STEP_STATUSES, STEPS
+from probe_core.wording import INVALID, clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.model.document import Json
+
+
+def typed(value: object, fields: dict[str, F], noun: str) -> dict[str, Json]:
+    """Check the fields that are declared, keep what a prober adds; raises `Rejected`."""
+    try:
+        return _in_one_pass(value, fields)
+    except Rejected:
+        pass
+    # The sentence names what is not plain data at all, then the first wrong field of the table.
+    table = FreeTable().check(value)
+    for name in filter(table.__contains__, fields):
+        if table[name] is None:
+            continue
+        try:
+            table[name] = fields[name].value.check(table[name])
+        except Rejected as error:
+            raise Rejected(f"a {noun}'s {name}: {error}") from None
+    return table
+
+
+def _in_one_pass(value: object, fields: dict[str, F]) -> dict[str, Json]:
+    if not isinstance(value, dict) or INVALID in value or len(value) > MAX_ITEMS:
+        raise Rejected
+    table: dict[str, Json] = {}
+    for name, item in value.items():
+        field = fields.get(name)
+        if field is None:
+            table[clean_text(name, 80)] = _free(item, 1)
+        else:
+            table[name] = None if item is None else field.value.check(item)
+    return table
 
 
 COUNT = Number(0, 1 << 63, whole=True)
@@ -380,3 +415,78 @@ class StepFact(FreeTable):
             raise Rejected(f"a step needs {', '.join(missing)}")
         known = {name: fact.get(name) for name in ("step", "status", "evidence", "code")}
         return known | {"opened": fact["opened"]} if fact.get("opened") is not None else known
+
+
+class ReportedPeak(FreeTable):
+    """One peak that a prober itself knows, with all of its keys."""
+
+    __slots__ = ()
+    noun = "a peak"
+
+    def check(self, value: object) -> dict[str, Json]:
+        """Return the peak; its confidence is ``reported`` unless the prober says otherwise."""
+        peak = typed(value, fields_of(Peak), "peak")
+        missing = [
+            name
+            for name, field in fields_of(Peak).items()
+            if field.always and peak.get(name) is None
+        ]
+        if missing not in ([], ["confidence"]):
+            raise Rejected(f"a peak needs {', '.join(missing)}")
+        return {**peak, "confidence": peak.get("confidence") or "reported"}
+
+
+# The links of a node to others.
+
+NETWORK = by_name(
+    {
+        "name": F(
+            Text(),
+            "Name of the interface, the RDMA port (mlx5_0/1) or the Thunderbolt connection (0-1)",
+            always=True,
+            nullable=False,
+            empty="",
+        ),
+        "kind": F(
+            Text(),
+            "ethernet, wifi, wwan, infiniband, thunderbolt-net or other of interfaces; rdma;"
+            " thunderbolt of a connection to another host",
+            always=True,
+            nullable=False,
+            empty="other",
+        ),
+        "state": F(
+            Text(),
+            "up, down, or another state as the kernel reports it",
+            always=True,
+            volatile=True,
+        ),
+        "bandwidth": F(
+            Number(),
+            "Speed of the link in one direction, as negotiated",
+            unit="bytes per second",
+            always=True,
+            volatile=True,
+        ),
+        "reason": F(Text(), "Why the bandwidth is not known", always=True, volatile=True),
+        "mtu": F(COUNT, "Bytes of its largest packet", unit="bytes"),
+        "driver": F(Text(), "The kernel driver that is bound to it"),
+        "device": F(Text(), "PCI id of its hardware: pci:dddd:bb:dd.f"),
+        "numa_node": F(COUNT, "The NUMA node it is attached to", unit="ordinal"),
+        "bridges": F(
+            Items(Text(), limit=32),
+            "PCI addresses of the bridges above its hardware, the root port last; absent on the"
+            " root bus",
+        ),
+        "layer": F(Text(), "Link layer of an RDMA port: infiniband, ethernet (RoCE) or another"),
+        "interface": F(Text(), "The interface of the same hardware as an RDMA port"),
+        "id": F(
+            Text(),
+            "This host's id on the Thunderbolt bus; absent with the setting anonymous",
+        ),
+        "peer": F(
+            Text(),
+            "The id of the host at the other end; absent with the setting anonymous",
+        ),
+    }
+)

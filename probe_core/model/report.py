@@ -17,7 +17,6 @@ from probe_core.model.field import (
     TableOf,
     Text,
     View,
-    by_name,
     field,
     fields_of,
     part,
@@ -39,7 +38,6 @@ else:
 
 __all__ = [
     "EMPTY",
-    "NETWORK",
     "REPORT",
     "Decision",
     "Finding",
@@ -213,65 +211,10 @@ def stand_in(field: F) -> object:
     return EMPTY if field.empty == {} else field.empty
 
 
-# The node, and what the probers did.
-
 BYTES = Number(whole=True)
 COUNT = Number(whole=True)
 
 FALLBACKS = ("no-accelerator", "degraded")
-
-NETWORK = by_name(
-    {
-        "name": F(
-            Text(),
-            "Name of the interface, the RDMA port (mlx5_0/1) or the Thunderbolt connection (0-1)",
-            always=True,
-            nullable=False,
-            empty="",
-        ),
-        "kind": F(
-            Text(),
-            "ethernet, wifi, wwan, infiniband, thunderbolt-net or other of interfaces; rdma;"
-            " thunderbolt of a connection to another host",
-            always=True,
-            nullable=False,
-            empty="other",
-        ),
-        "state": F(
-            Text(),
-            "up, down, or another state as the kernel reports it",
-            always=True,
-            volatile=True,
-        ),
-        "bandwidth": F(
-            Number(),
-            "Speed of the link in one direction, as negotiated",
-            unit="bytes per second",
-            always=True,
-            volatile=True,
-        ),
-        "reason": F(Text(), "Why the bandwidth is not known", always=True, volatile=True),
-        "mtu": F(COUNT, "Bytes of its largest packet", unit="bytes"),
-        "driver": F(Text(), "The kernel driver that is bound to it"),
-        "device": F(Text(), "PCI id of its hardware: pci:dddd:bb:dd.f"),
-        "numa_node": F(COUNT, "The NUMA node it is attached to", unit="ordinal"),
-        "bridges": F(
-            Items(Text(), limit=32),
-            "PCI addresses of the bridges above its hardware, the root port last; absent on the"
-            " root bus",
-        ),
-        "layer": F(Text(), "Link layer of an RDMA port: infiniband, ethernet (RoCE) or another"),
-        "interface": F(Text(), "The interface of the same hardware as an RDMA port"),
-        "id": F(
-            Text(),
-            "This host's id on the Thunderbolt bus; absent with the setting anonymous",
-        ),
-        "peer": F(
-            Text(),
-            "The id of the host at the other end; absent with the setting anonymous",
-        ),
-    }
-)
 
 
 @part
@@ -374,7 +317,7 @@ class Node(View):
         " packet is sent",
         nullable=False,
         empty=[],
-        fields=NETWORK,
+        fields="NETWORK",
         shape="network",
         added=True,
     )

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from probe_core.model.field import FreeTable, Rejected, typed
+from probe_core.model.field import FreeTable, Rejected
 from probe_core.model.ids import normalise_id, pci_id
-from probe_core.model.parts import LINK
+from probe_core.model.parts import LINK, typed
 from probe_core.pipeline.validate import Repeats, check_sighting, checked
 
 NUMBERS = [0, 1, 2, 0.0, -0.0, 1.0, 2.0, True, False, None, "1", "x", -1, 10**30]

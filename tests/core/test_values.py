@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from probe_core.model.device import ReportedPeak
 from probe_core.model.field import (
     Choice,
     DeviceId,
@@ -22,7 +21,7 @@ from probe_core.model.field import (
     Value,
     Word,
 )
-from probe_core.model.parts import Link, StepFact
+from probe_core.model.parts import Link, ReportedPeak, StepFact
 from probe_core.wording import INVALID
 
 COUNT = Number(1, 8, whole=True)
