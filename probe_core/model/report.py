@@ -11,6 +11,7 @@ from probe_core.model.device import Device
 from probe_core.model.field import (
     Choice,
     Flag,
+    Free,
     FreeTable,
     Items,
     Number,
@@ -92,6 +93,7 @@ class FrozenTable(Dict):
 
 
 _NESTED = (dict, list, tuple)
+_FLAT = Free.scalars | {type(None)}
 _PLAIN_FORMAT = 4
 """Of marshal: twice as fast as the second one, which has no references."""
 
@@ -128,12 +130,16 @@ def _frozen(value: Any, known: dict[bytes, Any], depth: int) -> Any:
 
 def _made(value: Any, known: dict[bytes, Any], depth: int) -> Any:
     if isinstance(value, dict):
+        if _FLAT.issuperset(map(type, value.values())):  # as most tables are
+            return FrozenTable(value)
         return FrozenTable(
             {
                 name: _frozen(item, known, depth) if isinstance(item, _NESTED) else item
                 for name, item in value.items()
             }
         )
+    if _FLAT.issuperset(map(type, value)):
+        return tuple(value)
     return tuple(
         [_frozen(item, known, depth) if isinstance(item, _NESTED) else item for item in value]
     )
