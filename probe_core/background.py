@@ -63,13 +63,14 @@ need no other thread for this."""
 
 
 class OwnThread:
-    """Work that a subclass does in `_work`: in a thread, or in the caller's where none can start.
+    """Some work: in a thread, or in the caller's where none can start. A subclass has its `_work`.
 
     `over` is whether it has ended. `thread` is its own thread, by the kernel's number, `caller` the
     one that it had to do with instead; 0 stands for none.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, work: Callable[[], object] = bool) -> None:
+        self._task = work
         self.over = False
         self.thread = self.caller = 0
         self._first: dict[str, object] = {}
@@ -119,7 +120,7 @@ class OwnThread:
             self._end()
 
     def _work(self) -> None:
-        raise NotImplementedError
+        self._task()
 
     def _end(self) -> None:
         self.over = True

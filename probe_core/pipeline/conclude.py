@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     )
     from probe_core.pipeline.settings import Chips
     from probe_core.pipeline.validate import Collected
+    from probe_core.readiness import Scene
     from probe_core.registry.prober import Prober
     from probe_core.registry.select import Decision
     from probe_core.visibility import Views
@@ -55,14 +56,15 @@ if TYPE_CHECKING:
     """Imports a part of what a probe needs, see `gate`."""
 
 __all__ = [
-    "Readiness",
     "add_measured",
     "ask_runtimes",
     "assemble",
+    "broken",
     "by_severity",
     "disagreements",
     "expected",
     "ignored_settings",
+    "judge",
     "last_findings",
     "look_up",
     "merge_devices",
@@ -259,57 +261,49 @@ def disagreements(asked: Mapping[str, AnswerDoc]) -> list[FindingDoc]:
 # Whether this process can use each device, judged in the steps in which it becomes known.
 
 
-class Readiness:
-    """The judgement of one probe's devices, in the three steps in which it becomes known."""
+def judge(
+    devices: Sequence[DeviceDoc],
+    machine: Machine,
+    decisions: Sequence[Decision],
+    outcomes: Sequence[OutcomeDoc],
+    load: Load,
+) -> tuple[Scene | None, list[FindingDoc]]:
+    """Judge all that does not depend on visibility; return what was read for it, and findings.
 
-    __slots__ = ("_conflicts", "_devices", "_load", "_scene")
+    `load` is called with the part of `gate` that a broken device needs.
+    """
+    for device in devices:
+        if device["kind"] == "cpu":  # it runs this
+            device["readiness"] = {"state": "ready", "broken": None, "steps": []}
+    if not any(device["kind"] in ACCELERATORS for device in devices):
+        return None, []
+    from probe_core import readiness
 
-    def __init__(
-        self,
-        devices: Sequence[DeviceDoc],
-        machine: Machine,
-        decisions: Sequence[Decision] = (),
-        outcomes: Sequence[OutcomeDoc] = (),
-        load: Load = bool,
-    ) -> None:
-        """Judge everything that does not depend on visibility.
+    unavailable = {o["prober"]: o for o in outcomes if o["status"] == "unavailable"}
+    failures = _failures(decisions, outcomes)
+    scene = readiness.Scene(machine, failures, unavailable, _looks(machine), load)
+    return scene, readiness.judge(devices, scene)
 
-        `load` is called with the part of `gate` that a broken device needs.
-        """
-        self._devices = devices
-        self._load = load
-        self._scene: Scene | None = None
-        self._conflicts: list[FindingDoc] = []
-        for device in devices:
-            if device["kind"] == "cpu":  # it runs this
-                device["readiness"] = {"state": "ready", "broken": None, "steps": []}
-        if any(device["kind"] in ACCELERATORS for device in devices):
-            from probe_core.readiness import Scene, judge
 
-            unavailable = {o["prober"]: o for o in outcomes if o["status"] == "unavailable"}
-            failures = _failures(decisions, outcomes)
-            self._scene = Scene(machine, failures, unavailable, _looks(machine), load)
-            self._conflicts = judge(devices, self._scene)
+def broken(
+    devices: Sequence[DeviceDoc],
+    scene: Scene | None,
+    reported: Sequence[FindingDoc],
+    load: Load,
+) -> list[FindingDoc]:
+    """Add what visibility shows; return findings on broken steps that none `reported` is about."""
+    if scene is None:
+        return []
+    from probe_core.model.verdict import broken_step
+    from probe_core.readiness import conclude
 
-    def conclude(self) -> None:
-        """Add what visibility shows, once it is in the devices."""
-        if self._scene is not None:
-            from probe_core.readiness import conclude
+    conclude(devices)
+    if all(broken_step(device) is None for device in devices):
+        return []
+    load("broken")
+    from probe_core.readiness.findings import findings
 
-            conclude(self._devices)
-
-    def findings(self, reported: Sequence[FindingDoc]) -> list[FindingDoc]:
-        """Return the findings about broken steps that none of the `reported` is about."""
-        if self._scene is None:
-            return self._conflicts
-        from probe_core.model.verdict import broken_step
-
-        if all(broken_step(device) is None for device in self._devices):
-            return self._conflicts
-        self._load("broken")
-        from probe_core.readiness.findings import findings
-
-        return [*self._conflicts, *findings(self._devices, self._scene, reported)]
+    return findings(devices, scene, reported)
 
 
 def _looks(machine: Machine) -> Callable[[str], bool] | None:

@@ -463,15 +463,14 @@ def _in_thread(questions: list[Question]) -> dict[int, tuple[Rate, str | None]]:
 
     from probe_core.background import OwnThread
 
-    class Asking(OwnThread):
-        def _work(self) -> None:
-            for number, question in enumerate(questions):
-                answers[number] = question()
+    def ask_all() -> None:
+        for number, question in enumerate(questions):
+            answers[number] = question()
 
     answers: dict[int, tuple[Rate, str | None]] = {}
     if _waits is not None and _waits[0] == getpid() and not _waits[1].over:
         return answers
-    asking = Asking()
+    asking = OwnThread(ask_all)
     asking.begin(in_place=False)  # without a thread nobody is asked
     asking.wait(monotonic() + LIMIT_S)
     if asking.over:

@@ -5,6 +5,7 @@ machine → scan the buses → discover → select → run → merge → resolve
 
 from __future__ import annotations
 
+from itertools import pairwise
 from time import monotonic
 
 from probe_core.config import IgnoredSetting
@@ -289,26 +290,6 @@ class BuiltinCall:
         self._elapsed_s += monotonic() - start
 
 
-class Stopwatch:
-    """Milliseconds per step."""
-
-    __slots__ = ("_last", "_start", "laps")
-
-    def __init__(self) -> None:
-        self._start = self._last = monotonic()
-        self.laps: dict[str, float] = {}
-
-    def lap(self, name: str) -> None:
-        """Note the time since the last lap under `name`."""
-        now = monotonic()
-        self.laps[name] = round((now - self._last) * 1000, 3)
-        self._last = now
-
-    def total(self) -> dict[str, float]:
-        """Return all laps and their sum."""
-        return {**self.laps, "total": round((monotonic() - self._start) * 1000, 3)}
-
-
 def run_pipeline(
     machine: Machine,
     config: Config,
@@ -328,7 +309,7 @@ def run_pipeline(
     `load` is called with each part of `gate` before it is needed.
     Raises `Cancelled` when `wake_fd` became readable, and nothing else that a prober could cause.
     """
-    watch = Stopwatch()
+    laps = [("", monotonic())]
     have: Callable[[str], object] = load or bool  # a command imports what it uses
     if load is not None:
         for part in _parts_of(machine):
@@ -336,11 +317,11 @@ def run_pipeline(
     builtins = Builtins(machine, config)
     if builtins.scan is not None and builtins.scan.shows_any:
         have("buses")
-    watch.lap("bus")
+    laps.append(("bus", monotonic()))
     found = find(machine, registered or {})
-    watch.lap("discover")
+    laps.append(("discover", monotonic()))
     decisions = select_probers(found, builtins.scan, machine, config, host)
-    watch.lap("select")
+    laps.append(("select", monotonic()))
 
     chips = Chips(config, found.mentioned, wake_fd)
     node: NodeDoc | None = None
@@ -380,26 +361,25 @@ def run_pipeline(
     collected.add_all(runs, decisions, have)
     if runs_any or collected.has_devices():
         have("devices")
-    watch.lap("run")
+    laps.append(("run", monotonic()))
 
     # Not at the top: no child waits for modules that only its answer needs.
     from probe_core.pipeline import conclude
 
     node = described(node, machine, config)
     devices, conflicts = conclude.merge_devices(collected, node, machine)
-    watch.lap("merge")
+    laps.append(("merge", monotonic()))
     named = host.resolve_chip if host is not None else None
     unresolved = conclude.resolve(devices, chips.open(), named, have)
     measured = conclude.add_measured(devices, node, machine, have)
     collected.findings += conclude.unresponsive(collected, devices)
-    watch.lap("resolve")
-    readiness = conclude.Readiness(devices, machine, decisions, collected.outcomes, have)
-    watch.lap("ready")
+    laps.append(("resolve", monotonic()))
+    scene, contradictions = conclude.judge(devices, machine, decisions, collected.outcomes, have)
+    laps.append(("ready", monotonic()))
     views, hidden = conclude.see_devices(devices, machine, have)
-    readiness.conclude()
-    broken = readiness.findings(collected.findings)
+    broken = conclude.broken(devices, scene, collected.findings, have)
     asked = conclude.ask_runtimes(views, devices, machine, config, waiting)
-    watch.lap("see")
+    laps.append(("see", monotonic()))
     document = conclude.assemble(node, devices, decisions, collected, chips.version())
     if asked:
         document["asked"] = asked
@@ -413,6 +393,7 @@ def run_pipeline(
         *found.findings,
         *chips.findings,
         *unresolved,
+        *contradictions,
         *broken,
         *hidden,
         *conclude.disagreements(asked),
@@ -425,8 +406,17 @@ def run_pipeline(
     if host is not None:
         host.observe("report", {"devices": len(devices)})
         document["findings"] += host.findings
-    document["timings_ms"] = watch.total()
+    document["timings_ms"] = _timings(laps)
     return document
+
+
+def _timings(laps: Sequence[tuple[str, float]]) -> dict[str, float]:
+    """Return the milliseconds of each step, which ends at its time, and of all of them."""
+    taken = {
+        name: round((until - since) * 1000, 3)
+        for (_, since), (name, until) in pairwise(laps)
+    }
+    return {**taken, "total": round((monotonic() - laps[0][1]) * 1000, 3)}
 
 
 def described(before: NodeDoc | None, machine: Machine, config: Config) -> NodeDoc:

@@ -172,7 +172,7 @@ node = describe(machine)
 before = set(sys.modules)
 devices, _ = conclude.merge_devices(collected, node, machine)
 conclude.resolve(devices, chips.open())
-conclude.Readiness(devices, machine)
+conclude.judge(devices, machine, (), (), bool)
 conclude.see_devices(devices, machine, bool)
 """
 
