@@ -412,10 +412,7 @@ def run_pipeline(
 
 def _timings(laps: Sequence[tuple[str, float]]) -> dict[str, float]:
     """Return the milliseconds of each step, which ends at its time, and of all of them."""
-    taken = {
-        name: round((until - since) * 1000, 3)
-        for (_, since), (name, until) in pairwise(laps)
-    }
+    taken = {name: round((until - since) * 1000, 3) for (_, since), (name, until) in pairwise(laps)}
     return {**taken, "total": round((monotonic() - laps[0][1]) * 1000, 3)}
 
 
