@@ -5,16 +5,19 @@ from __future__ import annotations
 import sys
 from contextlib import suppress
 
-from probe_core.background import Call, notified
+from probe_core.background import Call, Seat, notified
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
     from typing import Any, TypeVar
+
+    from probe_core.background import Probe
+    from probe_core.model import Report
 
     Result = TypeVar("Result")
 
-__all__ = ["in_thread", "loop_event", "within"]
+__all__ = ["in_thread", "loop_event", "share_awaited", "within"]
 
 
 async def in_thread(function: Callable[[int], Result]) -> Result:
@@ -48,6 +51,19 @@ async def within(function: Callable[[], Result], seconds: float) -> Result:
         raise TimeoutError
     result: Result = call.result()
     return result
+
+
+async def share_awaited(key: Hashable, refresh: bool, probe: Probe) -> Report:
+    """Return what `background.share` returns, awaited in a task that may be cancelled."""
+    seat = Seat(key, refresh, probe)
+    try:
+        while seat.takes_another():
+            done, seat.notify = loop_event()
+            if not seat.board().over:
+                await done.wait()
+    finally:
+        seat.leave()
+    return seat.report()
 
 
 def loop_event() -> tuple[Any, Callable[[], object]]:

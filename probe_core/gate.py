@@ -34,7 +34,6 @@ less. Others wait as long as an import takes, as they would for their own.
 _PARTS: dict[str, tuple[str, ...]] = {
     "probe": (
         "probe_core.probing",
-        "probe_core.flights",
         "probe_core.api",
         "probe_core.config",
         "probe_core.model.findings",

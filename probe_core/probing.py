@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
+from probe_core.background import share
 from probe_core.config import ConfigError, refuse_unknown
-from probe_core.flights import share, share_awaited
 from probe_core.machine import Machine
 from probe_core.pipeline.run import Cancelled, document
 from probe_core.pipeline.settings import load_settings
@@ -194,7 +194,7 @@ class _Call:
         from probe_core.gate import load
 
         load("awaiting")
-        from probe_core.awaiting import in_thread
+        from probe_core.awaiting import in_thread, share_awaited
 
         # Settings may be files, and those may be slow.
         report = await in_thread(self._alone)

@@ -5,7 +5,6 @@ machine → scan the buses → discover → select → run → merge → resolve
 
 from __future__ import annotations
 
-from itertools import pairwise
 from time import monotonic
 
 from probe_core.config import IgnoredSetting
@@ -309,7 +308,8 @@ def run_pipeline(
     `load` is called with each part of `gate` before it is needed.
     Raises `Cancelled` when `wake_fd` became readable, and nothing else that a prober could cause.
     """
-    laps = [("", monotonic())]
+    laps: dict[str, float] = {}
+    start = monotonic()
     have: Callable[[str], object] = load or bool  # a command imports what it uses
     if load is not None:
         for part in _parts_of(machine):
@@ -317,11 +317,11 @@ def run_pipeline(
     builtins = Builtins(machine, config)
     if builtins.scan is not None and builtins.scan.shows_any:
         have("buses")
-    laps.append(("bus", monotonic()))
+    laps["bus"] = monotonic()
     found = find(machine, registered or {})
-    laps.append(("discover", monotonic()))
+    laps["discover"] = monotonic()
     decisions = select_probers(found, builtins.scan, machine, config, host)
-    laps.append(("select", monotonic()))
+    laps["select"] = monotonic()
 
     chips = Chips(config, found.mentioned, wake_fd)
     node: NodeDoc | None = None
@@ -361,25 +361,25 @@ def run_pipeline(
     collected.add_all(runs, decisions, have)
     if runs_any or collected.has_devices():
         have("devices")
-    laps.append(("run", monotonic()))
+    laps["run"] = monotonic()
 
     # Not at the top: no child waits for modules that only its answer needs.
     from probe_core.pipeline import conclude
 
     node = described(node, machine, config)
     devices, conflicts = conclude.merge_devices(collected, node, machine)
-    laps.append(("merge", monotonic()))
+    laps["merge"] = monotonic()
     named = host.resolve_chip if host is not None else None
     unresolved = conclude.resolve(devices, chips.open(), named, have)
     measured = conclude.add_measured(devices, node, machine, have)
     collected.findings += conclude.unresponsive(collected, devices)
-    laps.append(("resolve", monotonic()))
+    laps["resolve"] = monotonic()
     scene, contradictions = conclude.judge(devices, machine, decisions, collected.outcomes, have)
-    laps.append(("ready", monotonic()))
+    laps["ready"] = monotonic()
     views, hidden = conclude.see_devices(devices, machine, have)
     broken = conclude.broken(devices, scene, collected.findings, have)
     asked = conclude.ask_runtimes(views, devices, machine, config, waiting)
-    laps.append(("see", monotonic()))
+    laps["see"] = monotonic()
     document = conclude.assemble(node, devices, decisions, collected, chips.version())
     if asked:
         document["asked"] = asked
@@ -406,14 +406,17 @@ def run_pipeline(
     if host is not None:
         host.observe("report", {"devices": len(devices)})
         document["findings"] += host.findings
-    document["timings_ms"] = _timings(laps)
+    document["timings_ms"] = _timings(start, laps)
     return document
 
 
-def _timings(laps: Sequence[tuple[str, float]]) -> dict[str, float]:
-    """Return the milliseconds of each step, which ends at its time, and of all of them."""
-    taken = {name: round((until - since) * 1000, 3) for (_, since), (name, until) in pairwise(laps)}
-    return {**taken, "total": round((monotonic() - laps[0][1]) * 1000, 3)}
+def _timings(start: float, laps: Mapping[str, float]) -> dict[str, float]:
+    """Return the milliseconds of each step, of which `laps` has the end, and of all of them."""
+    taken: dict[str, float] = {}
+    since = start
+    for name, until in laps.items():
+        taken[name], since = round((until - since) * 1000, 3), until
+    return {**taken, "total": round((monotonic() - start) * 1000, 3)}
 
 
 def described(before: NodeDoc | None, machine: Machine, config: Config) -> NodeDoc:

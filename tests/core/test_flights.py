@@ -16,8 +16,9 @@ import pytest
 from fake_probers import Probers, gpu
 
 import probe_core
-from probe_core import background, flights, probing
-from probe_core.flights import share, share_awaited
+from probe_core import background, probing
+from probe_core.awaiting import share_awaited
+from probe_core.background import share
 from probe_core.pipeline.run import Cancelled
 
 linux = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="reads /proc")
@@ -62,8 +63,8 @@ def counted() -> Iterator[Counted]:
     while remaining(before) and time.monotonic() < until:
         time.sleep(0.005)
     assert not remaining(before)
-    assert flights._flights == {}
-    assert flights._running == {}
+    assert background._flights == {}
+    assert background._running == {}
 
 
 def traces() -> tuple[set[str], set[str]]:
@@ -87,7 +88,7 @@ def eventually(condition: Callable[[], object]) -> None:
 
 def seats() -> int:
     """Return how many seats are taken in all flights."""
-    known = {*flights._flights.values(), *flights._running}
+    known = {*background._flights.values(), *background._running}
     return sum(len(flight._seats) for flight in known)
 
 
@@ -125,7 +126,7 @@ def test_other_keys_are_other_flights(pool: ThreadPoolExecutor, counted: Counted
 def test_a_fresh_report_is_of_a_probe_that_began_after(
     pool: ThreadPoolExecutor, counted: Counted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(flights, "NEXT_S", 20.0)
+    monkeypatch.setattr(background, "NEXT_S", 20.0)
     first = asked(pool, counted)
     eventually(lambda: counted.runs == [False])
     fresh = [asked(pool, counted, refresh=True) for _ in range(3)]
@@ -144,7 +145,7 @@ def test_the_next_one_does_not_wait_for_a_driver_that_hangs(
     start = time.monotonic()
     asked(pool, counted, refresh=True)
     eventually(lambda: len(counted.runs) == 2)
-    assert flights.NEXT_S - 0.05 < time.monotonic() - start < flights.NEXT_S + 5
+    assert background.NEXT_S - 0.05 < time.monotonic() - start < background.NEXT_S + 5
     asked(pool, counted, refresh=True)  # the second began before this was asked
     eventually(lambda: len(counted.runs) == 3)
     counted.go.set()
@@ -351,7 +352,7 @@ def test_a_forked_child_begins_without_flights(pool: ThreadPoolExecutor, counted
     if pid == 0:
         signal.alarm(20)
         counted.go.set()
-        is_new = flights._flights == {} and len(os.listdir("/proc/self/fd")) == before - 2
+        is_new = background._flights == {} and len(os.listdir("/proc/self/fd")) == before - 2
         os._exit(share("key", False, counted) if is_new else 99)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 2
     counted.go.set()
