@@ -434,7 +434,7 @@ class Field:
         self,
         value: Value,
         doc: str,
-        *,
+        # All by name; yet a star here would have each absent one looked up, in 150 fields.
         name: str = "",
         unit: str = "",
         merge: str = FIRST,
