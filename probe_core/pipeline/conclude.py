@@ -61,7 +61,6 @@ __all__ = [
     "assemble",
     "broken",
     "by_severity",
-    "disagreements",
     "expected",
     "ignored_settings",
     "judge",
@@ -103,7 +102,9 @@ def merge_devices(
 ) -> tuple[list[DeviceDoc], list[FindingDoc]]:
     """Return one device per physical thing, a processor among them, and findings on conflicts."""
     devices, conflicts = _merge(collected.observations)
-    devices = with_cpu(devices, machine)
+    if all(device["kind"] != "cpu" for device in devices):
+        fallback, _ = merge([Observation(FALLBACK, 0, last_resort(machine))])
+        devices += fallback
     share_memory(devices, node["memory"])
     return devices, conflicts
 
@@ -230,14 +231,18 @@ def ask_runtimes(
     machine: Machine,
     config: Config,
     waiting: Waiting | None,
-) -> dict[str, AnswerDoc]:
-    """Ask CUDA and HIP themselves what they show, where the user allowed it."""
+) -> tuple[dict[str, AnswerDoc], list[FindingDoc]]:
+    """Ask CUDA and HIP themselves what they show, where the user allowed it.
+
+    Return the answers, and findings where they are not what the rules say.
+    """
     if not (config.active and machine.live and views):
-        return {}
-    from probe_core.runtimes import ask
+        return {}, []
+    from probe_core.runtimes import ask, disagreements
 
     deadline = {} if config.timeout is None else {"deadline_s": config.timeout}
-    return ask(views, devices, machine.environ, waiting=waiting, **deadline)
+    asked = ask(views, devices, machine.environ, waiting=waiting, **deadline)
+    return asked, disagreements(asked)
 
 
 def unresponsive(collected: Collected, devices: Sequence[DeviceDoc]) -> list[FindingDoc]:
@@ -247,15 +252,6 @@ def unresponsive(collected: Collected, devices: Sequence[DeviceDoc]) -> list[Fin
     from probe_core.pipeline.failures import unresponsive_findings
 
     return unresponsive_findings(collected.unresponsive, devices)
-
-
-def disagreements(asked: Mapping[str, AnswerDoc]) -> list[FindingDoc]:
-    """Return findings where a runtime itself shows other devices than its rules say."""
-    if not asked:
-        return []
-    from probe_core import runtimes
-
-    return runtimes.disagreements(asked)
 
 
 # Whether this process can use each device, judged in the steps in which it becomes known.
@@ -436,14 +432,6 @@ SCHEMA = 1
 """The report's schema number: raised only when a field changes meaning, never for additions."""
 
 
-def with_cpu(devices: list[DeviceDoc], machine: Machine) -> list[DeviceDoc]:
-    """Add the last resort when no prober reported a processor."""
-    if any(device["kind"] == "cpu" for device in devices):
-        return devices
-    fallback, _ = merge([Observation(FALLBACK, 0, last_resort(machine))])
-    return devices + fallback
-
-
 def share_memory(devices: Sequence[DeviceDoc], system: NodeMemoryDoc) -> None:
     """Give devices that use the system's memory its size; say what is usable of each memory.
 
@@ -465,7 +453,11 @@ def share_memory(devices: Sequence[DeviceDoc], system: NodeMemoryDoc) -> None:
 def _limit(memory: MemoryDoc, system: NodeMemoryDoc, *, is_shared: bool) -> None:
     """Set `usable` to the least limit, and `limited_by` to what it is of."""
     # A prober may know a limit (what firmware keeps); nobody can take more than is free now.
-    free_now = _free_of_system(system, memory["parts"]) if is_shared else memory["free"]
+    free_now = memory["free"]
+    if is_shared:
+        # What firmware carved out for an APU (its `vram`) is no part of the system's own count.
+        available, carved = system["available"], memory["parts"].get("vram", 0)
+        free_now = None if available is None else available + carved
     reason = "used" if not is_shared else "cgroup" if system["limit"] is not None else "system"
     limits = [
         (size, name)
@@ -479,15 +471,6 @@ def _limit(memory: MemoryDoc, system: NodeMemoryDoc, *, is_shared: bool) -> None
     total = memory["total"]
     if memory["usable"] is not None and total is not None and memory["usable"] < total:
         memory["limited_by"] = name
-
-
-def _free_of_system(system: NodeMemoryDoc, parts: Mapping[str, int]) -> int | None:
-    """Return what a device that shares the system's memory can reach of it now.
-
-    What firmware carved out for an APU (its `vram`) is no part of the system's own count.
-    """
-    available = system["available"]
-    return None if available is None else available + parts.get("vram", 0)
 
 
 def assemble(

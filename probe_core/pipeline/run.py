@@ -378,7 +378,7 @@ def run_pipeline(
     laps["ready"] = monotonic()
     views, hidden = conclude.see_devices(devices, machine, have)
     broken = conclude.broken(devices, scene, collected.findings, have)
-    asked = conclude.ask_runtimes(views, devices, machine, config, waiting)
+    asked, disagreements = conclude.ask_runtimes(views, devices, machine, config, waiting)
     laps["see"] = monotonic()
     document = conclude.assemble(node, devices, decisions, collected, chips.version())
     if asked:
@@ -396,7 +396,7 @@ def run_pipeline(
         *contradictions,
         *broken,
         *hidden,
-        *conclude.disagreements(asked),
+        *disagreements,
         *conflicts,
         *measured,
         *compared,

@@ -288,11 +288,6 @@ def failed(outcome: OutcomeDoc) -> bool:
     return status in FAILURES or status == "unavailable" or bool(outcome.get("avoided"))
 
 
-def is_wrong(run: Run, outcome: OutcomeDoc) -> bool:
-    """Return whether anything went wrong in a run, if only over one device, or after the last."""
-    return bool(run.unresponsive or run.stuck or "phase" in outcome) or failed(outcome)
-
-
 class Collected:
     """Everything the probers reported, checked, in the order in which it came in.
 
@@ -355,6 +350,7 @@ class Collected:
         from probe_core.isolation import MAX_DEVICES, MAX_FINDINGS
 
         status = run.status or "protocol"
+        keeps_output = self.verbose or status in FAILURES or "phase" in run.details
         if len(run.sightings) > MAX_DEVICES:
             run.rejected.append(f"more than {MAX_DEVICES} devices; the first were kept")
         self.add(
@@ -366,19 +362,17 @@ class Collected:
             reason=run.reason,
             elapsed_ms=(run.ended - run.started) * 1000,
             rejected=run.rejected,
-            stderr=run.stderr_tail() if self._keeps_output(run, status) else (),
+            stderr=run.stderr_tail() if keeps_output else (),
         )
         outcome = self.outcomes[-1]
         outcome.update(run.details)  # type: ignore[typeddict-item]
-        if is_wrong(run, outcome):
+        # If only over one device, or after the last.
+        if run.unresponsive or run.stuck or "phase" in outcome or failed(outcome):
             load("failures")
             from probe_core.pipeline import failures
 
             self.unresponsive += failures.mark_unresponsive(run, outcome, self.observations)
             self.findings += failures.findings_about(run, outcome)
-
-    def _keeps_output(self, run: Run, status: str) -> bool:
-        return self.verbose or status in FAILURES or "phase" in run.details
 
     def has_devices(self) -> bool:
         """Return whether anything else than processors was reported."""
