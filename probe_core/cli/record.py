@@ -105,7 +105,7 @@ def _answers(machine: Machine, config: Config, context: Context) -> dict[str, Re
     builtins, found = Builtins(machine, config), find(machine, {})
     decisions = select_probers(found, builtins.scan, machine, config, None)
     runs = run_selected(decisions, builtins, machine, config, waiting=context.waiting())
-    return answers_of(runs.runs)
+    return answers_of(runs)
 
 
 def _origin(machine: Machine) -> str:

@@ -478,13 +478,14 @@ def assemble(
     devices: Sequence[DeviceDoc],
     decisions: Sequence[Decision],
     collected: Collected,
+    asked: dict[str, AnswerDoc],
     chipdb_version: str | None,
 ) -> ReportDoc:
     """Return the report without its timings; `findings` is still empty."""
     priorities = {seen.prober: seen.priority for seen in collected.observations}
     ordered = in_order(devices)
     primary = choose(ordered, priorities)
-    return {
+    document: ReportDoc = {
         "schema": SCHEMA,
         "probe_core": __version__,
         "chipdb": chipdb_version,
@@ -497,6 +498,9 @@ def assemble(
         "findings": [],
         "timings_ms": {},
     }
+    if asked:
+        document["asked"] = asked
+    return document
 
 
 def _decision(decision: Decision) -> DecisionDoc:

@@ -27,19 +27,17 @@ if TYPE_CHECKING:
     from probe_core.isolation.run import Run
     from probe_core.machine import Machine
     from probe_core.model.document import FindingDoc, NodeDoc, ReportDoc, Sighting
-    from probe_core.pipeline.validate import Checking, Collected
+    from probe_core.pipeline.validate import Collected
     from probe_core.probers.bus import Scan
     from probe_core.registry.document import Registered
     from probe_core.registry.host import Host
 
     Answer = Iterable[Sighting] | NotApplicable
-    Kept = Callable[[Sighting, str], object]
 
 __all__ = [
     "Builtins",
     "Cancelled",
     "Found",
-    "Runs",
     "described",
     "document",
     "find",
@@ -111,31 +109,6 @@ class Found:
         self.findings: list[FindingDoc] = []
 
 
-class Runs:
-    """The runs of one probe, in the order of priority.
-
-    `early` are the checks of devices that were made while others were still asked; `kept` is called
-    with each sighting that passed, and its prober's name.
-    """
-
-    __slots__ = ("_kept", "early", "runs")
-
-    def __init__(self, kept: Kept | None = None) -> None:
-        self.runs: list[Run] = []
-        self.early: dict[Run, Checking] = {}
-        self._kept = kept
-
-    def check(self, run: Run, device: object) -> None:
-        """Check a device while its prober asks the next one: a library takes as long for it."""
-        if run not in self.early:
-            from probe_core.pipeline.validate import Checking
-
-            self.early[run] = Checking()
-        sighting = self.early[run].take(device)
-        if sighting is not None and self._kept is not None:
-            self._kept(sighting, run.prober.name)
-
-
 def find(machine: Machine, registered: Mapping[str, Registered]) -> Found:
     """Find the probers that are installed, registered by the host, or part of a recording."""
     found = Found()
@@ -180,14 +153,14 @@ def run_selected(
     wake_fd: int = -1,
     waiting: Waiting | None = None,
     meanwhile: Callable[[], object] | None = None,
-    kept: Kept | None = None,
-) -> Runs:
+    arrived: Callable[[Run, object], None] | None = None,
+) -> list[Run]:
     """Run what was selected, each prober in a child; without any, nothing more is imported.
 
-    `meanwhile` is called once while children run, `kept` as `Runs` has it. Where no child can be
+    `meanwhile` is called once while children run, `arrived` with each device. Where no child can be
     started, the decisions say so afterwards. Raises `Cancelled` when `wake_fd` became readable.
     """
-    runs = Runs(kept)
+    runs: list[Run] = []
     selected = [decision for decision in decisions if decision.cause is None]
     live = [decision for decision in selected if decision.prober.answer is None]
     if live:
@@ -197,7 +170,7 @@ def run_selected(
         for decision in live if problem is not None else ():
             decision.cause, decision.reason = "no-child", problem
         if problem is None:
-            runs.runs = run_probers(
+            runs = run_probers(
                 [decision.prober for decision in live],
                 machine,
                 builtins.describe_bus,
@@ -205,18 +178,18 @@ def run_selected(
                 wake_fd=wake_fd,
                 observe=host.observe if host is not None else None,
                 meanwhile=meanwhile,
-                arrived=runs.check,
+                arrived=arrived,
                 waiting=waiting,
             )
-        if any(run.status is None for run in runs.runs):
+        if any(run.status is None for run in runs):
             raise Cancelled
-        _abandoned.update((run.prober.name, run) for run in runs.runs if run.abandoned)
+        _abandoned.update((run.prober.name, run) for run in runs if run.abandoned)
     recorded = [d.prober for d in selected if d.prober.answer is not None]
     if recorded:
         from probe_core.pipeline.answers import replay
 
-        runs.runs += map(replay, recorded)
-    runs.runs.sort(key=lambda run: Prober.rank(run.prober))
+        runs += map(replay, recorded)
+    runs.sort(key=lambda run: Prober.rank(run.prober))
     return runs
 
 
@@ -340,11 +313,13 @@ def run_pipeline(
         if meanwhile is not None:
             meanwhile()
 
-    def kept(sighting: Sighting, prober: str) -> None:
-        """Look up a device's chip while its prober asks the next one."""
-        from probe_core.pipeline.conclude import look_up
+    def arrived(run: Run, device: object) -> None:
+        """Check a device, and look up its chip, while its prober asks the next one."""
+        sighting = builtins.collect().check(run, device)
+        if sighting is not None:
+            from probe_core.pipeline.conclude import look_up
 
-        look_up(sighting, prober, chips.open())
+            look_up(sighting, run.prober.name, chips.open())
 
     runs = run_selected(
         decisions,
@@ -355,7 +330,7 @@ def run_pipeline(
         wake_fd=wake_fd,
         waiting=waiting,
         meanwhile=beside,
-        kept=kept,
+        arrived=arrived,
     )
     collected = builtins.collect()
     collected.add_all(runs, decisions, have)
@@ -380,9 +355,7 @@ def run_pipeline(
     broken = conclude.broken(devices, scene, collected.findings, have)
     asked, disagreements = conclude.ask_runtimes(views, devices, machine, config, waiting)
     laps["see"] = monotonic()
-    document = conclude.assemble(node, devices, decisions, collected, chips.version())
-    if asked:
-        document["asked"] = asked
+    document = conclude.assemble(node, devices, decisions, collected, asked, chips.version())
     expected, compared = conclude.expected(devices, node, machine, config, chips)
     if expected is not None:
         document["expected"] = expected

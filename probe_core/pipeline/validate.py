@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from probe_core.isolation.run import Run
     from probe_core.model.document import FindingDoc, Json, OutcomeDoc, Sighting
     from probe_core.model.field import Field, Value
-    from probe_core.pipeline.run import Runs
     from probe_core.registry.prober import Prober
     from probe_core.registry.select import Decision
 
@@ -295,10 +294,11 @@ class Collected:
     `verbose` the outcome of a child keeps what it printed also where it succeeded.
     """
 
-    __slots__ = ("findings", "observations", "outcomes", "unresponsive", "verbose")
+    __slots__ = ("_early", "findings", "observations", "outcomes", "unresponsive", "verbose")
 
     def __init__(self, verbose: bool = False) -> None:
         self.verbose = verbose
+        self._early: dict[Run, Checking] = {}
         self.observations: list[Observation] = []
         self.outcomes: list[OutcomeDoc] = []
         self.findings: list[FindingDoc] = []
@@ -333,13 +333,21 @@ class Collected:
         partial = bool(good) and status in FAILURES | {"unavailable"}
         self._note(prober, status, reason, partial, len(good), elapsed_ms, stderr)
 
-    def add_all(self, runs: Runs, decisions: Iterable[Decision], load: Load = bool) -> None:
+    def check(self, run: Run, device: object) -> Sighting | None:
+        """Check a device while others are still asked: a library takes as long for the next one."""
+        if run not in self._early:
+            self._early[run] = Checking()
+        return self._early[run].take(device)
+
+    def add_all(
+        self, runs: Iterable[Run], decisions: Iterable[Decision], load: Load = bool
+    ) -> None:
         """Take the runs of children and of recorded answers, and note what was not run.
 
         `load` is called with the part of `gate` that a run needs in which something went wrong.
         """
-        for run in runs.runs:
-            self.add_run(run, runs.early.get(run), load)
+        for run in runs:
+            self.add_run(run, self._early.get(run), load)
         for decision in decisions:
             if decision.cause is not None:
                 self.skip(decision)
