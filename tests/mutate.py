@@ -6,8 +6,8 @@
     pip install pytest-cov && python -m pytest -q -m "not heavy" --cov --cov-context=test
     python tests/mutate.py --count 60 --coverage .coverage  # the tests that ran the line first
 
-It works in copies of the checkout. For each fault the fast tests of the room and of its neighbours
-run: files that name the module first, then the room's folder, then files that name the room. A test
+It works in copies of the checkout. For each fault the fast tests run that may reach it: files that
+name the module first, then those that import what imports it, its room's before others. A test
 that fails is run again alone, with the fault and without, so that only what the fault did counts.
 What none of them notices the heavy ones of the same files get, too, unless `--near` is given.
 With `--coverage` the tests that executed the fault's lines run first: some of each file.
@@ -32,6 +32,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from queue import SimpleQueue
@@ -54,6 +55,7 @@ noticed by the nearest tests, and it takes time to read more."""
 _OF_A_FILE, _COVERING = 30, 300
 """Tests of a file, and of all, that run because they executed the fault's lines: a line of the core
 is executed by thousands."""
+DOTTED = re.compile(r"\bprobe_\w+(?:\.\w+)*")
 FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.M)
 
 
@@ -163,30 +165,90 @@ def all_faults(only: str) -> list[Fault]:
     ]
 
 
-def tests_of(source: str, near: bool) -> list[list[str]]:
-    """Return the test files of a module's room and of its neighbours, from near to far.
+def tests_of(source: str, near: bool, line: int) -> list[list[str]]:
+    """Return the test files of a module, from near to far.
 
-    With `near` those that name the module, and the room's own.
+    First those that name it, then those that reach it by imports, over few modules first; with
+    `near` of these the room's own. Of equals those first that name the function of the line.
     """
     parts = list(Path(source).with_suffix("").parts)
     if "src" in parts:
         parts = parts[parts.index("src") + 1 :]
     module = ".".join(part for part in parts if part != "__init__")
-    room = ".".join(module.split(".")[:2]) if module.startswith("probe_core.") else parts[0]
     own = {path for name in _folders(source, parts) for path in ROOT.glob(f"{name}/**/test_*.py")}
+    steps = _steps(module)
+    function = re.compile(rf"\b_?{_function(ROOT / source, line).lstrip('_')}\b")
     ranked = []
     for path in (path for pattern in TESTS for path in ROOT.glob(f"{pattern}/**/test_*.py")):
         text = path.read_text("utf-8")
-        rank = 0 if module in text else 1 if path in own else 2 if room in text else 3
-        if rank < (2 if near else 3):
+        is_near = module in text or path in own
+        if is_near or (path in steps and not near):
             mentions = text.count(module) + 10 * (parts[-1] in path.stem)
-            ranked.append((rank, -mentions, path.relative_to(ROOT).as_posix()))
-    paths = [path for _, _, path in sorted(ranked)]
+            mentions += 20 * bool(function.search(text)) + 20 * (path in own)
+            far = 0 if module in text else steps.get(path, len(steps))
+            ranked.append((far, -mentions, path.relative_to(ROOT).as_posix()))
+    paths = [path for *_, path in sorted(ranked)]
     groups, count = [], _FIRST
     while paths:
         groups.append(paths[:count])
         paths, count = paths[count:], min(2 * count, _MOST)
     return groups
+
+
+def _steps(module: str) -> dict[Path, int]:
+    """Return over how many imports each file reaches a module, for those that do."""
+    users = _users()
+    steps: dict[Path, int] = {}
+    reached, count = {module}, 0
+    while reached:
+        count += 1
+        paths = {path for name in reached for path in users.get(name, ())} - steps.keys()
+        steps |= dict.fromkeys(paths, count)
+        reached = {_module(path) for path in paths}
+    return steps
+
+
+@cache
+def _users() -> dict[str, set[Path]]:
+    """Return which files import, or name in a text, each module, whatever else they import."""
+    users: dict[str, set[Path]] = {}
+    for path in (p for pattern in (*SOURCES, *TESTS) for p in ROOT.glob(f"{pattern}/**/*.py")):
+        nodes: list[ast.AST] = [ast.parse(path.read_bytes())]
+        while nodes:
+            node = nodes.pop()
+            if _is_for_types(node):
+                continue
+            nodes += ast.iter_child_nodes(node)
+            names: list[str] = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                names = DOTTED.findall(node.value)
+            for name in names:
+                users.setdefault(name, set()).add(path)
+    return users
+
+
+def _module(path: Path) -> str:
+    """Return the name by which a file is imported."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    parts = parts[parts.index("src") + 1 :] if "src" in parts else parts
+    parts = parts[-1:] if "tests" in parts else parts  # what stands beside tests is on their path
+    return ".".join(part for part in parts if part != "__init__")
+
+
+def _function(path: Path, line: int) -> str:
+    """Return the name of the innermost function, or class, at a line; else the file's."""
+    named = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    found = [
+        (node.lineno, node.name)
+        for node in ast.walk(ast.parse(path.read_bytes()))
+        if isinstance(node, named) and node.lineno <= line <= (node.end_lineno or 0)
+        if not node.name.startswith("__")
+    ]
+    return max(found)[1] if found else path.stem
 
 
 class Coverage:
@@ -257,7 +319,7 @@ class Checkout:
         skipped: list[str] = []
         while True:
             with self._put_in(fault):
-                groups = tests_of(fault.path, self._near)
+                groups = tests_of(fault.path, self._near, fault.line)
                 runs = [(group, mark) for mark in self._marks for group in groups]
                 if self._coverage is not None:
                     runs = [(group, "") for group in self._coverage.groups(fault)] + runs

@@ -111,7 +111,7 @@ BROKEN_MANIFESTS = {
     "unknown key": '{"schema": 1, "commands": {"fry": {"sumary": "x"}}}',
     "a number": '{"schema": 1, "commands": {"fry": {"summary": 1}}}',
     "too long": json.dumps({"schema": 1, "commands": {"fry": {"summary": "x" * 201}}}),
-    "deep": "[" * 100_000,
+    "deep": "[" * 60_000,
     "a huge number": '{"schema": ' + "1" * 5000 + "}",
     "not a number": '{"schema": NaN, "commands": {}}',
     "huge": " " * ((64 << 10) + 1),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from probe_core.registry.extensions import manifest_table, texts
 from probe_core.registry.prober import MAX_PROBLEMS, WHEN_KEYS, Prober, take_field
 from probe_core.registry.select import discover
 
@@ -54,6 +56,40 @@ def test_a_manifest_that_is_none(install: Install, site: Path, text: str, why: s
     assert len(told) == 1
     assert told[0].startswith("x_acme.prober.json: ")
     assert why in told[0]
+
+
+EXPECTED = 'expected {"schema": 1, "exporters": {NAME: {…}}}'
+REFUSED = [
+    ("[]", re.escape(EXPECTED)),
+    ('{"schema": 1, "exporters": []}', re.escape(EXPECTED)),
+    ('{"schema": true, "exporters": {}}', "schema True is not supported; expected 1"),
+    ("[" * 60_000, "it is nested too deep" if IS_SHALLOW else "Expecting value.*"),
+    (" " * 65_537, "longer than 65536 bytes"),
+    (None, "Is a directory|not a regular file"),
+]
+
+
+@pytest.mark.parametrize(("text", "why"), REFUSED)
+def test_a_manifest_of_something_else_than_probers(
+    tmp_path: Path, text: str | None, why: str
+) -> None:
+    path = tmp_path / "x.exporter.json"
+    path.mkdir() if text is None else path.write_text(text)
+    with pytest.raises(ValueError, match=f"^({why})$"):
+        manifest_table(str(path), "exporters")
+
+
+def test_the_table_and_the_texts_of_a_manifest(tmp_path: Path) -> None:
+    path = tmp_path / "x.exporter.json"
+    path.write_text('{"schema": 1, "exporters": {"x": {"summary": "four"}}}'.ljust(65_536))
+    table = manifest_table(str(path), "exporters")  # as long as one may be
+    assert texts(table, "x", [("summary", 4), ("group", 2)]) == {"summary": "four"}
+    for limits, why in (
+        ([("summary", 3)], "summary must be text of at most 3 characters, found 'four'"),
+        ([("group", 3)], "unknown key 'summary': known: group"),
+    ):
+        with pytest.raises(ValueError, match=f"^{re.escape(why)}$"):
+            texts(table, "x", limits)
 
 
 ODD: dict[str, Callable[[Path], object]] = {

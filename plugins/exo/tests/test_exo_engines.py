@@ -19,7 +19,7 @@ from probe_exo import engine_memory, engine_speed, figures, node_compute, node_m
 from probe_exo.engines import EngineMemory, uses
 from probe_exo.installed import Installed, installed_engines, read_installed
 from probe_exo.memory import MemoryReader, close_samplers
-from probe_exo.speed import speed_of
+from probe_exo.speed import EngineSpeed, speed_of
 
 ROOT = Path(__file__).parents[3]
 KIB, GIB, GB = 1 << 10, 1 << 30, 10**9
@@ -311,7 +311,17 @@ def test_a_4090_and_a_3090(probed: Probed, machine: Make) -> None:
     assert known is not None
     assert speed.bandwidth == pytest.approx(1008e9 * known.share)
     assert speed.layer_seconds == known.tau
+    assert speed.reasons == {"basis": known.basis}
     assert speed_of(report, VLLM) is None
+
+
+def test_a_card_whose_bandwidth_is_unknown_has_no_speed() -> None:
+    report = {"schema": 1, "node": {"os": "linux"}, "devices": [gpu()]}
+    known = efficiency_of("gddr-old", "llama.cpp")
+    assert known is not None
+    reasons = {"basis": known.basis, "bandwidth": "the memory bandwidth of g is unknown"}
+    assert speed_of(report, CUDA) == EngineSpeed("MlxCuda", "g", None, reasons=reasons)
+    assert speed_of(report | {"devices": []}, CUDA) is None
 
 
 GB10 = card(1, "NVIDIA GB10", memory={"kind": "unified", "total": 125_513_920 * KIB}) | {

@@ -10,6 +10,7 @@ import pytest
 
 from probe_cluster import ClusterError
 from probe_cluster.planning.architecture import Shape, shape_of
+from probe_cluster.planning.config_json import MOST_LAYERS, ConfigTable
 from probe_cluster.planning.model_spec import parse_model
 
 Config = dict[str, Any]
@@ -163,6 +164,48 @@ def test_experts_of_deepseek_v4_are_in_four_bits() -> None:
     edges = 2 * 129280 * 4096
     others = (model.params - experts - edges) * 8.002 / 8
     assert model.weight_bytes == pytest.approx(experts * 4.25 / 8 + others + edges * 2, rel=1e-6)
+
+
+def test_each_figure_of_a_config_json_has_its_type_and_bounds() -> None:
+    text = {
+        "less": -1, "zero": 0, "most": 1000, "more": 1000.5, "on": True, "off": False, "text": "2",
+        "alike": [3, 3], "unlike": [3, 4], "odd": [3, "4"], "none": [], "null": None,
+        "large": 1 << 27, "larger": (1 << 27) + 1, "num_hidden_layers": MOST_LAYERS,
+        "long": [1] * (MOST_LAYERS + 1), "table": {"zero": 1}, "tables": [{}] * (MOST_LAYERS + 1),
+    }  # fmt: skip
+    table = ConfigTable({"text_config": text, "outer": True, "zero": 5}, "a.json")
+    numbers = {"less": None, "zero": 0.0, "most": 1000.0, "more": None, "on": None, "text": None}
+    assert {name: table.number(name) for name in numbers} == numbers
+    wholes = {"zero": None, "alike": 3, "large": 1 << 27, "num_hidden_layers": 4096, "null": None}
+    assert {name: table.whole(name) for name in wholes} == wholes
+    assert table.whole("null", "gone", "alike", "most") == 3
+    for name in ("less", "larger", "on", "text", "unlike", "none"):
+        shown = repr(text[name])
+        with pytest.raises(ClusterError) as refused:
+            table.whole(name)
+        assert str(refused.value) == (
+            f"a.json: {name} is {shown}; it must be a whole number up to 134217728"
+        )
+    with pytest.raises(ClusterError, match=r"is 4097; it must be a whole number up to 4096"):
+        ConfigTable({"num_hidden_layers": 4097}, "x").whole("num_hidden_layers")
+    flags = {"on": True, "off": False, "outer": True, "most": False, "gone": False}
+    assert {name: table.flag(name) for name in flags} == flags
+    choices = {"on": True, "off": False, "outer": True, "most": None, "gone": None}
+    assert {name: table.choice(name) for name in choices} == choices
+    assert (table.wholes("unlike"), table.wholes("odd"), table.wholes("most")) == ([3, 4], [], [])
+    assert (len(table.wholes("long")), len(table.texts("long"))) == (4096, 4096)
+    assert (table.texts("odd"), table.texts("text"), table.texts("gone")) == (["3", "4"], [], [])
+    assert (table.text("text"), table.text("most"), table.text("gone")) == ("2", "", "")
+    assert (len(table.tables("tables")), table.tables("odd"), table.tables("table")) == (
+        4096,
+        [],
+        [],
+    )
+    assert (table.table("table").whole("zero"), table.table("odd").whole("zero")) == (1, None)
+    known = {"less", "most", "on", "text", "alike", "table"}
+    assert {name for name in text if table.has(name)} >= known
+    assert not table.has("zero", "off", "none", "null", "gone")
+    assert table.has("zero", "gone", "text")
 
 
 def test_a_config_json_larger_than_any_is_refused(tmp_path: Path) -> None:
