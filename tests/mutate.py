@@ -82,9 +82,17 @@ class File:
         self.starts = [0]
         for line in self.text.split(b"\n"):
             self.starts.append(self.starts[-1] + len(line) + 1)
+        self._bounds: set[int] = set()
 
     def faults(self) -> Iterator[Fault]:
-        return self._of(ast.parse(self.text))
+        module = ast.parse(self.text)
+        # One more of a large bound bounds as well, which nobody could tell: it becomes a tenth.
+        named = (
+            node.value for node in module.body if isinstance(node, (ast.Assign, ast.AnnAssign))
+        )
+        alone = (value for value in named if isinstance(value, (ast.Constant, ast.BinOp)))
+        self._bounds = {id(node) for value in alone for node in ast.walk(value)}
+        return self._of(module)
 
     def _of(self, node: ast.AST) -> Iterator[Fault]:
         if _is_for_types(node):
@@ -106,10 +114,11 @@ class File:
                 yield from self._between(first, second, *words)
             case ast.Constant(value=bool() as value):
                 yield self._replaced(node, str(not value))
-            case ast.Constant(value=int() | float() as value):
-                yield self._replaced(
-                    node, str(value + 1 if isinstance(value, int) else value * 2 or 1.0)
-                )
+            case ast.Constant(value=int() as value):
+                is_large = id(node) in self._bounds and value >= 10
+                yield self._replaced(node, str(value // 10 if is_large else value + 1))
+            case ast.Constant(value=float() as value):
+                yield self._replaced(node, str(value * 2 or 1.0))
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 yield self._replaced(node, f"bool({self._source(operand)})")
             case ast.If(test=test) | ast.IfExp(test=test):

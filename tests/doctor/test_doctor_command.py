@@ -19,6 +19,7 @@ from readiness_nodes import DEVICE, Node, nvidia
 
 from probe_core.cli import doctor as doctor_command
 from probe_core.commands import CommandError, Context
+from probe_core.doctor.assumed import with_driver
 from probe_core.model.causes import CAUSES
 
 SCHEMA = Path(__file__).parents[2] / "probe_core" / "doctor" / "doctor.schema.json"
@@ -277,3 +278,19 @@ def test_no_bundle_is_made_off_linux(platform: str, monkeypatch: pytest.MonkeyPa
     )
     with pytest.raises(CommandError, match="recordings, which are made on Linux"):
         doctor_command.run(args, context)  # type: ignore[arg-type]
+
+
+def test_an_assumed_driver_takes_the_place_of_nouveau_on_nvidias_gpus_alone() -> None:
+    plain = {"vendor": "nvidia", "kind": "gpu"}
+    drivers: list[Any] = [None, {"name": "nouveau"}, {"name": "nova-drm", "version": "6.15"}]
+    drivers.append({"name": "nvidia-open", "version": "570.1", "kernel": "6.8"})
+    others = [plain | {"vendor": "amd", "driver": {"name": "amdgpu"}}, plain | {"kind": "audio"}]
+    report: Any = {"devices": [*(plain | {"driver": driver} for driver in drivers), *others]}
+    assert with_driver(report, None) is report
+    assumed: Any = with_driver(report, "595")["devices"]
+    nvidia_own = {"name": "nvidia", "version": "595.99"}  # the newest of its branch
+    assert [device["driver"] for device in assumed[:3]] == [nvidia_own] * 3
+    assert assumed[3]["driver"] == {"name": "nvidia-open", "version": "595.99", "kernel": "6.8"}
+    assert assumed[4:] == others
+    exact: Any = with_driver(report, "595.45")["devices"][1]["driver"]
+    assert exact == {"name": "nvidia", "version": "595.45"}

@@ -9,7 +9,7 @@ from trees import Tree
 
 from probe_core.api import Request
 from probe_core.probers import cpu
-from probe_core.probers.cpuinfo import facts, parse
+from probe_core.probers.cpuinfo import cores_of, facts, packages, parse, places
 
 X86 = """processor\t: 0
 vendor_id\t: {vendor}
@@ -36,6 +36,18 @@ def arm(*kinds: tuple[str, str]) -> str:
         ARM_BLOCK.format(number=n, implementer=implementer, part=part)
         for n, (implementer, part) in enumerate(kinds)
     )
+
+
+def test_places_of_processors(tree: Tree) -> None:
+    blocks = ["0\nphysical id: 1\ncore id: 4", "1\nphysical id: 1\ncore id: 4", "2\ncore id: 0",
+              "3", "-1\ncore id: 1", "x\ncore id: 1"]  # fmt: skip
+    tree.file("/proc/cpuinfo", "\n\n".join(f"processor: {block}" for block in blocks))
+    listed = places(tree.machine())
+    assert listed == {0: (1, 4), 1: (1, 4), 2: (0, 0), 3: (0, None)}
+    assert packages(listed) == [[0, 1], [2, 3]]
+    assert cores_of(listed, [0, 1, 2]) == [[0, 1], [2]]
+    assert cores_of(listed, [2, 3]) is None
+    assert cores_of(listed, [0, 4]) is None
 
 
 def test_x86() -> None:

@@ -123,6 +123,28 @@ def test_work_keeps_a_device_from_being_idle(tree: Tree) -> None:
         assert not idle.note([entry], [resting], IDLE_S + 2)
 
 
+def test_a_device_left_alone_is_asked_once_it_woke_or_never_slept(tree: Tree) -> None:
+    entry = Roster(tree.machine()).add([CARD], "npu", listed=True)
+    assert entry
+    entry.folder = "/sys/bus/pci/devices/0000:01:00.0"
+    idle = Idle(tree.machine())
+    assert idle.may_ask([entry], 0.0)  # nobody left it alone
+    idle.leave_alone(100.0)
+    assert not idle.may_ask([entry], 114.0)  # it has 15 s to fall asleep
+    status(tree, "0000:01:00.0", "suspended")
+    assert not idle.may_ask([entry], 114.5)
+    status(tree, "0000:01:00.0", "active")
+    assert idle.may_ask([entry], 114.6)  # somebody woke it
+    assert not idle.left_alone
+    idle.leave_alone(200.0)
+    assert not idle.may_ask([entry], 214.9)
+    assert idle.may_ask([entry], 215.0)  # something else keeps it awake: it is not left alone again
+    tree.file("/sys/bus/pci/devices/0000:01:00.0/power/control", "auto\n")
+    resting: Any = {"status": "ok", "busy": 0.0, "processes": []}
+    assert not idle.note([entry], [resting], 300.0)
+    assert not idle.note([entry], [resting], 300.0 + IDLE_S)
+
+
 def test_devices_come_go_and_change(stage: Any, tree: Tree) -> None:
     stage.add(SOURCE)
     rounds = stage.rounds(machine=tree.machine())

@@ -108,6 +108,15 @@ def test_python_and_json_agree() -> None:
     ]
 
 
+def test_devices_of_another_vendor_than_the_runtimes_stay_unjudged() -> None:
+    lost = blocked(gpus()[0], "responding", "gpu-lost", "NVML lost it")
+    other = blocked(nodes.amd(9), "permission", "no-permission", "/dev/kfd: EACCES")
+    available = available_to([lost, other], "nvidia-container", "nvidia")
+    assert available.withheld.keys() == {lost["id"]}
+    assert [device["id"] for device in available.devices][-1] == other["id"]
+    assert available_to([lost, other], "vulkan").withheld.keys() == {lost["id"], other["id"]}
+
+
 def test_the_reason_of_a_doubt_is_the_doubtful_devices_own() -> None:
     own = gpus()
     sure = blocked(own[0], "permission", "no-permission", "/dev/nvidia0: EACCES")

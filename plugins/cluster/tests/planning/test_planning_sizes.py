@@ -262,6 +262,11 @@ def test_a_split_gguf_is_summed_and_its_missing_part_named(tmp_path: Path) -> No
         (gguf({}, [], version=9), "is GGUF version 9; 2 and 3 can be read"),
         (b"GGUF\x03\0\0\0" + b"\xff" * 16, "the number of tensors is 18446744073709551615, over"),
         (gguf({}, [("t", [1 << 39, 1 << 39], 0)]), "tensor 't' has"),
+        (gguf({}, [("t", [1 << 26, 1 << 25], 0)]), "tensor 't' has 2251799813685248 values"),
+        (gguf({}, [("t", [1 << 25, 1 << 25], 0)]), "is cut: its tensors need 4503599627370496 b"),
+        (gguf({}, [("t", [(1 << 40) + 1], 0)]), "a dimension of 't' is 1099511627777, over 10995"),
+        (gguf({}, [("t", [1] * 9, 0)]), "the dimensions of 't' is 9, over 8"),
+        (gguf({}, [("t", [1] * 8, 0)]), r"bad\.gguf: \.block_count is None"),
         (gguf({}, [("t", [4], 77)]), "tensor 't' has the unknown type 77"),
         (gguf({"general.architecture": "x"}, []), "x.block_count is None; it must be 1 to 4096"),
     ],
@@ -272,6 +277,29 @@ def test_a_cut_or_hostile_gguf_is_one_sentence(tmp_path: Path, data: bytes, sent
     with pytest.raises(ClusterError, match=sentence) as error:
         parse_model({"model": str(path)})
     assert str(error.value).startswith(str(path))
+
+
+# ggml's type number → bits of a value, as llama.cpp's README of quantisations and headers say.
+BITS = {
+    0: 32, 1: 16, 2: 4.5, 3: 5, 6: 5.5, 7: 6, 8: 8.5, 9: 9, 10: 2.625, 11: 3.4375, 12: 4.5,
+    13: 5.5, 14: 6.5625, 15: 9.125, 16: 2.0625, 17: 2.3125, 18: 3.0625, 19: 1.5625, 20: 4.5,
+    21: 3.4375, 22: 2.5625, 23: 4.25, 24: 8, 25: 16, 26: 32, 27: 64, 28: 64, 29: 1.75, 30: 16,
+    34: 1.6875, 35: 2.0625, 39: 4.25, 40: 4.5,
+}  # fmt: skip
+
+
+def test_a_value_of_each_type_has_its_bits_and_a_block_is_whole(tmp_path: Path) -> None:
+    def sizes(values: int) -> list[int]:
+        head = gguf({}, [("t", [values], kind) for kind in BITS])
+        path = write_sparse(tmp_path / "kinds.gguf", head, 1 << 20)
+        return [tensor.size for tensor in read_gguf(path).tensors]
+
+    plain = sizes(1024)
+    assert plain == [bits * 128 for bits in BITS.values()]
+    blocks = [more - size for more, size in zip(sizes(1025), plain, strict=True)]
+    numbers = dict.fromkeys(BITS, 256) | dict.fromkeys((2, 3, 6, 7, 8, 9, 20, 39), 32)
+    numbers |= dict.fromkeys((0, 1, 24, 25, 26, 27, 28, 30), 1) | {40: 64}
+    assert blocks == [bits * numbers[kind] / 8 for kind, bits in BITS.items()]
 
 
 @pytest.mark.heavy
