@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import image_files as make
 import pytest
@@ -21,11 +22,14 @@ from probe_wheels.formats.packed import system_zstd
 from probe_wheels.images.answers import answer_of
 from probe_wheels.images.contents import contents_of
 from probe_wheels.images.image import Opening
-from probe_wheels.images.layers import Layer, memory, scan
+from probe_wheels.images.layers import File, Layer, memory, scan
 from probe_wheels.images.passing import Kept, kept_of
 from probe_wheels.images.sources import open_images
 from probe_wheels.images.streams import Source, Unpacked, source_of
+from probe_wheels.images.toolkits import compats_of, rocblas_processors, rocm_of, toolkit_of
 from probe_wheels.images.tree import Tree, merge
+from probe_wheels.images.view import ImageFiles
+from probe_wheels.rules import version_of
 
 TORCH: dict[str, make.Content] = {**BASE, **make.torch(CU128, "12.8")}
 LIBRARY = "usr/lib/python3.12/site-packages/torch/lib/libtorch_cuda.so"
@@ -472,3 +476,60 @@ def test_gzip_is_read_without_its_extra(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "isal", None)
     path = make.saved(tmp_path / "a.tar", ARCH, [make.gz(raw, 2) for raw in split(TORCH)])
     assert torch_of(path) == sorted(CU128.split())
+
+
+def files_of(content: dict[str, bytes], links: dict[str, str]) -> ImageFiles:
+    files = {path: File(len(raw), 0o644, 0, 0, raw) for path, raw in content.items()}
+    return ImageFiles(Tree(files, links), 10.0)
+
+
+def test_compat_libraries_are_forced_by_a_path_that_leads_to_them() -> None:
+    names = ("libcuda.so.570.86.10", "libcuda.so.1", "libnvidia-ptxjitcompiler.so.570.86.10")
+    own = dict.fromkeys((f"usr/local/cuda-12.8/compat/{name}" for name in names), b"")
+    files = files_of(own, {"usr/local/cuda": "cuda-12.8", "opt/cuda": "/usr/local/cuda"})
+    for path, forced in (
+        ("", False), ("/usr/lib", False), (":/usr/lib:", False), ("/usr/local/cuda/lib64", False),
+        ("/usr/lib:/usr/local/cuda/compat", True), ("/opt/cuda/compat/", True),
+        ("/usr/local/cuda-12.8/compat", True),
+    ):  # fmt: skip
+        [compat] = compats_of(files, {"LD_LIBRARY_PATH": path})
+        assert (compat.path, compat.version, compat.forced) == (
+            "/usr/local/cuda/compat/libcuda.so.570.86.10", (570, 86, 10), forced,
+        )  # fmt: skip
+    assert [compat.forced for compat in compats_of(files, {})] == [False]
+
+
+def test_toolkits_of_an_image() -> None:
+    names = ["libcudart.so.12.8.90", "libcudart.so.12", "libcudart.so.11.8.89", "libc.so.6"]
+    assert toolkit_of(names, {"CUDA_VERSION": "13.0.1"}) == (13, 0)
+    assert toolkit_of(names, {"CUDA_VERSION": "none"}) == (11, 8)
+    assert toolkit_of(names[:2], {}) == (12,)
+    assert toolkit_of(["libc.so.6", "libcudart.so"], {}) == ()
+    torch: list[Any] = [
+        {"text": {}},
+        {"text": {"hip": None, "rocm": "6.4.1"}},
+        {"text": {"hip": "7.0.2"}},
+    ]
+    libraries = ["opt/rocm/lib/libamdhip64.so.6.3.60301", "opt/rocm/lib/libamdhip64.so.6",
+                 "opt/rocm-6.2/lib/libamdhip64.so.6.2.41133"]  # fmt: skip
+    own = dict.fromkeys(libraries, b"")
+    info = {"opt/rocm-6.4.0/.info/version": b"6.4.0-47\n"}
+    links = {"opt/rocm": "rocm-6.4.0"}
+    assert rocm_of(files_of(own | info, links), torch) == (6, 4)
+    assert rocm_of(files_of(own, links), torch[::-1]) == (7, 0)
+    assert rocm_of(files_of(own, links), torch[:2]) == (6, 4)
+    assert rocm_of(files_of(own, links), torch[:1]) == (6, 3)
+    assert rocm_of(files_of(dict.fromkeys(libraries[1:2], b""), {}), []) == ()
+    kernels = ("rocblas/library/TensileLibrary_gfx90a.co", "rocblas/library/a_gfx1100.dat",
+               "rocblas/gfx942.co", "rocblas/library/fallback.dat")  # fmt: skip
+    tree = files_of(dict.fromkeys(kernels, b""), {}).tree
+    assert rocblas_processors(tree) == {"gfx90a", "gfx1100"}
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [("580.95.05", (580, 95, 5)), ("12.8rc1.2", (12, 8)), ("1.x.2", (1,)), ("", ()), ("v1", ()),
+     ("999999999", (999_999_999,)), ("1.1000000000", (1,)), ("2..3", (2,))],
+)  # fmt: skip
+def test_the_numbers_at_the_start_of_a_version(text: str, version: tuple[int, ...]) -> None:
+    assert version_of(text) == version
