@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import json
 import os
 import socket
 import subprocess
@@ -11,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +20,8 @@ from node_processes import processes, wait_for
 
 from probe_cluster import ClusterError, Gathered, Limits, gather
 from probe_cluster.gathering import Ray
+from probe_cluster.gathering.model import Answer, Sink, Target
+from probe_cluster.gathering.ray import _take
 from probe_cluster.gathering.ray_driver import NODE, _is_lost, _not_replaced, named
 from probe_cluster.network.links import Network
 from probe_cluster.network.measure import measure_links
@@ -61,6 +65,35 @@ def test_the_driver_connects_to_the_address_and_is_silent_about_logs(tmp_path: P
     given = {"address": "10.0.0.1:6379", "log_to_driver": False, "configure_logging": False}
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"RuntimeError: {given}\n"
+
+
+def test_what_the_driver_prints_of_nodes() -> None:
+    answers: list[Answer] = []
+    targets: list[Target] = []
+    sink = Sink(answer=answers.append, target=targets.append, problem=pytest.fail)
+    engine = {"memory": 1e9, "GPU": 2, "CPU": True}
+    for node, message in (
+        ("a", {"kind": "node", "name": "head", "state": "ALIVE", "engine": engine}),
+        ("b", {"kind": "node", "engine": None}),
+        ("c", {"kind": "lost", "reason": "it was killed"}),
+        ("d", {"kind": "lost"}),
+        ("e", {"kind": "start"}),
+        ("f", {"kind": "need"}),
+        ("g", []),
+    ):
+        text = json.dumps(message)
+        stream: Any = SimpleNamespace(node=node, end=None, text=lambda text=text: text)
+        _take(stream, sink)
+    source = {"source": "ray.nodes()"}
+    assert [(each.id, each.name, each.engine) for each in targets] == [
+        ("a", "head", source | {"gpus": 2.0, "cpus": None, "memory": 10**9, "state": "ALIVE"}),
+        ("b", "", source | {"gpus": 0.0, "cpus": None, "memory": None, "state": None}),
+    ]
+    assert [(each.id, each.status, each.reason) for each in answers] == [
+        ("c", "missing", "it was killed"),
+        ("d", "missing", "it gave no reason"),
+        ("g", "invalid", "its program prints what cannot be read"),
+    ]
 
 
 class Cluster:
@@ -165,6 +198,8 @@ GATHER = """
 import asyncio, sys
 from probe_cluster import Limits, gather
 from probe_cluster.gathering import Ray
+from probe_cluster.gathering.model import Answer, Sink, Target
+from probe_cluster.gathering.ray import _take
 asyncio.run(gather(Ray(sys.argv[1], python=sys.argv[2]), limits=Limits(node=300)))
 """
 

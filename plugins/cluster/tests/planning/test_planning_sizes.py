@@ -242,6 +242,15 @@ def test_a_gguf_head_gives_bytes_and_cache(tmp_path: Path) -> None:
     assert model.read_bytes == edge + 4 * experts // 4
     # two layers over 128 tokens, two over all: 2 heads x (32 + 32) x 2 bytes
     assert model.kv_bytes == 2 * 256 * 128 + 2 * 256 * 1000
+    # As if its weights were of other bits: all, and those that a token reads.
+    for bits, size in ((4.0, 4.0), ("q8_0", 8.5)):
+        other = parse_model({"model": path, "bits": bits})
+        assert (other.bits, other.weight_bytes) == (size, 262_144 * size / 8)
+        assert other.read_bytes == (65536 * 2 + 32768) * size / 8
+    whole = gguf({"split.count": 1}, GGUF_TENSORS), gguf({"split.count": "2"}, GGUF_TENSORS)
+    for number, head in enumerate(whole):
+        alone = write_sparse(tmp_path / f"{number}.gguf", head, 1 << 20)
+        assert len(read_gguf(alone).tensors) == 6
 
 
 def test_a_split_gguf_is_summed_and_its_missing_part_named(tmp_path: Path) -> None:
