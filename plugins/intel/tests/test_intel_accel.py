@@ -34,8 +34,9 @@ def test_newer_kernels_have_a_folder_of_frequencies(tree: Any) -> None:
     assert tree.single()["clocks"] == {"max_mhz": 1950}
 
 
-def test_older_kernels_tell_no_clock(tree: Any) -> None:
-    npu(tree)
+@pytest.mark.parametrize("files", [{}, {"npu_max_frequency_mhz": 0}])
+def test_older_kernels_tell_no_clock(tree: Any, files: dict[str, int]) -> None:
+    npu(tree, **files)
     device = tree.single()
     assert "clocks" not in device
     assert device["unknown"]["clocks.max_mhz"] == "this intel_vpu shows no maximum frequency"

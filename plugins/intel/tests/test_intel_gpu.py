@@ -62,6 +62,35 @@ def test_media_engine_does_not_set_the_clock_and_a_limit_is_told(tree: Any) -> N
     assert tree.single()["clocks"] == {"max_mhz": 2850, "limit_mhz": 2400}
 
 
+@pytest.mark.parametrize(
+    ("rp0", "limit", "clocks"),
+    [(0, 2400, None), (-1, 0, None), (2400, 2400, 2400), (2400, 2401, 2400), (2400, 0, 2400),
+     (1, -1, 1)],
+)  # fmt: skip
+def test_a_clock_of_zero_is_none_and_a_limit_is_below_the_maximum(
+    tree: Any, rp0: int, limit: int, clocks: int | None
+) -> None:
+    folder = battlemage(tree)
+    tree.file(f"{folder}/tile0/gt0/freq0/rp0_freq", rp0)
+    tree.file(f"{folder}/tile0/gt0/freq0/max_freq", limit)
+    card = tree.single()
+    assert card.get("clocks") == (clocks and {"max_mhz": clocks})
+    reason = None if clocks else "xe shows no RP0 frequency"
+    assert card["unknown"].get("clocks.max_mhz") == reason
+
+
+@pytest.mark.parametrize(
+    ("tile", "card", "total"),
+    [(0, 0, None), (0, GIB, GIB), (2 * GIB, GIB, 2 * GIB), (-1, GIB, GIB)],
+)
+def test_a_size_of_zero_is_none(tree: Any, tile: int, card: int, total: int | None) -> None:
+    folder = battlemage(tree)
+    tree.file("/sys/fs/cgroup/dmem.capacity", "")
+    tree.file(f"{folder}/tile0/physical_vram_size_bytes", tile)
+    tree.file(f"{folder}/drm/card1/lmem_total_bytes", card)
+    assert tree.single()["memory"].get("total") == total
+
+
 def test_link_is_the_slots_not_the_one_inside_the_card(tree: Any) -> None:
     battlemage(tree)
     assert tree.single()["links"] == [{

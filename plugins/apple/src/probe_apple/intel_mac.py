@@ -102,4 +102,4 @@ def _exact(entry: Mapping[str, Any]) -> int | None:
     """Return the bytes of VRAM; drivers write VRAM,totalMB or VRAM,totalsize (bytes)."""
     megabytes = ioreg.count(entry.get("VRAM,totalMB"))
     size = ioreg.number(entry.get("VRAM,totalsize"))
-    return megabytes << 20 if megabytes else (size if size and size > 0 else None)
+    return megabytes << 20 if megabytes else (size if size is not None and size > 0 else None)

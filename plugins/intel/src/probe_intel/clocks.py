@@ -28,9 +28,9 @@ def describe(machine: Machine, draft: Draft, function: Function) -> None:
         draft.put("clocks.max_mhz", None, ASLEEP)
         return
     engines = list(_xe(machine, function.folder) or _i915(machine, function.folder))
-    highest = max((rp0 for rp0, _ in engines if rp0 and rp0 > 0), default=None)
+    highest = max((rp0 for rp0, _ in engines if rp0 is not None and rp0 > 0), default=None)
     draft.put("clocks.max_mhz", highest, f"{function.driver} shows no RP0 frequency")
-    limits = [limit for _, limit in engines if limit and limit > 0]
+    limits = [limit for _, limit in engines if limit is not None and limit > 0]
     if highest and limits and max(limits) < highest:
         draft.put("clocks.limit_mhz", max(limits))
     # A question to the power controller (xe_vram_freq.c), which a sleeping card does not answer.

@@ -91,13 +91,13 @@ def _vram(machine: Machine, function: Function) -> tuple[int | None, str]:
         machine.read_int(f"{tile}/physical_vram_size_bytes")
         for _, tile in entries(machine, function.folder, "tile")
     ]
-    sizes = [size for size in tiles if size and size > 0]
+    sizes = [size for size in tiles if size is not None and size > 0]
     if sizes and len(sizes) == len(tiles):
         return sum(sizes), "physical_vram_size_bytes"
     # An out-of-tree file of which no source says that it wakes nothing.
     for _, card in () if function.asleep else entries(machine, f"{function.folder}/drm", "card"):
         size = machine.read_int(f"{card}/lmem_total_bytes")
-        if size and size > 0:
+        if size is not None and size > 0:
             return size, "lmem_total_bytes"
     return None, ""
 

@@ -31,7 +31,7 @@ def describe(machine: Machine, function: Function) -> dict[str, Any]:
     draft.fields["backends"] = ["level-zero"]
     draft.put("name", None, "intel_vpu gives no product name")
     maxima = (machine.read_int(f"{function.folder}/{name}") for name in _MAXIMA)
-    highest = next((mhz for mhz in maxima if mhz and mhz > 0), None)
+    highest = next((mhz for mhz in maxima if mhz is not None and mhz > 0), None)
     draft.put("clocks.max_mhz", highest, "this intel_vpu shows no maximum frequency")
     draft.note("resident_bytes", machine.read_int(f"{function.folder}/npu_memory_utilization"))
     return draft.sighting()
