@@ -6,10 +6,10 @@
     pip install pytest-cov && python -m pytest -q -m "not heavy" --cov --cov-context=test
     python tests/mutate.py --count 60 --coverage .coverage  # the tests that ran the line first
 
-It works in copies of the checkout. For each fault the fast tests run that may reach it: files that
+It works in copies of the checkout. For each fault those tests run that may reach it: files that
 name the module first, then those that import what imports it, its room's before others. A test
 that fails is run again alone, with the fault and without, so that only what the fault did counts.
-What none of them notices the heavy ones of the same files get, too, unless `--near` is given.
+What the fast ones of some files do not notice their heavy ones get, too, unless `--near` is given.
 With `--coverage` the tests that executed the fault's lines run first: some of each file.
 
 Not run by CI: a fault takes between a second and the time limit. Some faults change nothing that
@@ -329,7 +329,7 @@ class Checkout:
         while True:
             with self._put_in(fault):
                 groups = tests_of(fault.path, self._near, fault.line)
-                runs = [(group, mark) for mark in self._marks for group in groups]
+                runs = [(group, mark) for group in groups for mark in self._marks]
                 if self._coverage is not None:
                     runs = [(group, "") for group in self._coverage.groups(fault)] + runs
                 failures = (self._first_failure(group, skipped, end, mark) for group, mark in runs)
