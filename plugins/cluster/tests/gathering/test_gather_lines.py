@@ -10,7 +10,9 @@ import pytest
 from fake_engines import Engines
 
 from probe_cluster import Limits
-from probe_cluster.gathering.lines import Stream, Streams
+from probe_cluster.gathering.answers import answer_of
+from probe_cluster.gathering.lines import MOST_TEXT, Stream, Streams
+from probe_cluster.gathering.model import LONGER
 from probe_cluster.gathering.sending import node_script, program
 
 
@@ -165,3 +167,63 @@ def test_the_script_suits_every_shell_as_one_quoted_word() -> None:
     assert "!" not in script  # csh expands it
     assert script.endswith('absent $b|"')
     assert " lifeline - - '/opt/my probe/bin/probe' --flag;" in script
+
+
+OLD = "no Python 3.11 or newer is there to run the probe: it has "
+HERE = "run `probe --json` on that node"
+PCI = [{"address": "0000:01:00.0", "class": "0300", "id": "10de:2684"}, {"id": "10de:2204"}]
+LAST: list[tuple[dict[str, Any], str, str, str]] = [
+    ({"kind": "no-python"}, "no-probe", ("no Python 3.6 or newer is on its PATH, so no probe runs"
+     " there"), "install Python 3.11 or newer there"),
+    ({"kind": "no-python", "broken": "/usr/bin/python3"}, "no-probe",
+     "/usr/bin/python3 is there and does not start",
+     "look why: run `/usr/bin/python3 -I -S -c pass` there"),
+    ({"kind": "absent"}, "no-probe", "probe-core is not installed there, or not on PATH",
+     "install it there: pip install probe-core"),
+    ({"kind": "late"}, "timeout", "`probe --json` did not end there in time", ""),
+    ({"kind": "lost"}, "failed", "no probe could be started there: it gave no reason", "free 10"),
+    ({"kind": 3, "reason": "a\nb"}, "failed", "no probe could be started there: a b", "free 10 MB"),
+    ({"kind": "old"}, "no-probe", f"{OLD}older; its PCI bus cannot be read", "install Python 3.11"),
+    ({"kind": "old", "python": "3.8.10", "installed": "0.9", "basics": {"pci": []}}, "no-probe",
+     (f"{OLD}3.8.10; its own probe-core is 0.9; its PCI bus has no display device and no"
+     " accelerator"), "install Python 3.11"),
+    ({"kind": "old", "python": "3.10", "basics": {"pci": PCI[:1], "memory": 16 << 30}}, "no-probe",
+     f"{OLD}3.10; its PCI bus has 1 such device: 1 x 10de:2684; 16.0 GiB of memory",
+     "install Python 3.11"),
+    ({"kind": "old", "python": "3.10", "basics": {"pci": [*PCI, *PCI]}}, "no-probe",
+     f"{OLD}3.10; its PCI bus has 4 such devices: 2 x 10de:2204, 2 x 10de:2684",
+     "install Python 3.11"),
+    ({"kind": "answer", "out": "x\n", "status": 1, "err": "y\n \n"}, "failed",
+     "`probe --json` ended with 1 there: y", HERE),
+    ({"kind": "answer", "out": " ", "status": 0, "err": ""}, "failed",
+     "`probe --json` ended with 0 there: it printed nothing", HERE),
+    ({"kind": "answer", "out": 3, "status": -9, "err": ""}, "failed",
+     "`probe --json` was ended there by SIGKILL", "look for the cause there: journalctl -k -n 50"),
+    ({"kind": "answer", "out": "", "status": -200, "err": ""}, "failed",
+     "`probe --json` was ended there by signal 200", "look for the cause"),
+    ({"kind": "answer", "out": "{" + " " * MOST_TEXT, "status": 0}, "invalid",
+     f"its answer is longer than {MOST_TEXT >> 20} MiB", HERE),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("message", "status", "reason", "fix"), LAST)
+def test_the_last_message_of_a_node_is_its_answer(
+    message: dict[str, Any], status: str, reason: str, fix: str
+) -> None:
+    answer = answer_of("n", message)
+    assert (answer.id, answer.status, answer.reason) == ("n", status, reason)
+    assert answer.fix is not None
+    assert answer.fix.startswith(fix or LONGER)
+
+
+@pytest.mark.parametrize(
+    ("out", "status", "given"),
+    [("{}", 1, True), ("up\n{", 1, True), ("x", 0, True), ("x", 1, False), ("", 0, False)],
+)
+def test_what_may_be_a_document_is_an_answer(out: str, status: int, given: bool) -> None:
+    message: dict[str, Any] = {"kind": "answer", "out": out, "status": status, "installed": "0.3"}
+    answer = answer_of("n", message | {"sent": True})
+    assert (answer.status == "ok") is given
+    if given:
+        assert (answer.text, answer.version, answer.sent) == (out.encode(), "0.3", True)
+        assert not answer_of("n", message | {"sent": 1}).sent
