@@ -10,9 +10,11 @@ import pytest
 from fake_engines import Engines
 
 from probe_cluster import Limits
-from probe_cluster.gathering.answers import answer_of
+from probe_cluster.gathering.answers import answer_of, document_of, unanswered
+from probe_cluster.gathering.known_texts import KnownTexts
 from probe_cluster.gathering.lines import MOST_TEXT, Stream, Streams
 from probe_cluster.gathering.model import LONGER
+from probe_cluster.gathering.process import Ended
 from probe_cluster.gathering.sending import node_script, program
 
 
@@ -227,3 +229,58 @@ def test_what_may_be_a_document_is_an_answer(out: str, status: int, given: bool)
     if given:
         assert (answer.text, answer.version, answer.sent) == (out.encode(), "0.3", True)
         assert not answer_of("n", message | {"sent": 1}).sent
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (b'{"a": 1}', b'{"a": 1}'),
+        (b'up\n{"a": 1}\nbye\n', b'{"a": 1}'),
+        (b'{x\n{"a": 1}', b'{"a": 1}'),
+        (b'up {\n{\n "a": 1\n}\n done', b'{\n "a": 1\n}'),
+        (b"{\n" * 63 + b'{"a": 1}', b'{"a": 1}'),
+        (b"{\n" * 64 + b'{"a": 1}', "its document of 136 bytes is damaged: Expecting property"),
+        (b"", "it printed no document, but: nothing"),
+        (b"\n  up\n", "it printed no document, but: up"),
+        (b'x\n{"a"\n', "its document of 5 bytes is damaged: its end is missing"),
+        (b'{"a": 1}}', "its document of 9 bytes is damaged: Extra data"),
+    ],
+)
+def test_a_document_is_found_among_other_lines(text: bytes, found: bytes | str) -> None:
+    if isinstance(found, bytes):
+        assert document_of(text, KnownTexts()) == (found, {"a": 1})
+        return
+    with pytest.raises(ValueError, match=f"^{found}"):
+        document_of(text, KnownTexts())
+
+
+CHANGED = "Host key for [10.0.0.7]:22 has changed and you have requested strict checking."
+
+
+@pytest.mark.parametrize(
+    ("ended", "started", "status", "reason", "fix"),
+    [
+        (Ended(None, "", unstarted="ssh: not found"), False, "failed", "ssh: not found",
+         "install that command on this computer"),
+        (Ended(None, "x", timed_out=True), False, "timeout",
+         "nothing came of it for 2.5 s", LONGER),
+        (Ended(None, "x", timed_out=True), True, "timeout",
+         "`probe --json` runs there since 2.5 s", LONGER),
+        (Ended(255, f"@@@\n{CHANGED}\r\nHost key verification failed."), False, "missing",
+         "the host key of [10.0.0.7]:22 has changed (the command ended with 255)",
+         "compare the key, then forget the old one: ssh-keygen -R '[10.0.0.7]:22'"),
+        (Ended(255, "me@a: Permission denied (publickey).\n--\n"), False, "missing",
+         "me@a: Permission denied (publickey). (the command ended with 255)",
+         "let a accept a key without a password: ssh-copy-id me@a"),
+        (Ended(1, "", stdout="This account is closed.\n"), False, "missing",
+         "This account is closed. (the command ended with 1)", None),
+        (Ended(1, "", stdout="This account is closed.\n"), True, "missing",
+         "the connection ended before its answer was whole: the command ended with 1 and no answer",
+         "run it again"),
+    ],
+)  # fmt: skip
+def test_the_end_of_a_node_without_an_answer(
+    ended: Ended, started: bool, status: str, reason: str, fix: str | None
+) -> None:
+    answer = unanswered("n", "me@a", ended, started=started, seconds=2.5)
+    assert (answer.id, answer.status, answer.reason, answer.fix) == ("n", status, reason, fix)
