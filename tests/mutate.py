@@ -9,7 +9,8 @@
 It works in copies of the checkout. For each fault those tests run that may reach it: files that
 name the module first, then those that import what imports it, its room's before others. A test
 that fails is run again alone, with the fault and without, so that only what the fault did counts.
-What the fast ones of some files do not notice their heavy ones get, too, unless `--near` is given.
+The nearest files' fast ones run, then their heavy ones, the others' fast ones, and their heavy ones,
+which `--near` leaves out.
 With `--coverage` the tests that executed the fault's lines run first: some of each file.
 
 Not run by CI: a fault takes between a second and the time limit. Some faults change nothing that
@@ -329,7 +330,8 @@ class Checkout:
         while True:
             with self._put_in(fault):
                 groups = tests_of(fault.path, self._near, fault.line)
-                runs = [(group, mark) for group in groups for mark in self._marks]
+                first, *others = [[(group, mark) for mark in self._marks] for group in groups]
+                runs = first + [run for marks in zip(*others, strict=True) for run in marks]
                 if self._coverage is not None:
                     runs = [(group, "") for group in self._coverage.groups(fault)] + runs
                 failures = (self._first_failure(group, skipped, end, mark) for group, mark in runs)
