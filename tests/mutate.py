@@ -9,8 +9,8 @@
 It works in copies of the checkout. For each fault those tests run that may reach it: files that
 name the module first, then those that import what imports it, its room's before others. A test
 that fails is run again alone, with the fault and without, so that only what the fault did counts.
-The nearest files' fast ones run, then their heavy ones, the others' fast ones, and their heavy ones,
-which `--near` leaves out.
+The nearest files' fast ones run first, then their heavy ones, then the fast ones of others, and
+those files' heavy ones last; `--near` runs no heavy ones.
 With `--coverage` the tests that executed the fault's lines run first: some of each file.
 
 Not run by CI: a fault takes between a second and the time limit. Some faults change nothing that
