@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from watch_samples import sample
 
-from probe_watch.alert_commands import MOST_AT_ONCE, AlertCommands
+from probe_watch.alert_commands import MOST_AT_ONCE, AlertCommands, _status, variables
 from probe_watch.alerts import DEFAULTS, Alerts, Edge
 
 
@@ -36,3 +37,52 @@ def test_more_alerts_than_run_at_once_all_have_their_command(tmp_path: Path) -> 
         commands.close()
     assert sorted(lines) == sorted(edge.device for edge in due)
     assert commands.notes() == []
+
+
+def waited_for(path: Path) -> str:
+    end = time.monotonic() + 60
+    while time.monotonic() < end and not (path.exists() and path.read_text()):
+        time.sleep(0.01)
+    return path.read_text()
+
+
+def test_a_command_that_runs_at_the_end_has_its_grace(tmp_path: Path) -> None:
+    up, down = tmp_path / "up", tmp_path / "down"
+    trap = f"trap 'sleep 0.1; echo down > {down}; exit 3' TERM; echo up > {up}; sleep 60 & wait"
+    commands = AlertCommands(["sh", "-c", trap], os.environ)
+    commands.add(edges(1))
+    assert waited_for(up) == "up\n"
+    commands.close()
+    assert down.read_text() == "down\n"
+    assert commands.notes() == []  # it was ended on purpose
+
+
+def test_what_fails_and_what_has_no_room_is_noted() -> None:
+    [edge] = edges(1)
+    commands = AlertCommands(["sleep", "60"], os.environ)
+    commands.add([edge] * 258)
+    assert commands.notes() == [f"--on-alert: 256 alerts wait; {edge.rule.name} is left out"] * 2
+    commands.close()
+    commands = AlertCommands(["sh", "-c", "exit 3"], os.environ)
+    commands.add([edge])
+    end = time.monotonic() + 60
+    notes: list[str] = []
+    while not notes and time.monotonic() < end:
+        notes = commands.notes()
+        time.sleep(0.01)
+    assert notes == ["--on-alert: sh ended with status 3"]
+    commands.close()
+    ends = {1: "status 1", 128: "status 128", 129: "signal 1", 137: "signal 9", -15: "signal 15"}
+    assert {status: _status(status) for status in ends} == ends
+
+
+def test_the_variables_of_an_edge() -> None:
+    [edge] = edges(1)
+    assert variables(edge) == {
+        "PROBE_ALERT_NAME": edge.rule.name, "PROBE_ALERT_STATE": "on",
+        "PROBE_ALERT_SEVERITY": edge.severity, "PROBE_ALERT_DEVICE": "pci:0000:00:00.0",
+        "PROBE_ALERT_VALUE": "95", "PROBE_ALERT_THRESHOLD": f"{edge.threshold:g}",
+        "PROBE_ALERT_UNIT": edge.rule.unit, "PROBE_ALERT_SINCE": "1970-01-01T01:23:20.000Z",
+        "PROBE_ALERT_TIME": "1970-01-01T01:23:31.000Z", "PROBE_ALERT_REASON": edge.reason or "",
+    }  # fmt: skip
+    assert variables(replace(edge, value=None))["PROBE_ALERT_VALUE"] == ""
