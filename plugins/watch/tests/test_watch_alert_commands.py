@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import replace
 from pathlib import Path
 
 from watch_samples import sample
@@ -85,4 +84,5 @@ def test_the_variables_of_an_edge() -> None:
         "PROBE_ALERT_UNIT": edge.rule.unit, "PROBE_ALERT_SINCE": "1970-01-01T01:23:20.000Z",
         "PROBE_ALERT_TIME": "1970-01-01T01:23:31.000Z", "PROBE_ALERT_REASON": edge.reason or "",
     }  # fmt: skip
-    assert variables(replace(edge, value=None))["PROBE_ALERT_VALUE"] == ""
+    edge.value = None
+    assert variables(edge)["PROBE_ALERT_VALUE"] == ""
