@@ -11,6 +11,7 @@ import pytest
 from probe_cluster import ClusterError
 from probe_cluster.planning.architecture import Shape, shape_of
 from probe_cluster.planning.config_json import MOST_LAYERS, ConfigTable
+from probe_cluster.planning.known_models import entries
 from probe_cluster.planning.model_spec import parse_model
 
 Config = dict[str, Any]
@@ -164,6 +165,32 @@ def test_experts_of_deepseek_v4_are_in_four_bits() -> None:
     edges = 2 * 129280 * 4096
     others = (model.params - experts - edges) * 8.002 / 8
     assert model.weight_bytes == pytest.approx(experts * 4.25 / 8 + others + edges * 2, rel=1e-6)
+
+
+KNOWN = {entry["name"]: entry["config"] for entry in entries()}
+KNOWN |= {kind: PLAIN | {"model_type": kind} | own for kind, own, _ in TOTALS}
+ASSUMED = [
+    ("bamba", "mamba_expand", 2), ("granite-4.0-h-small", "mamba_n_groups", 1),
+    ("granite-4.0-h-small", "mamba_d_conv", 4), ("jamba-mini", "mamba_expand", 2),
+    ("jamba-mini", "mamba_d_conv", 4), ("nemotron-nano-9b-v2", "conv_kernel", 4),
+    ("nemotron-nano-9b-v2", "n_groups", 1), ("lfm2-1.2b", "conv_L_cache", 3),
+    ("lfm2-1.2b", "block_multiple_of", 256), ("qwen3-next-80b-a3b", "linear_conv_kernel_dim", 4),
+    ("qwen3-next-80b-a3b", "full_attention_interval", 4), ("gemma-4-31b", "global_head_dim", 512),
+    ("llama-4-scout", "no_rope_layer_interval", 4), ("gemma-3n-e4b", "altup_num_inputs", 1),
+    ("deepseek-v4-flash", "o_groups", 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "key", "value"), ASSUMED)
+def test_a_figure_that_is_left_out_is_the_usual_one(name: str, key: str, value: int) -> None:
+    config = KNOWN[name]
+    inner = config.get("text_config", config)
+
+    def shape(**figure: int) -> Shape:
+        own = {other: inner[other] for other in inner if other != key} | figure
+        return shape_of(own if inner is config else config | {"text_config": own}, "x")
+
+    assert shape() == shape(**{key: value}) != shape(**{key: value + 1})
 
 
 def test_each_figure_of_a_config_json_has_its_type_and_bounds() -> None:
