@@ -294,10 +294,10 @@ def _displays(report: ReportDoc, rows: Sequence[Row], context: Context) -> Itera
     if not displays:
         return
     vendors = joined(dict.fromkeys(d["vendor"] or "unknown vendor" for d in displays), "and")
-    are, pronoun = ("is", "it") if len(displays) == 1 else ("are", "they")
+    are, they, them = ("is", "it", "it") if len(displays) == 1 else ("are", "they", "them")
     sentence = f"{counted(len(displays), 'display adapter')} ({vendors}) {are} not listed:"
-    hint = f" `probe --all` lists {'it' if len(displays) == 1 else 'them'}."
-    yield f"{sentence} {pronoun} cannot compute." + (hint if context.terminal else "")
+    hint = f" `probe --all` lists {them}." if context.terminal else ""
+    yield f"{sentence} {they} cannot compute.{hint}"
 
 
 def _verdict(report: ReportDoc) -> str:

@@ -32,6 +32,7 @@ def program(path: Path, text: str = "\x7fELF", mode: int = 0o755) -> str:
         ("#!/opt/py/bin/pypy3 -I\n", "/opt/py/bin/pypy3"),
         ("#!/usr/bin/env -S A=1 python\n", "{bin}/python"),
         ("#!/usr/bin/env python3 -u\n", "{bin}/python3"),
+        ("#!/usr/bin/env python\n", "{bin}/python"),
         ("#!/usr/bin/env nowhere\n", "{bin}/python3"),
         ("#!/usr/bin/env\n", "{bin}/python3"),
         ("#!/usr/bin/env -i\n", "{bin}/python3"),

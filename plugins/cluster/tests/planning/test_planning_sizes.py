@@ -288,29 +288,6 @@ def test_a_cut_or_hostile_gguf_is_one_sentence(tmp_path: Path, data: bytes, sent
     assert str(error.value).startswith(str(path))
 
 
-# ggml's type number → bits of a value, as llama.cpp's README of quantisations and headers say.
-BITS = {
-    0: 32, 1: 16, 2: 4.5, 3: 5, 6: 5.5, 7: 6, 8: 8.5, 9: 9, 10: 2.625, 11: 3.4375, 12: 4.5,
-    13: 5.5, 14: 6.5625, 15: 9.125, 16: 2.0625, 17: 2.3125, 18: 3.0625, 19: 1.5625, 20: 4.5,
-    21: 3.4375, 22: 2.5625, 23: 4.25, 24: 8, 25: 16, 26: 32, 27: 64, 28: 64, 29: 1.75, 30: 16,
-    34: 1.6875, 35: 2.0625, 39: 4.25, 40: 4.5,
-}  # fmt: skip
-
-
-def test_a_value_of_each_type_has_its_bits_and_a_block_is_whole(tmp_path: Path) -> None:
-    def sizes(values: int) -> list[int]:
-        head = gguf({}, [("t", [values], kind) for kind in BITS])
-        path = write_sparse(tmp_path / "kinds.gguf", head, 1 << 20)
-        return [tensor.size for tensor in read_gguf(path).tensors]
-
-    plain = sizes(1024)
-    assert plain == [bits * 128 for bits in BITS.values()]
-    blocks = [more - size for more, size in zip(sizes(1025), plain, strict=True)]
-    numbers = dict.fromkeys(BITS, 256) | dict.fromkeys((2, 3, 6, 7, 8, 9, 20, 39), 32)
-    numbers |= dict.fromkeys((0, 1, 24, 25, 26, 27, 28, 30), 1) | {40: 64}
-    assert blocks == [bits * numbers[kind] / 8 for kind, bits in BITS.items()]
-
-
 @pytest.mark.heavy
 def test_every_cut_of_a_gguf_head_is_told(tmp_path: Path) -> None:
     whole = gguf(GGUF_KEYS, GGUF_TENSORS)
@@ -347,6 +324,9 @@ def test_a_folder_of_safetensors_gives_exact_bytes(tmp_path: Path) -> None:
         (b"\x02" + b"\0" * 7 + b"{x", "its head is no JSON"),
         (safetensors({"w": ("F13", [2])}), "tensor 'w' has no shape and type that can be read"),
         (safetensors({"w": ("F16", [-2])}), "tensor 'w' has no shape and type that can be read"),
+        (safetensors({"w": ("F16", [1] * 9)}), "tensor 'w' has no shape and type that can be read"),
+        (safetensors({"w": ("F16", [1 << 40])}), "tensor 'w' has no shape and type that can be"),
+        (safetensors({"w": ("F16", [1 << 26, 1 << 25])}), "tensor 'w' has 2251799813685248 valu"),
         (safetensors({"w.qweight": ("I32", [2, 2])}), "is quantised, so it needs the config.json"),
     ],
 )
@@ -372,6 +352,20 @@ GGML_BITS = {
     21: 3.4375, 22: 2.5625, 23: 4.25, 24: 8, 25: 16, 26: 32, 27: 64, 28: 64, 29: 1.75, 30: 16,
     34: 1.6875, 35: 2.0625, 39: 4.25, 40: 4.5,
 }  # fmt: skip
+
+
+def test_a_value_of_each_type_has_its_bits_and_a_block_is_whole(tmp_path: Path) -> None:
+    def sizes(values: int) -> list[int]:
+        head = gguf({}, [("t", [values], kind) for kind in GGML_BITS])
+        path = write_sparse(tmp_path / "kinds.gguf", head, 1 << 20)
+        return [tensor.size for tensor in read_gguf(path).tensors]
+
+    plain = sizes(1024)
+    assert plain == [bits * 128 for bits in GGML_BITS.values()]
+    blocks = [more - size for more, size in zip(sizes(1025), plain, strict=True)]
+    numbers = dict.fromkeys(GGML_BITS, 256) | dict.fromkeys((2, 3, 6, 7, 8, 9, 20, 39), 32)
+    numbers |= dict.fromkeys((0, 1, 24, 25, 26, 27, 28, 30), 1) | {40: 64}
+    assert blocks == [bits * numbers[kind] / 8 for kind, bits in GGML_BITS.items()]
 
 
 def test_a_gguf_is_as_long_as_the_blocks_of_its_types(tmp_path: Path) -> None:
