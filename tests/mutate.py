@@ -96,7 +96,7 @@ class File:
         return self._of(module)
 
     def _of(self, node: ast.AST) -> Iterator[Fault]:
-        if _is_for_types(node):
+        if _is_without_effect(node):
             return
         yield from self._at(node)
         for name, value in ast.iter_fields(node):
@@ -155,8 +155,13 @@ class File:
             yield Fault(self.path, line, place, start + found.end(), old, new)
 
 
-def _is_for_types(node: ast.AST) -> bool:
-    """Return whether only a checker of types reads it."""
+def _is_without_effect(node: ast.AST) -> bool:
+    """Return whether only a checker of types reads it, or it forbids what nobody does.
+
+    As an assertion, `zip(strict=True)` or `dataclass(frozen=True, slots=True)` changes nothing else.
+    """
+    if isinstance(node, ast.keyword):
+        return node.arg in ("strict", "frozen", "slots")
     name = node.test if isinstance(node, ast.If) else None
     if isinstance(node, ast.Assign):
         name = node.targets[0]
@@ -226,7 +231,7 @@ def _users() -> dict[str, set[Path]]:
         nodes: list[ast.AST] = [ast.parse(path.read_bytes())]
         while nodes:
             node = nodes.pop()
-            if _is_for_types(node):
+            if _is_without_effect(node):
                 continue
             nodes += ast.iter_child_nodes(node)
             names: list[str] = []
