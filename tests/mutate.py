@@ -158,7 +158,7 @@ class File:
 def _is_without_effect(node: ast.AST) -> bool:
     """Return whether only a checker of types reads it, or it forbids what nobody does.
 
-    As an assertion, `zip(strict=True)` or `dataclass(frozen=True, slots=True)` changes nothing else.
+    So do `zip(strict=True)` and `dataclass(frozen=True, slots=True)`, as an assertion does.
     """
     if isinstance(node, ast.keyword):
         return node.arg in ("strict", "frozen", "slots")

@@ -15,6 +15,7 @@ from probe_core.pipeline.refresh import refresh
 from probe_core.selection import SelectionError, select
 from probe_core.selection.environment import confine
 from probe_core.visibility.availability import available_to
+from probe_core.visibility.view import View
 
 REASON = "it is not granted to this process: NVML lists 2 of 4 GPUs, not this one"
 
@@ -115,6 +116,18 @@ def test_devices_of_another_vendor_than_the_runtimes_stay_unjudged() -> None:
     assert available.withheld.keys() == {lost["id"]}
     assert [device["id"] for device in available.devices][-1] == other["id"]
     assert available_to([lost, other], "vulkan").withheld.keys() == {lost["id"], other["id"]}
+
+
+@pytest.mark.parametrize(("count", "complete"), [(3, True), (4, False)])
+def test_of_many_devices_in_doubt_not_all_results_are_listed(count: int, complete: bool) -> None:
+    lost = [blocked(device, "responding", "gpu-lost") for device in gpus(count)]
+    ids = [device["id"] for device in lost]
+    view = View("cuda", ids, [])
+    view.withhold(available_to(lost, "cuda"), ids)
+    assert (view.complete, view.pool) == (complete, ids)
+    assert view.uncertain is not None
+    view.withhold(available_to(gpus(1), "cuda"), ids)
+    assert view.complete is complete
 
 
 def test_the_reason_of_a_doubt_is_the_doubtful_devices_own() -> None:

@@ -29,6 +29,17 @@ def laptop(tree: Any) -> None:
     tree.kfd_node(2, simd_count=32, simd_per_cu=4, gfx_target_version=90012, location_id=0x700)
 
 
+@pytest.mark.parametrize(
+    ("unique_id", "uuid"),
+    [("0", None), ("-1", None), ("x", None), ("", None), ("1", "GPU-0000000000000001"),
+     ("0xffffffffffffffff", "GPU-ffffffffffffffff"), ("10000000000000000", None)],
+)  # fmt: skip
+def test_the_uuid_of_a_card_has_sixteen_digits(tree: Any, unique_id: str, uuid: str | None) -> None:
+    tree.card("0000:03:00.0", "0x744c", drm=(0, 128), unique_id=unique_id)
+    [card] = tree.devices().values()
+    assert card["ids"] == ["pci:0000:03:00.0", *([f"uuid:{uuid}"] if uuid else [])]
+
+
 def test_a_sleeping_card_is_known_from_kernel_memory_alone(tree: Any) -> None:
     laptop(tree)
     card, apu = tree.devices().values()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import wheel_files as build
@@ -11,7 +12,7 @@ from probe_wheels.devices import Gpu
 from probe_wheels.distributions import read_distributions
 from probe_wheels.files import Budget
 from probe_wheels.findings import findings_of
-from probe_wheels.judging import Scene, judge
+from probe_wheels.judging import Scene, is_cpu_build, judge
 from probe_wheels.rules import runs_on_gfx
 
 # Of each wheel the library that decides, with what it was read to hold (rounded where noted).
@@ -583,3 +584,23 @@ def test_an_apu_beside_a_card_is_a_hint(tmp_path: Path) -> None:
     other = amd("gfx1031")
     (_, second) = findings_of(judge([card, apu, other], Scene(documents)), [card, apu, other])
     assert "HSA_OVERRIDE" not in second["fix"]
+
+
+@pytest.mark.parametrize(
+    ("build", "text", "is_cpu"),
+    [
+        ("cpu", {}, True), ("cpu.cxx11", {"cuda": "12.8"}, True), ("cu128", {}, False),
+        ("rocm6.4", {}, False), (None, {}, False), (None, {"cuda": "None"}, False),
+        (None, {"cuda": None}, True), (None, {"cuda": None, "hip": "6.4"}, False),
+        (None, {"is_cuda_build": "False"}, True), ("xpu", {"is_rocm_build": "True"}, False),
+        (None, {"is_cuda_build": "False", "is_rocm_build": "True"}, False),
+    ],
+)  # fmt: skip
+def test_what_says_that_it_is_built_for_the_cpu(
+    build: str | None, text: dict[str, str | None], is_cpu: bool
+) -> None:
+    document: Any = {"name": "torch", "build": build, "text": text, "files": {}}
+    assert is_cpu_build(document) is is_cpu
+    cuda = {"targets": ["sm_90"], "problem": None}
+    damaged: Any = document | {"files": {"torch/lib/a.so": cuda | {"problem": "it is cut"}}}
+    assert is_cpu_build(damaged) is (build or "").startswith("cpu")

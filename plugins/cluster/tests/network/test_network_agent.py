@@ -189,3 +189,14 @@ def test_addresses_of_bridges_and_loopbacks_are_left_out(monkeypatch: pytest.Mon
         ["eth0", "10.0.0.5"],
         ["eth0", "fd00::5"],
     ]
+
+
+def test_round_trips_leave_out_those_that_warm_up() -> None:
+    near, far = socket.socketpair()
+    echo = threading.Thread(target=program._echo, args=(far,))
+    with near, far:
+        near.settimeout(60)
+        echo.start()
+        assert len(program._round_trips(near)) == program._TRIPS - 5
+        echo.join(60)
+        assert not echo.is_alive()

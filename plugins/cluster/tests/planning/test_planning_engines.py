@@ -234,6 +234,12 @@ def test_a_gguf_says_its_longest_context_and_runs_by_llama_cpp(tmp_path: Path) -
         answer([H200], {"model": str(path)}, engine="mlx")
 
 
+def test_the_prompts_of_a_step_of_each_device() -> None:
+    assert [ENGINES["llama.cpp"].chunk(size << 30, None) for size in (0, 1, 80)] == [2048] * 3
+    vllm = ENGINES["vllm"]
+    assert vllm.chunk(80 << 30, "H100 SXM") > vllm.chunk(80 << 30, "A100 SXM4 80GB")
+
+
 def test_yarn_in_a_config_json_stretches_the_context(tmp_path: Path) -> None:
     config = {
         "model_type": "qwen3", "hidden_size": 2560, "num_hidden_layers": 36, "vocab_size": 151936,
