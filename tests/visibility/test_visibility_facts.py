@@ -15,6 +15,7 @@ from probe_core.leasing.folder import lease_folder
 from probe_core.pipeline.refresh import refresh
 from probe_core.selection import SelectionError, select
 from probe_core.visibility import findings, see
+from probe_core.visibility.amd import amd_uuid
 from probe_core.wording import format_size
 
 FOUR = nodes.h100s(4)
@@ -205,3 +206,15 @@ def test_sizes_are_cut_in_sentences_and_rounded_in_columns(
 ) -> None:
     assert format_size(count) == cut
     assert format_size(count, decimals=1) == rounded
+
+
+@pytest.mark.parametrize(
+    ("own", "uuid"),
+    [
+        (["uuid:gpu-0ABC"], "GPU-0000000000000abc"), (["uuid:GPU-0000"], None), (["pci:1"], None),
+        (["uuid:MIG-1"], None), (["uuid:XPU-1", "uuid:GPU-1"], "GPU-0000000000000001"),
+        (["uuid:GPU-fedcba9876543210"], "GPU-fedcba9876543210"), (["uuid:GPU-"], None),
+    ],
+)  # fmt: skip
+def test_the_uuid_that_rocm_takes(own: list[str], uuid: str | None) -> None:
+    assert amd_uuid(nodes.amd(3) | {"ids": own}) == uuid

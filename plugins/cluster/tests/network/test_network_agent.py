@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import json
 import socket
 import subprocess
@@ -17,6 +18,7 @@ import pytest
 
 from probe_cluster.gathering.lines import Stream, Streams
 from probe_cluster.network import agent as program
+from probe_cluster.network import session
 from probe_cluster.network.start import Start
 
 ENOUGH_S = 60
@@ -200,3 +202,40 @@ def test_round_trips_leave_out_those_that_warm_up() -> None:
         assert len(program._round_trips(near)) == program._TRIPS - 5
         echo.join(60)
         assert not echo.is_alive()
+
+
+def test_orders_to_an_agent_and_what_it_prints() -> None:
+    """Of a pair that nobody asked about nothing is kept, and the first loss counts."""
+
+    async def told() -> tuple[list[dict[str, Any]], dict[str, Any]]:
+        agent = session.Agent("b", "nodeb")
+        agent.order({"do": "listen", "pair": 1})  # before it runs
+        lines: list[bytes] = []
+        agent.attach(lines.append)
+        agent.take({"kind": "hello", "agent": 7, "boot": "x", "addresses": [["eth0", "10.0.0.2"]]})
+        assert agent.ready.is_set()
+        agent.order({"do": "listen", "pair": 2})
+        agent.order({"do": "stop"})
+        for pair in (3, 2, "2"):
+            agent.take({"kind": "port", "pair": pair})
+        answer = await agent.answer(2, 60.0, "said nothing")
+        agent.check()
+        assert agent.addresses(agent) == ["10.0.0.2", "127.0.0.1"]
+        other = session.Agent("c", "nodec")
+        other.take({"kind": "hello", "boot": "y", "addresses": []})
+        assert agent.addresses(other) == ["10.0.0.2"]
+        agent.lose("it was killed")
+        agent.take({"kind": "lost", "reason": "later"})
+        agent.order({"do": "listen", "pair": 4})
+        agent.close()
+        with pytest.raises(session.AgentProblem, match=r"^nodeb: it was killed$"):
+            agent.check()
+        with pytest.raises(session.AgentProblem, match=r"^nodeb: it was killed$"):
+            await agent.answer(2, 60.0, "said nothing")
+        assert lines.pop() == b""
+        return [json.loads(line) for line in lines], answer
+
+    orders, answer = asyncio.run(told())
+    start = {"to": 7, "node": "b"}
+    assert orders == [start | {"do": "listen", "pair": 2}, start | {"do": "stop"}]
+    assert answer == {"kind": "port", "pair": 2}
