@@ -82,6 +82,19 @@ def test_number_that_is_none_is_left_out() -> None:
     assert parse(text) == {"vendor_id": "GenuineIntel", "vendor": "intel", "flags": []}
 
 
+# Arm assigns each implementer a letter (Arm Architecture Reference Manual, MIDR_EL1).
+LETTERS = {
+    "A": "arm", "B": "broadcom", "C": "cavium", "F": "fujitsu", "H": "hisilicon", "N": "nvidia",
+    "P": "apm", "Q": "qualcomm", "S": "samsung", "V": "marvell", "a": "apple", "m": "microsoft",
+    "\xc0": "ampere", "W": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("letter", "vendor"), LETTERS.items())
+def test_the_vendor_of_an_arm_core_is_its_implementers(letter: str, vendor: str | None) -> None:
+    assert parse(arm((f"{ord(letter):#x}", "0x001"))).get("vendor") == vendor
+
+
 def test_x86_reads_the_first_block_alone(tree: Tree) -> None:
     text = X86.format(vendor="AuthenticAMD")
     tree.file("/proc/cpuinfo", text + "x" * 50_000 + "\n\n" + text.replace("9124", "9999"))

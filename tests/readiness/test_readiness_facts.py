@@ -46,6 +46,16 @@ def run(node: Node, probers: Probers) -> dict[str, Any]:
     return node.report(**probers.arguments)
 
 
+def test_a_device_that_is_on_no_bus_is_there_as_its_prober_says(
+    tmp_path: Path, probers: Probers
+) -> None:
+    probers.reports("acme", sighting(memory=None))
+    device = run(Node(tmp_path), probers)["devices"][0]
+    assert device["seen_by"] == ["acme"]
+    step = step_of(device, "hardware")
+    assert (step["status"], step["evidence"]) == ("ok", f"acme reports {device['id']}")
+
+
 def test_a_fact_reaches_the_chain_with_its_prober_and_nothing_else(
     tmp_path: Path, probers: Probers
 ) -> None:
