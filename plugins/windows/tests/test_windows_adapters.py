@@ -14,6 +14,7 @@ import pytest
 from probe_core.api import Machine, NotApplicable, Request, Unavailable
 from probe_core.pipeline.validate import check_sighting
 from probe_windows import identity
+from probe_windows.memory import _missing
 from probe_windows.prober import probe_devices
 
 FOLDER = Path(__file__).parent
@@ -182,3 +183,24 @@ def test_two_machines_worth_of_ids_are_not_mixed() -> None:
     assert identity.pci("PCI\\VEN_10DE\\4&1", {}) == {}
     assert identity.pci("PCI\\VEN_10DG&DEV_28E0\\4&1", {}) == {}
     assert identity.pci("USB\\VID_17E9&PID_6000\\1", {}) == {}
+
+
+KIND = "the registry does not tell a card from an integrated GPU"
+SIZE = "HardwareInformation.qwMemorySize"
+
+
+@pytest.mark.parametrize(
+    ("own", "vram", "reasons"),
+    [
+        (None, None, {"memory.kind": KIND, "memory.total": f"{SIZE}: no size"}),
+        (None, 8 << 30, {"memory.kind": KIND, "memory.total": f"{SIZE}: its size is known, but not"
+                         " whether a program can use more"}),
+        (True, None, {"memory.total": f"{SIZE}: no size"}),
+        (True, 0, {"memory.total": f"{SIZE}: no size"}),
+        (True, 8 << 30, {}), (False, None, {}), (False, 8 << 30, {}),
+    ],
+)  # fmt: skip
+def test_why_a_memory_is_unknown(
+    own: bool | None, vram: int | None, reasons: dict[str, str]
+) -> None:
+    assert _missing(own, vram) == reasons
