@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ import pytest
 import probe_chipdb
 import probe_core
 from probe_core.doctor.check import Request
-from probe_core.doctor.installation import CHECKS, TRIED, is_untried
+from probe_core.doctor.installation import CHECKS, TRIED, _finding, is_untried
 from probe_core.machine import Machine
 
 PACKAGES = [Path(str(package.__file__)).parent for package in (probe_core, probe_chipdb)]
@@ -65,6 +66,20 @@ def test_an_installation_without_bytecode_has_the_line_that_compiles_it(site: Pa
     assert line == f"{sys.executable} -m compileall -q {site}"
     subprocess.run(shlex.split(line), check=True, timeout=120)
     assert doctor(site, PYTHONDONTWRITEBYTECODE="1") == []
+
+
+@pytest.mark.parametrize(
+    ("container", "folder", "before"),
+    [(None, "", "`"), (None, "gone", "`sudo "), ("docker", "gone", "in the image's build: `RUN ")],
+)
+def test_who_may_write_the_folder_compiles_it_and_else_root_or_the_images_build(
+    tmp_path: Path, container: str | None, folder: str, before: str
+) -> None:
+    request: Any = SimpleNamespace(scene=SimpleNamespace(container=container))
+    found = _finding(request, str(tmp_path / folder), 1, 2)
+    line = f"{sys.executable} -m compileall -q {tmp_path / folder}`"
+    assert str(found["fix"]).startswith(f"{before}{line}")
+    assert str(found["why"]).startswith("of 2 loaded modules 1 have none, and ")
 
 
 def test_one_that_python_may_compile_is_well_at_once(site: Path) -> None:
