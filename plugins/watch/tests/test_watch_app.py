@@ -562,3 +562,16 @@ def test_a_command_line_that_cannot_be_read_holds_up_no_other(tmp_path: Path) ->
     assert (hung.title, train.title) == ("hung", "train --job 22\ufffd[2J")
     assert table.unread == []
     os.close(os.open(tmp_path / "proc/21/cmdline", os.O_WRONLY | os.O_NONBLOCK))  # lets it go
+
+
+def test_commands_of_many_processes_are_read_one_after_the_other(tmp_path: Path) -> None:
+    pids = range(21, 27)
+    for pid in pids:
+        place(tmp_path, pid, 1, "train")
+    processes = [{"pid": pid, "user": "ann", "memory": GIB} for pid in pids]
+    rows = node_of([busy(address(1), processes=processes)], H100).rows()
+    table = Table(str(tmp_path))
+    table.tasks(rows)
+    asyncio.run(table.read_commands())
+    titles = [task.title for task in table.tasks(rows)]
+    assert titles == [f"train --job {pid}\ufffd[2J" for pid in pids]
