@@ -7,8 +7,11 @@ import pytest
 from probe_cluster import ClusterError, Links, compare
 from probe_cluster.planning.answer import answer
 from probe_cluster.planning.links import KINDS, own_nvlink, parse_kind
+from probe_cluster.planning.members import Member
 from probe_cluster.planning.model_spec import parse_model
 from probe_cluster.planning.reading import read_members
+from probe_cluster.shared import parse_bytes, parse_speed
+from probe_cluster.topology_command import _row
 
 
 @pytest.mark.parametrize(
@@ -153,3 +156,25 @@ def test_of_two_links_the_faster_for_a_token_stays() -> None:
     assert among.seconds("b", "a", 50_000_000) == pytest.approx(1.50375)
     with pytest.raises(ClusterError, match="to itself"):
         links.connect("a", "a", KINDS["hdr"])
+
+
+@pytest.mark.parametrize(
+    ("text", "speed", "size"),
+    [
+        ("8 Gbit/s", 1e9, None), ("8mbit/s", 1e6, None), ("1 GB/s", 1e9, None),
+        ("2.5 mb/s", 2.5e6, None), ("0 gb/s", None, None), ("-1 gb/s", None, None),
+        ("1e6 gb/s", None, None), ("nan gb/s", None, None), ("fast", None, None),
+        ("96GiB", None, 96 << 30), ("16 gb", None, 16 * 10**9), ("1.5 MiB", None, 3 << 19),
+        ("2 tb", None, 2 * 10**12), ("2 TiB", None, 2 << 40), ("5 mb", None, 5 * 10**6),
+    ],
+)  # fmt: skip
+def test_speeds_and_sizes_as_people_write_them(
+    text: str, speed: float | None, size: int | None
+) -> None:
+    assert (parse_speed(text), parse_bytes(text)) == (speed, size)
+
+
+def test_the_row_of_a_node() -> None:
+    known = Member("a", 24 << 30, 20 << 30, fp32=82.6, chip="RTX 4090", model="Desk")
+    assert _row(known)[:5] == ("a", "RTX 4090", "24.0 GiB", "20.0 GiB", "82.6")
+    assert (_row(known)[8], _row(Member("b", None))[:4]) == ("Desk", ("b", "unknown", *["–"] * 2))
