@@ -149,6 +149,7 @@ def test_unknown_chip_of_a_known_architecture_is_derived(tree: Tree, probers: Pr
     device = report["devices"][0]
     assert device["chip"]["id"] is None
     assert device["unknown"]["chip"]
+    assert device["unknown"]["bandwidth"] == "unknown chip"
     assert device["fp32"] == 100 * 128 * 1e-3  # 128 operations per clock and SM of an A100
     assert device["fp16"] == 100 * 2048 * 1e-3
     assert {peak["confidence"] for peak in device["peaks"]} == {"derived"}
