@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from os.path import isabs, isfile, join
 
-from probe_core.machine.files import Untrusted, read_trusted
+from probe_core.machine import Untrusted, read_trusted
 from probe_core.wording import clean_text, did_you_mean
 
 TYPE_CHECKING = False

@@ -9,7 +9,7 @@ from probe_core.config import ConfigError, refuse_unknown
 from probe_core.machine import Machine
 from probe_core.pipeline.run import Cancelled, document
 from probe_core.pipeline.settings import load_settings
-from probe_core.registry.select import RESERVED, host_probers
+from probe_core.registry.prober import RESERVED, host_probers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from probe_chipdb.cpu import brand_key, fits, weight
+from probe_chipdb.cpu_brand import brand_key, fits, weight
 from probe_chipdb.entry import fields
 
 

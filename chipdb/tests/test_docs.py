@@ -24,7 +24,7 @@ def test_the_readmes_session() -> None:
 @pytest.mark.parametrize(
     "module",
     [
-        "cpu",
+        "cpu_brand",
         "exclusions",
         "name_facts",
         "name_form",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from probe_core.cli.parser import Parser
-    from probe_core.registry.entrypoints import EntryPoint
+    from probe_core.registry import EntryPoint
 
     Offered = list[tuple[str, str]]
     """Words, each with what it means."""
@@ -298,7 +298,7 @@ def _probers(typed: str, before: Sequence[str], environ: Mapping[str, str]) -> O
 
 
 def _entries() -> Sequence[EntryPoint]:
-    from probe_core.registry.entrypoints import GROUP, scan
+    from probe_core.registry import GROUP, scan
 
     return [entry for entry in scan()[0] if entry.group == GROUP]
 

@@ -11,7 +11,7 @@ import sys
 from probe_core.cli import COMMANDS, OTHER, USAGE
 from probe_core.commands.context import CommandError, Context, write_error
 from probe_core.machine.trust import Trust
-from probe_core.registry.entrypoints import is_module_name, scan
+from probe_core.registry import is_module_name, scan
 from probe_core.registry.extensions import (
     Extension,
     locate_extension,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from probe_core.cli.parser import Parser
     from probe_core.commands.options import Argument, Option
-    from probe_core.registry.entrypoints import EntryPoint
+    from probe_core.registry import EntryPoint
 
     Problem = tuple[str, str]
     """The name of a command ("" where none is at fault alone), and a sentence."""

@@ -90,7 +90,7 @@ def _version(decision: DecisionDoc) -> str:
 
 def _summaries() -> Mapping[tuple[str, str], str]:
     """Return what the manifests say of the installed plugins, by name and distribution."""
-    from probe_core.registry.select import discover
+    from probe_core.registry.prober import discover
 
     probers, _ = discover({})
     return {(prober.name, prober.owner): prober.summary for prober in probers}

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from probe_core.config import Config
     from probe_core.machine import Machine
     from probe_core.model.document import DeviceDoc, ReportDoc
-    from probe_core.registry.prober import Prober
-    from probe_core.registry.select import Decision
+    from probe_core.registry.prober import Decision, Prober
     from probe_core.testing.rehearsal import Item, Rehearsal
 
 
@@ -264,7 +263,7 @@ def _decision(
     """Return whether a report would run it; raises `CommandError` where it must not run at all."""
     from probe_core.commands import CommandError
     from probe_core.model.ids import pci_vendor
-    from probe_core.registry.select import select
+    from probe_core.registry.prober import select
 
     vendors = {vendor for sighting in bus if (vendor := pci_vendor(sighting))}
     (decision,) = select([prober], config, machine, vendors)

@@ -56,8 +56,8 @@ if TYPE_CHECKING:
     from probe_core.pipeline.settings import plugin_rules as plugin_rules
     from probe_core.recording.anonymise import Anonymiser as Anonymiser
     from probe_core.recording.anonymise import without_identities as without_identities
-    from probe_core.registry.entrypoints import find_module as find_module
-    from probe_core.registry.entrypoints import scan as scan
+    from probe_core.registry import find_module as find_module
+    from probe_core.registry import scan as scan
     from probe_core.resolve import shorthand as shorthand
     from probe_core.selection.candidates import document_of as document_of
     from probe_core.wording import did_you_mean as did_you_mean
@@ -81,7 +81,7 @@ _NAMES = {
     "model.ids": "driver_text",
     "pipeline.settings": "plugin_rules",
     "recording.anonymise": "Anonymiser without_identities",
-    "registry.entrypoints": "find_module scan",
+    "registry": "find_module scan",
     "resolve": "shorthand",
     "selection.candidates": "document_of",
     "wording": "did_you_mean",

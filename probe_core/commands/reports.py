@@ -114,6 +114,6 @@ def numa_cpus(machine: Machine) -> dict[int, list[int]]:
     """
     if machine.os != "linux":
         return {}
-    from probe_core.probers.topology import cpus_of_nodes
+    from probe_core.probers.cpu_files import cpus_of_nodes
 
     return cpus_of_nodes(machine)

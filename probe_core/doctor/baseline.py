@@ -12,7 +12,7 @@ from probe_core.config import BASELINE, state_base, state_file
 from probe_core.doctor.causes import fixed, shown
 from probe_core.doctor.log import first_sign
 from probe_core.jsontext import parse, write
-from probe_core.machine.files import read_regular, text_of
+from probe_core.machine import read_regular, text_of
 from probe_core.machine.writing import make_own_folder, replace_file
 from probe_core.model.causes import CAUSES
 from probe_core.model.findings import finding

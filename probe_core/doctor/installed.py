@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from probe_core.doctor.check import GROUP
 from probe_core.machine.trust import Trust, allowed
-from probe_core.registry.entrypoints import find_module, is_module_name, scan
+from probe_core.registry import find_module, is_module_name, scan
 from probe_core.registry.extensions import manifest_table
 from probe_core.registry.prober import Prober
 from probe_core.wording import clean_text
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from probe_core.model.document import Json
-    from probe_core.registry.entrypoints import EntryPoint
+    from probe_core.registry import EntryPoint
 
 _STEM = "probe_core.checks.v"
 MAX_SETS = 16

@@ -60,7 +60,7 @@ def identities(paths: Iterable[str], started_ns: int) -> dict[str, str] | None:
     `started_ns` is when the look began, by the clock of `time_ns`: what changed shortly before, or
     since, may have been read in another state.
     """
-    from probe_core.machine.files import Mounts
+    from probe_core.machine import Mounts
 
     result: dict[str, str] = {}
     mounts = Mounts()
@@ -183,7 +183,7 @@ def _load(path: str) -> dict[str, object]:
 
 def _hold(files: Mapping[str, object]) -> bool:
     """Return whether every file is as it was; a folder that could hang is asked by nobody here."""
-    from probe_core.machine.files import Mounts
+    from probe_core.machine import Mounts
 
     mounts = Mounts()
     checked: set[str] = set()

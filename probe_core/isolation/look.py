@@ -13,7 +13,7 @@ from time import monotonic, sleep
 from probe_core.fastpath import signal, start_thread
 from probe_core.isolation.ending import end_process
 from probe_core.isolation.worker import Worker
-from probe_core.machine.files import Mounts
+from probe_core.machine import Mounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ import os
 from stat import S_IMODE, S_ISREG
 
 from probe_core.leasing import VARIABLE, LeaseError
-from probe_core.machine.files import may_hang
+from probe_core.machine import may_hang
 from probe_core.proc import held_locks
 
 TYPE_CHECKING = False

@@ -116,7 +116,7 @@ def table(links: Mapping[str, str]) -> bytes:
 
 def mapped(root: str) -> Mapped:
     """Return the map of a root that has a table; a damaged one has no links."""
-    from probe_core.machine.files import read_regular, text_of
+    from probe_core.machine import read_regular, text_of
 
     try:
         fields = text_of(read_regular(f"{root}/{LINKS}", _LIMIT)).split("\0")

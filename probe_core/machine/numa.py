@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.machine import decimal
-from probe_core.machine.files import NODES, cpu_list, cpu_mask
+from probe_core.machine import NODES, cpu_list, cpu_mask, decimal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from probe_core.machine import Machine
 
+    Hierarchy = tuple[int, list[str]]
+
 
 SIGNS = ("/.dockerenv", "/run/.containerenv", "/.flatpak-info", "/.singularity.d")
 """Files whose being there shows a container; their text has ids, and is not read."""
@@ -207,28 +209,20 @@ _V2 = ("memory.max", "memory.current", "inactive_file")
 _V1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 
 
-class Hierarchy:
-    """One tree of groups: `folders` from this process's own group upward.
-
-    `version` is 2, 1, or 0 for the file system of cpusets, whose files have no prefix.
-    """
-
-    __slots__ = ("folders", "version")
-
-    def __init__(self, version: int, folders: list[str]) -> None:
-        self.version = version
-        self.folders = folders
-
-
 def hierarchies(machine: Machine, controller: str) -> Iterator[Hierarchy]:
-    """Yield the trees that may limit this process through `controller` (memory, cpu, cpuset)."""
+    """Yield the trees of groups that may limit this process through `controller`.
+
+    That is memory, cpu or cpuset. A tree is its version and its folders, from this process's own
+    group upward. The version is 2, 1, or 0 for the file system of cpusets, whose files have no
+    prefix.
+    """
     groups = memberships(machine)
     for _, controllers, path in groups:
         if not controllers:
-            yield Hierarchy(2, upward(ROOT, path))
+            yield 2, upward(ROOT, path)
         elif controller in controllers:
             # systemd makes a link for each controller: cpu -> cpu,cpuacct.
-            yield Hierarchy(1, upward(f"{ROOT}/{controller}", path))
+            yield 1, upward(f"{ROOT}/{controller}", path)
     if controller == "cpuset" and not (groups and machine.exists(ROOT)):
         yield from _mounted(machine)
 
@@ -250,9 +244,9 @@ def memberships(machine: Machine) -> list[tuple[str, list[str], str]]:
 def cpu_quota(machine: Machine) -> tuple[float | None, str]:
     """Return the smallest share of CPU time, in CPUs, from the group upward, and its file."""
     least, place = None, ""
-    for tree in hierarchies(machine, "cpu"):
-        for folder in tree.folders:
-            path, quota = _quota_of(machine, folder, tree.version)
+    for version, folders in hierarchies(machine, "cpu"):
+        for folder in folders:
+            path, quota = _quota_of(machine, folder, version)
             if quota is not None and (least is None or quota < least):
                 least, place = quota, path
     return least, place
@@ -273,9 +267,9 @@ def _quota_of(machine: Machine, folder: str, version: int) -> tuple[str, float |
 def memory_limits(machine: Machine) -> tuple[int | None, int | None, str]:
     """Return (smallest limit, least room, where that limit is written), from the group upward."""
     limits, rooms = [], []
-    for tree in hierarchies(machine, "memory"):
-        names = _V2 if tree.version == 2 else _V1
-        for folder in tree.folders:
+    for version, folders in hierarchies(machine, "memory"):
+        names = _V2 if version == 2 else _V1
+        for folder in folders:
             limit = machine.read_int(f"{folder}/{names[0]}")
             if limit is not None and 0 <= limit < _HUGE:
                 limits.append((limit, f"{folder}/{names[0]}"))
@@ -312,7 +306,7 @@ def _mounted(machine: Machine) -> Iterator[Hierarchy]:
         _, place, kind, options, *_ = [*line.split(), "", "", "", ""]
         words = options.split(",")
         if kind == "cgroup2":
-            yield Hierarchy(2, upward(place, path))
+            yield 2, upward(place, path)
         elif kind == "cpuset" or (kind == "cgroup" and "cpuset" in words):
             version = 0 if kind == "cpuset" or "noprefix" in words else 1
-            yield Hierarchy(version, upward(place, path))
+            yield version, upward(place, path)

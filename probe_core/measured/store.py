@@ -7,7 +7,7 @@ is known by any of its ids together with its name: another card in the same slot
 from __future__ import annotations
 
 from probe_core.jsontext import parse, write
-from probe_core.machine.files import text_of
+from probe_core.machine import text_of
 from probe_core.model.field import Rejected
 from probe_core.model.parts import Measurement
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from probe_core.model.document import Frame, RecordedAnswer
-    from probe_core.registry.select import Decision
+    from probe_core.registry.prober import Decision
 
 __all__ = ["answer_of", "answers_of", "name_vendors", "recorded_probers", "replay"]
 

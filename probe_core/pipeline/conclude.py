@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from probe_core import __version__
 from probe_core.config import BASELINE, MEASURED, state_file
-from probe_core.machine.files import has_served_mounts
+from probe_core.machine import has_served_mounts
 from probe_core.model.findings import NO_FIX, finding
 from probe_core.model.ids import (
     ACCELERATORS,
@@ -21,8 +21,7 @@ from probe_core.model.ids import (
 from probe_core.pipeline.merge import Observation, merge, with_every_field
 from probe_core.pipeline.validate import failed
 from probe_core.probers.cpu import last_resort, verdict
-from probe_core.registry.prober import FALLBACK
-from probe_core.registry.select import unknown_names
+from probe_core.registry.prober import FALLBACK, unknown_names
 from probe_core.resolve import load_chips, look_up, resolve
 from probe_core.wording import clean_text, error_text, gib, joined
 
@@ -48,8 +47,7 @@ if TYPE_CHECKING:
     from probe_core.pipeline.settings import Chips
     from probe_core.pipeline.validate import Collected
     from probe_core.readiness import Scene
-    from probe_core.registry.prober import Prober
-    from probe_core.registry.select import Decision
+    from probe_core.registry.prober import Decision, Prober
     from probe_core.visibility import Views
 
     Load = Callable[[str], object]

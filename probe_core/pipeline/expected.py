@@ -388,7 +388,7 @@ def _lost(gone: AbsentDoc, date: str) -> FindingDoc:
 
 def _parsed(path: str, read_file: Callable[[str, int], bytes]) -> Mapping[str, Any] | None:
     from probe_core.jsontext import parse
-    from probe_core.machine.files import text_of
+    from probe_core.machine import text_of
 
     try:
         document = parse(text_of(read_file(path, FILE_LIMIT)))

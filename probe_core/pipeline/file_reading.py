@@ -6,7 +6,7 @@ It is no prober: it has the hook because that is what a child runs.
 from __future__ import annotations
 
 from probe_core.api import Request, hookimpl
-from probe_core.machine.files import Untrusted, read_trusted
+from probe_core.machine import Untrusted, read_trusted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

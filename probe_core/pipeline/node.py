@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from probe_core.fastpath import blake2s
-from probe_core.machine import decimal
-from probe_core.machine.files import NODES
+from probe_core.machine import NODES, decimal
 from probe_core.machine.surroundings import (
     cgroup_kind,
     cgroup_text,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.machine import decimal
-from probe_core.machine.files import NODES, cpu_list
+from probe_core.machine import NODES, cpu_list, decimal
 from probe_core.machine.numa import numbers
 from probe_core.machine.surroundings import hierarchies
 
@@ -72,9 +71,9 @@ def limit_of_nodes(machine: Machine, memory: NodeMemoryDoc) -> None:
 
 
 def _allowed_nodes(machine: Machine) -> tuple[frozenset[int], str]:
-    for tree in hierarchies(machine, "cpuset"):
-        for folder in tree.folders:
-            path = f"{folder}/{_MEMS_FILES[tree.version]}"
+    for version, folders in hierarchies(machine, "cpuset"):
+        for folder in folders:
+            path = f"{folder}/{_MEMS_FILES[version]}"
             nodes = cpu_list(machine.read(path, 4096))
             if nodes:
                 return frozenset(nodes), path

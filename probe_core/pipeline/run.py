@@ -8,14 +8,20 @@ from __future__ import annotations
 from time import monotonic
 
 from probe_core.config import IgnoredSetting
-from probe_core.machine import Machine
-from probe_core.machine.files import Budget, has_one_node
+from probe_core.machine import Machine, has_one_node
 from probe_core.pipeline.settings import Chips
 from probe_core.probers import builtin_probers
 from probe_core.probers.bus import X86, may_have_tree
-from probe_core.registry.entrypoints import CHIPS
-from probe_core.registry.prober import FALLBACK, Prober
-from probe_core.registry.select import Decision, discover, host_probers, over_budget, select
+from probe_core.registry import CHIPS, Budget
+from probe_core.registry.prober import (
+    FALLBACK,
+    Decision,
+    Prober,
+    discover,
+    host_probers,
+    over_budget,
+    select,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

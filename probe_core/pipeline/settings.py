@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from probe_core.config import load_config
-from probe_core.machine.files import Untrusted, may_hang, read_trusted
+from probe_core.machine import Untrusted, may_hang, read_trusted
 from probe_core.model.findings import finding
-from probe_core.registry.entrypoints import CHIPS
+from probe_core.registry import CHIPS
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
@@ -100,7 +100,7 @@ def _read_elsewhere(path: str, limit: int) -> bytes:
 
     from probe_core.isolation.launch import cannot_start, run_probers
     from probe_core.machine import Machine
-    from probe_core.registry.entrypoints import locate
+    from probe_core.registry import locate
     from probe_core.registry.prober import Prober
 
     if problem := cannot_start():
@@ -226,7 +226,7 @@ def _read(extra: Sequence[str], packages: bool, deadline_s: float, wake_fd: int)
     """Return the run of a child that reads everything, or why there can be none."""
     from probe_core.isolation.launch import cannot_start, run_probers
     from probe_core.machine import Machine
-    from probe_core.registry.entrypoints import locate
+    from probe_core.registry import locate
     from probe_core.registry.prober import Prober
 
     if problem := cannot_start():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from probe_core.jsontext import parse_bounded
-from probe_core.machine.files import read_head
+from probe_core.machine import read_head
 from probe_core.model.complete import complete
 from probe_core.model.findings import finding
 from probe_core.model.ids import KINDS, SEVERITIES

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from probe_core.isolation.run import Run
     from probe_core.model.document import FindingDoc, Json, OutcomeDoc, Sighting
     from probe_core.model.field import Field, Value
-    from probe_core.registry.prober import Prober
-    from probe_core.registry.select import Decision
+    from probe_core.registry.prober import Decision, Prober
 
     Key = tuple[object, ...]
     Load = Callable[[str], object]

@@ -6,8 +6,8 @@ shows three packages (Linux 3.10 to 5.17), and with vendors' trees nine.
 
 from __future__ import annotations
 
-from probe_core.machine.files import MAX_CPUS, cpu_list
-from probe_core.probers.topology import CPUS, first_clocks, nodes_of, timed
+from probe_core.machine import MAX_CPUS, cpu_list
+from probe_core.probers.cpu_files import CPUS, first_clocks, nodes_of, timed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

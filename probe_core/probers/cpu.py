@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 
 from probe_core.api import NotApplicable, Request, hookimpl, not_applicable
-from probe_core.machine.files import cpu_list
+from probe_core.machine import cpu_list
 from probe_core.machine.surroundings import cpu_quota, hierarchies
 from probe_core.model.ids import ACCELERATORS
-from probe_core.probers import cpuinfo, topology
-from probe_core.probers.topology import own_cpus
+from probe_core.probers import cpu_files
+from probe_core.probers.cpu_files import own_cpus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,20 +46,20 @@ def probe_devices(request: Request) -> list[dict[str, Any]] | NotApplicable:
         from probe_core.probers import cpu_other
 
         return cpu_other.devices(machine)
-    facts = cpuinfo.facts(machine)
-    running = topology.online(machine)
+    facts = cpu_files.facts(machine)
+    running = cpu_files.online(machine)
     if not (facts or running):
         return not_applicable("neither /proc/cpuinfo nor /sys/devices/system/cpu can be read")
     if not running and "family" in facts:
         _add_places(machine, facts)
-    nodes = topology.nodes(machine)
+    nodes = cpu_files.nodes(machine)
     chips = _chips(machine, running or facts.get("numbers", []), facts, nodes)
     limited = _limits(machine, running)
     devices = [
         _sighting(machine, facts, index, chip, limited, nodes)
         for index, chip in enumerate(chips or [[]])
     ]
-    missing = topology.offline(machine, running) if running else 0
+    missing = cpu_files.offline(machine, running) if running else 0
     if missing:
         devices[0]["cpu"]["offline"] = missing
     return devices
@@ -67,7 +67,7 @@ def probe_devices(request: Request) -> list[dict[str, Any]] | NotApplicable:
 
 def _limits(machine: Machine, running: list[int]) -> Limits | None:
     """Return what limits this process; None where nothing does, which costs three reads."""
-    own = topology.own_cpus(machine)
+    own = cpu_files.own_cpus(machine)
     if own is not None and own.issuperset(running) and cpu_quota(machine)[0] is None:
         return None
     return limits(machine, running)
@@ -78,7 +78,7 @@ def _add_places(machine: Machine, facts: CpuFacts) -> None:
 
     A block alone is what bug reports quote of many.
     """
-    places = cpuinfo.places(machine)
+    places = cpu_files.places(machine)
     if len(places) >= facts.get("threads", 2):
         facts["places"] = places
 
@@ -88,8 +88,8 @@ def _chips(
 ) -> list[Cores]:
     """Return the packages of each chip: one, but for clusters of a system-on-chip."""
     if "places" in facts:
-        return [[members] for members in cpuinfo.packages(facts["places"])]
-    groups = topology.sockets(machine, running)
+        return [[members] for members in cpu_files.packages_of(facts["places"])]
+    groups = cpu_files.sockets(machine, running)
     if not facts.get("by_cluster"):
         return [[members] for members in groups]
     from probe_core.probers import clusters
@@ -127,7 +127,7 @@ def _sighting(
         "allowed": allowed,
     }
     sighting |= {key: value for key, value in counted.items() if value is not None}
-    clocks, reason = topology.clocks(machine, package.get("first", 0), facts.get("mhz"))
+    clocks, reason = cpu_files.clocks(machine, package.get("first", 0), facts.get("mhz"))
     if clocks:
         sighting["clocks"] = clocks
     else:
@@ -139,7 +139,7 @@ def _sighting(
 def _identity(facts: CpuFacts, clusters: list[Cluster]) -> dict[str, Any]:
     """Return what names the cores, their flags and clusters."""
     known: dict[str, Any] = dict(facts)
-    cpu = {key: known[key] for key in cpuinfo.IDENTITY if key in known}
+    cpu = {key: known[key] for key in cpu_files.IDENTITY if key in known}
     cpu["flags"] = facts.get("flags", [])
     if not clusters:
         return cpu
@@ -165,12 +165,12 @@ def _package(
         from probe_core.probers.clusters import one_threaded
 
         single = one_threaded(facts["cpus"])
-    cores = topology.cores_of(machine, members, single=single)
+    cores = cpu_files.cores_of(machine, members, single=single)
     if cores is None and "family" in facts:
-        places = facts.get("places") or cpuinfo.places(machine)
-        cores = cpuinfo.cores_of(places, members)
+        places = facts.get("places") or cpu_files.places(machine)
+        cores = cpu_files.cores_at(places, members)
     hybrid = facts.get("vendor_id", "GenuineIntel") == "GenuineIntel"
-    return topology.package(machine, members, cores, nodes, hybrid=hybrid), cores
+    return cpu_files.package(machine, members, cores, nodes, hybrid=hybrid), cores
 
 
 def _units(facts: CpuFacts, package: Package) -> int | None:
@@ -192,7 +192,7 @@ def _clusters(machine: Machine, facts: CpuFacts, chip: Cores, cores: Cores | Non
         return kinds(machine, chip, cores, facts)
     if not _may_be_hybrid(machine, facts, cores):
         return []
-    return topology.split(machine, cores)
+    return cpu_files.split(machine, cores)
 
 
 def _may_be_hybrid(machine: Machine, facts: CpuFacts, cores: Sequence[list[int]]) -> bool:
@@ -263,9 +263,9 @@ def limits(machine: Machine, online: Collection[int]) -> Limits:
 
 
 def _cpuset(machine: Machine) -> tuple[frozenset[int] | None, str]:
-    for tree in hierarchies(machine, "cpuset"):
-        for folder in tree.folders:
-            path = f"{folder}/{_CPUSET_FILES[tree.version]}"
+    for version, folders in hierarchies(machine, "cpuset"):
+        for folder in folders:
+            path = f"{folder}/{_CPUSET_FILES[version]}"
             cpus = cpu_list(machine.read(path, 64 << 10))
             if cpus:
                 return frozenset(cpus), path

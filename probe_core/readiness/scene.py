@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from probe_core.machine import access as nodes
-from probe_core.machine import decimal
-from probe_core.machine.files import named_lines
+from probe_core.machine import decimal, named_lines
 from probe_core.machine.links import remembering
 from probe_core.machine.surroundings import cgroup_text, container, in_slurm, is_wsl, service_of
 from probe_core.model.ids import NO_PLACE, driver_name, pci_address, pci_place

@@ -11,8 +11,7 @@ from probe_core.machine.trust import allowed
 from probe_core.probers.records import RECORDS
 from probe_core.recording.anonymise import check_mask
 from probe_core.recording.paths import check_absolute, check_relative, shown
-from probe_core.registry.prober import Mistake
-from probe_core.registry.select import discover, manifest_problem
+from probe_core.registry.prober import Mistake, discover, manifest_problem
 from probe_core.wording import did_you_mean
 
 TYPE_CHECKING = False

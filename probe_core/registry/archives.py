@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 
-from probe_core.registry.entrypoints import FILE, FILE_LIMIT, Problem, identity_of
+from probe_core.registry import FILE, FILE_LIMIT, Problem, identity_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

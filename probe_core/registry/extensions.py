@@ -8,9 +8,9 @@ used that somebody other than root could have written.
 from __future__ import annotations
 
 from probe_core.jsontext import parse
-from probe_core.machine.files import read_regular, text_of
+from probe_core.machine import read_regular, text_of
 from probe_core.machine.trust import allowed
-from probe_core.registry.entrypoints import find_module, is_module_name
+from probe_core.registry import find_module, is_module_name
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from probe_core.machine.trust import Trust
-    from probe_core.registry.entrypoints import EntryPoint
+    from probe_core.registry import EntryPoint
 
 __all__ = [
     "FILE_LIMIT",

@@ -13,20 +13,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any, Literal
 
-    from probe_chipdb import Database
+    from probe_chipdb import CpuMatch, Database
     from probe_chipdb.database import Added
     from probe_core.machine.trust import Trust
-    from probe_core.model.document import DeviceDoc, FindingDoc, PeakDoc, Sighting
+    from probe_core.model.document import DeviceDoc, FindingDoc, Json, PeakDoc, Sighting
     from probe_core.resolve.accelerators import PeaksMemo
 
     TextField = Literal["name", "arch", "vendor"]
     CountField = Literal["units", "cores"]
     Shorthand = Literal["fp32", "fp16", "int8"]
     ResolveHook = Callable[[DeviceDoc], str | None]
+    Accept = Callable[[str], str | None]
     Load = Callable[[str], object]
     """Imports a part of what a probe needs, see `gate`."""
+    Facts = Mapping[str, Json]
+    """What the kernel reports of a processor, or of one kind of its cores."""
 
-__all__ = ["Accept", "load_chips", "look_up", "open_chipdb", "resolve"]
+__all__ = ["acceptance", "load_chips", "look_up", "open_chipdb", "resolve"]
 
 MAX_PROBLEM = 1024
 """Characters of what chipdb says of a file: it quotes the path and a wrong value."""
@@ -54,7 +57,7 @@ def open_chipdb(
 
         # A chipdb of an earlier release reads its tables whole.
         load = getattr(chipdb, "load_by_position", chipdb.load)
-        findings, files, accept = [], [], Accept()
+        findings, files, accept = [], [], acceptance()
         for file in extra:
             if reason := _refusal(file, accept, refused if added is not None else None):
                 findings.append(_unusable(file, reason))
@@ -100,20 +103,18 @@ def _unusable(file: str, reason: str) -> FindingDoc:
     )
 
 
-class Accept:
-    """Says why root must not read a chip file; makes its memory of paths when it is first asked."""
+def acceptance() -> Accept:
+    """Return what says why root must not read a chip file; it remembers paths from its first on."""
+    trusts: list[Trust] = []
 
-    __slots__ = ("_trust",)
-
-    def __init__(self) -> None:
-        self._trust: Trust | None = None
-
-    def __call__(self, path: str) -> str | None:
-        if self._trust is None:
+    def accept(path: str) -> str | None:
+        if not trusts:
             from probe_core.machine.trust import Trust
 
-            self._trust = Trust()
-        return self._trust.reason([path])
+            trusts.append(Trust())
+        return trusts[0].reason([path])
+
+    return accept
 
 
 def load_chips(sightings: Iterable[Sighting], database: Database | None) -> None:
@@ -124,7 +125,6 @@ def load_chips(sightings: Iterable[Sighting], database: Database | None) -> None
     if database is None:
         return
     import probe_chipdb.cpu  # noqa: F401
-    from probe_core.resolve import processors  # noqa: F401
 
     ids = {(pci_model(s), pci_subsystem(s)) for s in sightings if s.get("pci")}
     if ids:
@@ -214,14 +214,10 @@ def _resolve_device(
     if database is None:
         device["unknown"]["chip"] = device["unknown"]["peaks"] = _NO_CHIPDB
         if device.get("allowed"):
-            from probe_core.resolve.processors import count_allowed
-
             count_allowed(device, ())
         return []
     if device["kind"] == "cpu":
-        from probe_core.resolve import processors
-
-        processors.resolve(device, database, load)
+        resolve_processor(device, database, load)
         return []
     from probe_core.resolve import accelerators
 
@@ -343,3 +339,390 @@ def _missing(name: Shorthand, device: DeviceDoc) -> str:
     if device.get("peaks"):
         return f"no dense {name} path of this chip is known"
     return device["unknown"].get("peaks", "its peaks are unknown")
+
+
+# Peaks of a processor: the rates of its microarchitecture, times its cores, times a clock.
+#
+# CPUs are not listed one by one: cores and clock are live, and the flags that a hypervisor lets
+# through decide which rates hold.
+
+# How the smaller cores of a hybrid are named: by Linux on Intel, by macOS on Apple and by us.
+_SMALL = ("cpu_atom", "cpu_lowpower", "efficiency")
+_NUMBERS = ("family", "model", "stepping", "implementer", "part", "variant", "architecture")
+
+
+def resolve_processor(device: DeviceDoc, database: Database, load: Load = bool) -> None:
+    """Set `arch`, `peaks` and `bandwidth` of a CPU in place, or say why they are unknown.
+
+    Counts and peaks are then those of the cores that this process may use. `load` is called before
+    a brand string is read: most cores have a number that chipdb knows.
+    """
+    device["unknown"].setdefault("bandwidth", "the memory channels in use cannot be read")
+    groups = [_group(device, cluster, database, load) for cluster in _clusters(device)]
+    if any(group.cluster.get("guessed") for group in groups):
+        groups = checked(device, groups) or [_group(device, _whole(device), database, load)]
+    _resolve_whole(device, groups)
+    if device.get("allowed"):
+        count_allowed(device, groups)
+
+
+def _resolve_whole(device: DeviceDoc, groups: Sequence[Group]) -> None:
+    _identify(device, groups)
+    missing = next((group.missing for group in groups if group.missing), "")
+    identified = any(group.arch for group in groups)
+    reason = "processors are known by microarchitecture, not one by one" if identified else missing
+    device["unknown"].setdefault("chip", reason)
+    if device.get("arch") is None:
+        device["unknown"].setdefault("arch", missing or "its cores have no name that is known")
+    if missing:
+        device["unknown"]["peaks"] = missing
+        return
+    device["peaks"] = summed([group.peaks for group in groups])
+    if not device["peaks"]:
+        device["unknown"]["peaks"] = "the rates of its cores are not known"
+        return
+    device["sources"]["peaks"] = "chipdb"
+    _refine(device, groups)
+
+
+def _refine(device: DeviceDoc, groups: Sequence[Group]) -> None:
+    """Add what only some processors have: clusters, unlisted efficiency cores."""
+    (first, *more) = groups
+    if more:
+        show(groups)
+    elif first.match.efficient is not None and first.cluster.get("kind") is None:
+        bound(device, first)
+
+
+def _identify(device: DeviceDoc, groups: Sequence[Group]) -> None:
+    """Set `arch`, and the name where the kernel has none: Arm's kernels give numbers alone."""
+    fill_text(device, "arch", "+".join(_distinct(group.arch for group in groups)))
+    if all(group.name for group in groups):
+        fill_text(device, "name", " + ".join(_distinct(group.name for group in groups)))
+
+
+def _distinct(names: Iterable[str | None]) -> dict[str, None]:
+    return dict.fromkeys(name for name in names if name)
+
+
+class Group:
+    """One kind of cores: what chipdb says of it, its peaks, and why those are missing or ""."""
+
+    __slots__ = ("arch", "cluster", "match", "missing", "name", "peaks")
+
+    def __init__(self, cluster: Facts, match: CpuMatch) -> None:
+        self.cluster = cluster
+        self.match = match
+        self.arch: str | None = None
+        self.name: str | None = None
+        self.peaks: list[PeakDoc] = []
+        self.missing = ""
+
+    @property
+    def is_small(self) -> bool:
+        """Whether these are the efficiency cores of a hybrid."""
+        return self.cluster.get("kind") in _SMALL
+
+
+def _clusters(device: DeviceDoc) -> list[Facts]:
+    """Return the kinds of cores; a processor without kinds is one."""
+    clusters = (device.get("cpu") or {}).get("clusters")
+    listed = clusters if isinstance(clusters, list) else []
+    return [cluster for cluster in listed if isinstance(cluster, dict)] or [_whole(device)]
+
+
+def _whole(device: DeviceDoc) -> Facts:
+    return {"cores": device.get("units")}
+
+
+def _group(device: DeviceDoc, cluster: Facts, database: Database, load: Load) -> Group:
+    group = Group(cluster, _match(device, cluster, database, load))
+    _name(group)
+    group.missing = _add_peaks(group, device)
+    return group
+
+
+def _match(device: DeviceDoc, cluster: Facts, database: Database, load: Load) -> CpuMatch:
+    facts: Facts = {**(device.get("cpu") or {}), **cluster}
+    # An older chipdb does not ask for stepping and variant, and reads names unannounced.
+    asked = database.cpu.__kwdefaults__ or {}
+    more: dict[str, Any] = {key: _number(facts.get(key)) for key in _NUMBERS if key in asked}
+    if "before_name" in asked:
+        more["before_name"] = lambda: load("brands")
+    else:
+        load("brands")
+    return database.cpu(
+        vendor=_text(facts.get("vendor_id")),
+        name=device.get("name"),
+        flags=_texts(facts.get("flags")),
+        **more,
+    )
+
+
+def _name(group: Group) -> None:
+    """Name the group's cores: by the microarchitecture, or by the family of the smaller ones."""
+    match = group.match
+    arch = match.efficient if group.is_small else match.arch
+    if group.is_small or not match.uarch:
+        group.arch = arch.family if arch else None
+        return
+    group.name = match.uarch
+    known = arch is not None and match.by != "generic"
+    group.arch = _slug(match.uarch) if known else arch.family if arch else None
+    if arch is not None and group.arch and not _is_word(group.arch):
+        group.arch = arch.family
+
+
+def _slug(uarch: str) -> str:
+    """Return ``zen5`` of "Zen 5 (Turin)", ``cortex-a76`` of "Cortex-A76"."""
+    return uarch.partition(" (")[0].lower().replace(" ", "")
+
+
+def _is_word(slug: str) -> bool:
+    """Return whether a name became one word: "Haswell or Broadwell" does not."""
+    return len(slug) <= 16 and "," not in slug and not slug[:1].isdecimal()
+
+
+def _add_peaks(group: Group, device: DeviceDoc) -> str:
+    """Set the group's peaks; return why there are none, or the empty text."""
+    match, small = group.match, group.is_small
+    arch = match.efficient if small else match.arch
+    if arch is None:
+        if small:
+            return "the rates of its efficiency cores are not known"
+        return match.reason or "its microarchitecture is not known"
+    cores = group.cluster.get("cores")
+    if not isinstance(cores, int) or not cores:
+        return "the number of its cores could not be read"
+    mhz, label, source = _clock(device, group.cluster)
+    if mhz is None:
+        return "no clock could be read"
+    peaks = match.peaks(cores, mhz, label, source, efficient=small)
+    group.peaks = [peak.as_json() for peak in peaks]
+    borrowed = "first" in group.cluster and "max_mhz" not in group.cluster
+    unsure = label != "max" or borrowed or getattr(arch, "at_least", False)
+    # An older chipdb does not tell single rates that are a lower bound.
+    rates = () if small else getattr(match, "at_least", ())
+    for peak in group.peaks:
+        if unsure or rate_name(peak) in rates:
+            peak["bound"] = "lower"
+    return ""
+
+
+def _clock(device: DeviceDoc, cluster: Facts) -> tuple[float | None, str, str]:
+    """Return (MHz, label, source); a cluster's own clocks before the package's.
+
+    All cores seldom hold the maximum together, hence the label. Any other clock is a lower bound:
+    the current clock of /proc/cpuinfo is a virtual machine's base clock, and may be an idle one.
+    """
+    clocks: Facts
+    for clocks in (cluster, {**(device.get("clocks") or {})}):
+        for label in ("max", "base"):
+            mhz = clocks.get(f"{label}_mhz")
+            if isinstance(mhz, int | float) and mhz:
+                return float(mhz), label, "the kernel"
+    named = _clock_in_name(device.get("name") or "")
+    if named:
+        return named, "base", "the kernel, clock of its name"
+    current = (device.get("clocks") or {}).get("current_mhz")
+    return (float(current), "current", "the kernel") if current else (None, "", "")
+
+
+def _clock_in_name(name: str) -> float | None:
+    """Return the base clock in MHz of "Intel(R) Xeon(R) Gold 6230 CPU @ 2.10GHz"."""
+    last = name.rpartition(" ")[2]
+    digits, factor = last[:-3], {"GHz": 1000.0, "MHz": 1.0}.get(last[-3:])
+    if factor is None or len(digits) > 6 or not digits.replace(".", "", 1).isdecimal():
+        return None
+    mhz = float(digits) * factor
+    return mhz if 100 <= mhz <= 10_000 else None
+
+
+def _text(value: Json) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _number(value: Json) -> int | str | None:
+    return value if isinstance(value, int | str) else None
+
+
+def _texts(value: Json) -> list[str]:
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+
+def summed(parts: Sequence[Sequence[PeakDoc]]) -> list[PeakDoc]:
+    """Add up the kinds of cores of one package, for the rates that all of them have."""
+    first, *siblings = [{_rate(peak): peak for peak in part} for part in parts]
+    total: list[PeakDoc] = []
+    for rate, peak in first.items():
+        same = [peak, *(part[rate] for part in siblings if rate in part)]
+        if len(same) == len(parts):
+            whole = peak.copy()
+            whole["tflops"] = round(sum(part["tflops"] for part in same), 4)
+            whole["source"] = " + ".join(part["source"] for part in same)
+            if any(part.get("bound") for part in same):
+                whole["bound"] = "lower"
+            if len({part.get("mhz") for part in same}) > 1:
+                whole["mhz"] = None  # each kind has its own, which its cluster lists
+            # A sum rests on the weakest of its clocks.
+            whole["clock"] = next((p["clock"] for p in same if p["clock"] != "max"), "max")
+            total.append(whole)
+    return total
+
+
+def rate_name(peak: PeakDoc) -> str:
+    """Return a peak's rate as chipdb names it: ``fp32.vector.fp32``."""
+    return f"{peak['dtype']}.{peak['path']}.{peak['accumulate']}"
+
+
+def _rate(peak: PeakDoc) -> tuple[str | None, ...]:
+    """What two figures must have in common to be added."""
+    return (
+        peak["dtype"],
+        peak["path"],
+        peak["accumulate"],
+        peak["sparsity"],
+        peak.get("variant"),
+    )
+
+
+# Processors of several kinds of cores: what each contributes, and bounds where none tells.
+
+
+def checked(device: DeviceDoc, groups: Sequence[Group]) -> list[Group]:
+    """Return the groups that the prober inferred where chipdb knows the processor as a hybrid.
+
+    A Xeon one of whose threads is offline looks like one. Then its clusters are removed, in place,
+    and nothing is returned.
+    """
+    cpu = device.get("cpu") or {}
+    if all(group.match.efficient is not None for group in groups):
+        return list(groups)
+    cpu.pop("clusters", None)
+    return []
+
+
+def show(groups: Sequence[Group]) -> None:
+    """Give each cluster its core's name and its part of the peak (TFLOPS), in place."""
+    for group in groups:
+        cluster = group.cluster
+        if not isinstance(cluster, dict):
+            continue
+        cluster.pop("guessed", None)
+        name = group.name or group.arch
+        if name:
+            cluster["name"] = name
+        fp32 = shorthand("fp32", group.peaks)
+        if fp32 is not None:
+            cluster["fp32"] = fp32
+
+
+def bound(device: DeviceDoc, group: Group) -> None:
+    """Turn the peaks into a range, in place: how many cores are efficiency cores is not known.
+
+    The lower figure counts all as efficiency cores, the upper one as performance cores.
+    """
+    match = group.match
+    least, most = match.efficient_rates, match.rates
+    for peak in list(device["peaks"]):
+        rate = rate_name(peak)
+        if rate not in least:
+            # A rate that the smaller cores lack holds for an unknown number of cores.
+            device["peaks"].remove(peak)
+            continue
+        peak["high"] = peak["tflops"]
+        peak["tflops"] = round(peak["tflops"] * least[rate] / most[rate], 4)
+        peak["bound"] = "lower"
+        peak["source"] += "; how many are efficiency cores is not known: all are counted as such"
+
+
+# The part of a processor that this process may use is what it counts as: a container of two cores
+# is no server of 64. The whole is beside it, as that of a GPU with fewer units than its chip.
+
+
+def count_allowed(device: DeviceDoc, groups: Sequence[Group]) -> None:
+    """Set `units`, `threads` and `peaks` to those of the allowed part, in place.
+
+    The whole's are then in ``chip.nominal``. A quota of CPU time counts for the fastest of the
+    allowed cores; in counts it is rounded up, as by the JVM (`ActiveProcessorCount`) and by Go
+    (`GOMAXPROCS`).
+    """
+    allowed = device["allowed"] or {}
+    nominal: dict[str, Json] = {}
+    for field in _COUNTS:
+        whole = device.get(field)
+        if whole is None:
+            continue
+        nominal[field] = whole
+        device[field] = _given(allowed, _NAMES[field], whole)
+        if not device[field]:
+            device[field] = None
+            device["unknown"][field] = _NONE_ALLOWED
+    if device["peaks"]:
+        for name in SHORTHANDS:
+            nominal[name] = shorthand(name, device["peaks"])
+        _scale_peaks(device, groups)
+    device["chip"]["nominal"] = nominal
+
+
+_COUNTS: tuple[Literal["units", "threads"], ...] = ("units", "threads")
+_NAMES = {"units": "cores", "threads": "threads"}
+_NONE_ALLOWED = "this process may use none of its cores"
+
+
+def _given(allowed: Mapping[str, Json], name: str, whole: int) -> int:
+    count, quota = _count(allowed.get(name)), _count(allowed.get("quota"))
+    given = whole if count is None else min(whole, int(count))
+    return given if quota is None else min(given, int(-(-quota // 1)))
+
+
+def _scale_peaks(device: DeviceDoc, groups: Sequence[Group]) -> None:
+    """Set `peaks` to those of the allowed cores, where it is known how many cores there are."""
+    allowed = device["allowed"] or {}
+    remaining = _count(allowed.get("quota"))
+    parts: list[list[PeakDoc]] = []
+    for group in sorted(groups, key=_rate_of_a_core, reverse=True):
+        cores = _cores(group)
+        if cores is None:
+            return
+        held = _allowed_cores(group, cores, allowed.get("cores"))
+        if remaining is not None:
+            held = min(held, remaining)
+            remaining -= held
+        if held:
+            whole = group.peaks if len(groups) > 1 else device["peaks"]
+            parts.append([_scaled(peak, held, cores) for peak in whole])
+    device["peaks"] = summed(parts) if parts else []
+    if not parts:
+        device["unknown"]["peaks"] = _NONE_ALLOWED
+
+
+def _scaled(peak: PeakDoc, held: float, cores: float) -> PeakDoc:
+    part = peak.copy()
+    part["tflops"] = round(peak["tflops"] * held / cores, 4)
+    high = peak.get("high")
+    if high is not None:
+        part["high"] = round(high * held / cores, 4)
+    part["source"] += f"; {held:g} of {cores:g} cores are allowed"
+    return part
+
+
+def _rate_of_a_core(group: Group) -> float:
+    fp32, cores = shorthand("fp32", group.peaks), _cores(group)
+    return fp32 / cores if fp32 and cores else 0.0
+
+
+def _cores(group: Group) -> float | None:
+    return _count(group.cluster.get("cores"))
+
+
+def _allowed_cores(group: Group, cores: float, of_package: Json) -> float:
+    """Return the allowed cores of one kind; of a processor of one kind those of the package."""
+    own = _count(group.cluster.get("allowed"))
+    if own is None:
+        own = _count(of_package)
+    return cores if own is None else min(own, cores)
+
+
+def _count(value: Json) -> float | None:
+    return float(value) if isinstance(value, int | float) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from probe_core.resolve import Accept
+from probe_core.resolve import acceptance
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def read_in_pieces(files: Iterable[str], packages: bool) -> Iterator[dict[str, o
     """Read chip files of the site and of packages; yield what makes the same tables elsewhere."""
     import probe_chipdb
 
-    accept = Accept()
+    accept = acceptance()
     reasons = {path: accept(path) if os.path.exists(path) else None for path in files}
     trusted = [path for path, reason in reasons.items() if reason is None]
     database = probe_chipdb.load(extra=trusted, packages=packages, accept=accept)

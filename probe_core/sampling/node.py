@@ -176,10 +176,10 @@ def _groups(machine: Machine, packages: int) -> Sequence[Sequence[int]]:
         from probe_core.sampling import cpu
 
         return [sorted(cpu.processor_times(machine))] if packages == 1 else [[]] * packages
-    from probe_core.probers import topology
+    from probe_core.probers import cpu_files
 
-    running = topology.online(machine)
-    groups = topology.sockets(machine, running)
+    running = cpu_files.online(machine)
+    groups = cpu_files.sockets(machine, running)
     if len(groups) == packages:
         return groups
     return [running] if packages == 1 else [[] for _ in range(packages)]

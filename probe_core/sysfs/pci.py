@@ -227,8 +227,7 @@ def numa_node(machine: Machine, folder: str) -> int | None:
     node = machine.read_int(f"{folder}/numa_node")
     if node is not None and node >= 0:
         return node
-    from probe_core.machine import numa
-    from probe_core.machine.files import cpu_list, cpu_mask
+    from probe_core.machine import cpu_list, cpu_mask, numa
 
     text = machine.read(f"{folder}/local_cpulist", 4096)
     if text is None:  # hwloc's recording of a POWER9 has the mask alone

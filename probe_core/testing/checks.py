@@ -18,8 +18,7 @@ from probe_core.isolation.launch import import_paths
 from probe_core.machine import Machine
 from probe_core.model.ids import is_prober_name
 from probe_core.recording.declared import check_records
-from probe_core.registry.prober import Prober
-from probe_core.registry.select import RESERVED
+from probe_core.registry.prober import RESERVED, Prober
 from probe_core.testing.case import Case, prober_of, run_case, watch_case
 from probe_core.testing.reading import undeclared
 

@@ -11,7 +11,7 @@ from typing import Any
 from probe_core.isolation.run import Run
 from probe_core.model.ids import pci_vendor
 from probe_core.pipeline.validate import check_sighting
-from probe_core.registry.select import unmet
+from probe_core.registry.prober import unmet
 from probe_core.testing.case import Case, run_case, watch_case
 from probe_core.testing.checks import EFFECTS, Declared, effects
 from probe_core.testing.reading import undeclared

@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from probe_core.machine import Machine
-from probe_core.registry.entrypoints import find_module
+from probe_core.registry import find_module
 from probe_core.registry.extensions import manifest_table, texts
 from probe_core.testing.sightings import FILE
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from string import Template
 
 from probe_core import __version__
-from probe_core.registry.entrypoints import find_module
-from probe_core.registry.select import RESERVED, discover
+from probe_core.registry import find_module
+from probe_core.registry.prober import RESERVED, discover
 from probe_core.wording import joined
 
 TYPE_CHECKING = False

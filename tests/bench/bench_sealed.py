@@ -19,7 +19,7 @@ TRUST = """
 import os, sys
 from statistics import median
 from time import process_time as perf_counter
-from probe_core.registry.select import discover
+from probe_core.registry.prober import discover
 ask = os.geteuid
 taken = {"root": [], "user": []}
 for number in range(2 * int(sys.argv[2]) + 2):

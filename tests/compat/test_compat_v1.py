@@ -16,7 +16,7 @@ import pytest
 
 import probe_core
 from probe_core import Machine, Report
-from probe_core.registry.select import discover
+from probe_core.registry.prober import discover
 
 STATUSES = {
     "bus": "ok",

@@ -12,8 +12,7 @@ import pytest
 from trees import Tree
 
 from probe_core import Machine
-from probe_core.machine import READ_LIMIT
-from probe_core.machine.files import read_head
+from probe_core.machine import READ_LIMIT, read_head
 
 
 @pytest.fixture

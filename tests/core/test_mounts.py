@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from probe_core.machine import Machine
-from probe_core.machine.files import Budget, Mounts
-from probe_core.registry.select import PathCheck, unmet
+from probe_core.machine import Machine, Mounts
+from probe_core.registry import Budget
+from probe_core.registry.prober import PathCheck, unmet
 
 TABLE = """\
 22 1 0:21 / / rw,relatime shared:1 - {root} overlay rw

@@ -12,8 +12,7 @@ from trees import Tree
 import probe_core
 from probe_core.config import load_config
 from probe_core.pipeline.conclude import in_order, last_findings, troubles
-from probe_core.registry.prober import Prober
-from probe_core.registry.select import select
+from probe_core.registry.prober import Prober, select
 
 NPU = {"ids": ["acme:0"], "kind": "npu", "name": "Acme", "memory": {"kind": "unified"}}
 IGPU = {

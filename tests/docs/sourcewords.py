@@ -39,11 +39,11 @@ def variables() -> set[str]:
 def causes() -> set[str]:
     """Return the causes that a decision can have."""
     found = set()
-    for path, tree in trees("probe_core/registry/select.py", "probe_core/pipeline/run.py"):
+    for path, tree in trees("probe_core/registry/prober.py", "probe_core/pipeline/run.py"):
         for node in ast.walk(tree):
             if not isinstance(node, ast.Return | ast.Assign):
                 continue
-            returned = isinstance(node, ast.Return) and path.name == "select.py"
+            returned = isinstance(node, ast.Return) and path.name == "prober.py"
             assigned = isinstance(node, ast.Assign) and "cause" in ast.unparse(node.targets[0])
             if (returned or assigned) and isinstance(node.value, ast.Tuple):
                 found |= set(words(node.value.elts[0]))

@@ -25,7 +25,7 @@ from probe_core.model import device, field, ids
 from probe_core.model.findings import CODES
 from probe_core.model.ids import SEVERITIES
 from probe_core.recording import declared, paths
-from probe_core.registry import prober, select
+from probe_core.registry import prober
 
 REFERENCE = docpages.DOCS / "reference"
 
@@ -205,7 +205,7 @@ def test_every_key_of_a_manifest_is_documented() -> None:
 
 def test_every_reserved_name_is_told_to_authors() -> None:
     text = (docpages.DOCS / "how-to/package-a-prober.md").read_text("utf-8")
-    assert missing(select.RESERVED, text) == []
+    assert missing(prober.RESERVED, text) == []
 
 
 def test_every_public_name_is_documented() -> None:

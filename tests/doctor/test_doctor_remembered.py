@@ -204,10 +204,10 @@ def test_a_folder_of_a_server_is_not_looked_at(
     assert len(memory.answers()) == 1
     table = place.root / "mountinfo"
     table.write_text(f"36 35 0:1 / {place.env} rw - nfs4 host:/home rw\n")
-    from probe_core.machine import files
+    from probe_core import machine
 
-    read = files._served_at
-    monkeypatch.setattr(files, "_served_at", lambda path: read(str(table)))
+    read = machine._served_at
+    monkeypatch.setattr(machine, "_served_at", lambda path: read(str(table)))
     assert memory.answers() == []
     assert identities([str(place.env / "a")], 1 << 62) is None
 

@@ -50,8 +50,8 @@ def manifest(data: bytes) -> None:
 
 
 def entry_points(data: bytes) -> None:
-    module = import_module("probe_core.registry.entrypoints")
-    discover = import_module("probe_core.registry.select")
+    module = import_module("probe_core.registry")
+    discover = import_module("probe_core.registry.prober")
     text = "[probe_core.probers.v1]\n" + data.decode("utf-8", "surrogateescape")
     try:
         lines = list(module._parse(text, module.GROUP_STEM))

@@ -75,8 +75,8 @@ def visibility(data: bytes) -> None:
 
 def processors(data: bytes) -> None:
     text = data.decode("utf-8", "replace")
-    json.dumps(import_module("probe_core.probers.cpuinfo").parse(text), allow_nan=False)
-    assert len(import_module("probe_core.probers.topology").cpu_list(text)) <= 65_536
+    json.dumps(import_module("probe_core.probers.cpu_files").parse(text), allow_nan=False)
+    assert len(import_module("probe_core.probers.cpu_files").cpu_list(text)) <= 65_536
 
 
 def topologies(data: bytes) -> None:

@@ -10,10 +10,10 @@ from foreign import CHANCES, Chance, encoded, write_files
 from hypothesis import given
 
 from probe_core.api import Machine, NotApplicable, Request
-from probe_core.machine.files import MAX_CPUS, cpu_list
+from probe_core.machine import MAX_CPUS, cpu_list
 from probe_core.pipeline import node
 from probe_core.pipeline.validate import check_sighting
-from probe_core.probers import builtin_probers, cpuinfo
+from probe_core.probers import builtin_probers, cpu_files
 
 GPU = "sys/bus/pci/devices/0000:01:00.0"
 CPU = "sys/devices/system/cpu"
@@ -100,7 +100,7 @@ def _writable(path: str) -> bool:
 @given(CHANCES)
 def test_processors(chance: Chance) -> None:
     text = chance.mutate(X86, ARM, X86 * 3).decode("utf-8", "replace")
-    json.dumps(cpuinfo.parse(text), allow_nan=False)
+    json.dumps(cpu_files.parse(text), allow_nan=False)
 
 
 @pytest.mark.heavy

@@ -14,9 +14,8 @@ from probe_core.api import Machine
 from probe_core.machine.trust import allowed
 from probe_core.recording.declared import check_records
 from probe_core.recording.gather import gather
-from probe_core.registry.entrypoints import scan
-from probe_core.registry.prober import WHEN_KEYS, Prober, read_manifest, take_field
-from probe_core.registry.select import discover, unmet
+from probe_core.registry import scan
+from probe_core.registry.prober import WHEN_KEYS, Prober, discover, read_manifest, take_field, unmet
 
 ENTRIES = b"[probe_core.probers.v1]\nacme = acme:hook\n[probe_core.probers.v2]\na = b.c [x]\n"
 MANIFEST = {

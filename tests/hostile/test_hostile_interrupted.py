@@ -59,7 +59,7 @@ def test_a_file_whose_reading_is_interrupted(site: Path, tmp_path: Path) -> None
         site,
         f"""
         from probe_core.machine import Machine
-        from probe_core.machine.files import read_regular
+        from probe_core.machine import read_regular
         def handler(*_): raise KeyError
         signal.signal(signal.SIGALRM, handler)
         before, ends = state(), 0

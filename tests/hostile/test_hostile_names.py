@@ -19,7 +19,7 @@ from shells import Shell, missing
 from probe_core.cli.candidates import answer, candidates
 from probe_core.leasing.folder import lease_folder
 from probe_core.model.ids import is_code, is_device_id, is_distribution_name, is_prober_name
-from probe_core.registry.select import discover
+from probe_core.registry.prober import discover
 
 PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_./:@+=,")
 GOOD_ID = "pci:0000:01:00.0"

@@ -21,7 +21,7 @@ from probe_core.machine.trust import untrusted
 from probe_core.probing import document
 from probe_core.recording.opening import open_machine
 from probe_core.recording.paths import BadRecording
-from probe_core.registry.select import discover, select
+from probe_core.registry.prober import discover, select
 
 Probe = Callable[..., dict[str, Any]]
 OK = "@hookimpl\ndef probe_devices(request):\n    return [ONE]\n"

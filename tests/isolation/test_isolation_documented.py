@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from probe_core import background, config, isolation
+from probe_core import background, config, isolation, registry
 from probe_core.isolation import (
     confine,
     ending,
@@ -17,7 +17,6 @@ from probe_core.isolation import (
     start,
     wire,
 )
-from probe_core.machine import files
 from probe_core.pipeline import settings, static
 from probe_core.sampling import engine, sampler
 
@@ -49,7 +48,7 @@ def test_every_limit_is_the_one_of_the_code() -> None:
 def test_the_budget_is_the_one_of_the_code() -> None:
     page = PAGE.read_text().partition("## Data in the host")[2]
     rows = re.findall(r"^\| ([a-z ]+) \| (.*) \| (.*) \|$", page, re.MULTILINE)
-    both = [files.SHARE, files.TOTAL]
+    both = [registry.SHARE, registry.TOTAL]
     assert rows[1:] == [
         ("files", *(f"{limits['files']:,}" for limits in both)),
         ("bytes", *(f"{int(limits['bytes']) >> 20} MiB" for limits in both)),

@@ -8,9 +8,9 @@ import pytest
 from trees import Tree
 
 from probe_core.api import Request
-from probe_core.machine.files import cpu_list, cpu_mask
+from probe_core.machine import cpu_list, cpu_mask
 from probe_core.probers import cpu
-from probe_core.probers.topology import cores_of, nodes_of, online, sockets
+from probe_core.probers.cpu_files import cores_of, nodes_of, online, sockets
 
 CPUS = "/sys/devices/system/cpu"
 NODES = "/sys/devices/system/node"

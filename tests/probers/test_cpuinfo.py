@@ -9,7 +9,7 @@ from trees import Tree
 
 from probe_core.api import Request
 from probe_core.probers import cpu
-from probe_core.probers.cpuinfo import cores_of, facts, packages, parse, places
+from probe_core.probers.cpu_files import cores_of, facts, packages, parse, places
 
 X86 = """processor\t: 0
 vendor_id\t: {vendor}

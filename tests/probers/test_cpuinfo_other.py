@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from trees import Tree
 
-from probe_core.probers.cpuinfo import facts, parse
+from probe_core.probers.cpu_files import facts, parse
 
 OLD_ARM = """Processor\t: ARMv7 Processor rev 0 (v7l)
 processor\t: 0

@@ -8,8 +8,8 @@ import pytest
 from trees import Tree
 
 from probe_core import Machine
-from probe_core.machine.files import cpu_list
-from probe_core.probers.topology import clocks, cores_of, nodes, nodes_of, online, package, sockets
+from probe_core.machine import cpu_list
+from probe_core.probers.cpu_files import clocks, cores_of, nodes, nodes_of, online, package, sockets
 
 CPUS = "/sys/devices/system/cpu"
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from probe_core.registry.entrypoints import scan
-from probe_core.registry.select import discover
+from probe_core.registry import scan
+from probe_core.registry.prober import discover
 
 ENTRIES = "[console_scripts]\nx = y:z\n[probe_core.probers.v1]\nacme = acme_prober\n"
 
@@ -85,7 +85,7 @@ def test_what_is_no_archive_costs_nothing(tmp_path: Path) -> None:
 def test_zipfile_is_imported_for_an_archive_of_distributions_alone(tmp_path: Path) -> None:
     plain = archive(tmp_path / "stdlib.zip", **{"os.py": ""})
     code = (
-        "import sys\nfrom probe_core.registry.entrypoints import scan\n"
+        "import sys\nfrom probe_core.registry import scan\n"
         f"scan([{plain!r}, {str(tmp_path)!r}])\nassert 'zipfile' not in sys.modules\n"
         "scan(['/no/such.zip'])\n"
     )

@@ -13,15 +13,14 @@ from typing import Any
 
 import pytest
 
-from probe_core.registry.entrypoints import (
+from probe_core.registry import (
     MAX_ENTRIES,
     locate,
     locate_by_hooks,
     scan,
     top_level_exists,
 )
-from probe_core.registry.prober import HOST, Prober
-from probe_core.registry.select import discover
+from probe_core.registry.prober import HOST, Prober, discover
 
 Install = Callable[..., Path]
 

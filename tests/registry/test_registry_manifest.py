@@ -16,8 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from probe_core.registry.extensions import manifest_table, texts
-from probe_core.registry.prober import MAX_PROBLEMS, WHEN_KEYS, Prober, take_field
-from probe_core.registry.select import discover
+from probe_core.registry.prober import MAX_PROBLEMS, WHEN_KEYS, Prober, discover, take_field
 
 Install = Callable[..., Path]
 

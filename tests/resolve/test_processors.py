@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import probe_chipdb
-from probe_core.resolve import processors
-from probe_core.resolve.processors import _clock_in_name as clock_in_name
+from probe_core.resolve import _clock_in_name as clock_in_name
+from probe_core.resolve import resolve_processor
 
 DATABASE = probe_chipdb.load()
 AVX2 = ["sse2", "avx", "avx2", "fma"]
@@ -26,7 +26,7 @@ def device(**fields: Any) -> Any:
         "others": {},
         **fields,
     }
-    processors.resolve(made, DATABASE)  # type: ignore[arg-type]
+    resolve_processor(made, DATABASE)  # type: ignore[arg-type]
     return made
 
 
@@ -231,7 +231,7 @@ def test_an_older_chipdb_is_not_asked_for_what_it_does_not_know() -> None:
             return DATABASE.cpu(vendor=vendor, family=family, model=model, name=name, flags=flags)
 
     made: Any = {"unknown": {}, "sources": {}, "cpu": {**RAPTOR, "stepping": 1}, "units": 8}
-    processors.resolve(made, Older())  # type: ignore[arg-type]
+    resolve_processor(made, Older())  # type: ignore[arg-type]
     assert made["arch"] == "raptorlake"
 
 

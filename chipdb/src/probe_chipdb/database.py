@@ -3,7 +3,7 @@
 import os
 
 from probe_chipdb import table
-from probe_chipdb.peaks import Arch, shared
+from probe_chipdb.peaks import Arch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -202,6 +202,8 @@ class Database:
 
     def _find_arch(self, id_: str) -> Arch | None:
         if "+" in id_:
+            from probe_chipdb.shared import shared
+
             archs = [arch for part in id_.split("+") if (arch := self.arch(part))]
             return shared(archs) if archs else None
         for source in self.tables():
@@ -352,7 +354,7 @@ class Database:
         architecture: the version of Arm's architecture, 6 to 9. name: the brand string.
         flags: as /proc/cpuinfo prints them; without any, only what needs none is counted.
         before_name: called before the brand string alone is read, which imports
-        `probe_chipdb.spelling`: for programs that import where nobody waits.
+        `probe_chipdb.cpu_brand`: for programs that import where nobody waits.
         """
         from probe_chipdb.cpu import CpuFacts, find_cpu
 

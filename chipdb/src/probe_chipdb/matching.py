@@ -76,7 +76,7 @@ class Match:
         With a chip, its peaks at the live unit count; with candidates, those figures on which
         all of them agree; else empty.
         """
-        from probe_chipdb.peaks import shared_peaks
+        from probe_chipdb.shared import shared_peaks
 
         return shared_peaks((self.chip,) if self.chip else self.candidates, self.units)
 

@@ -2,7 +2,7 @@
 
 from typing import TypedDict
 
-from probe_chipdb.cpu import brand_key
+from probe_chipdb.cpu_brand import brand_key
 from probe_chipdb.entry.evidence import confidence, evidence, of_counts
 from probe_chipdb.entry.validate import Data
 from probe_chipdb.name_form import Form

@@ -12,7 +12,7 @@ import threading
 from time import perf_counter, thread_time
 from typing import NamedTuple
 
-from probe_core.machine.files import cpu_list
+from probe_core.machine import cpu_list
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import subprocess
 
 from probe_changes.chain import digest, line_of
 from probe_core.commands import CommandError, replace_file
-from probe_core.machine.files import read_regular, text_of
+from probe_core.machine import read_regular, text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

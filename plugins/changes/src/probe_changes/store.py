@@ -9,7 +9,7 @@ from time import gmtime, strftime, time
 from probe_changes.chain import bounded, head_of, line_of, link, read_chain, state_of
 from probe_changes.facts import broken_devices, facts_of
 from probe_core.commands import CommandError, journal_file, replace_file, state_base
-from probe_core.machine.files import read_regular, text_of
+from probe_core.machine import read_regular, text_of
 from probe_core.machine.writing import make_own_folder
 
 TYPE_CHECKING = False

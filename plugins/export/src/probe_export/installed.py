@@ -8,7 +8,7 @@ format that was asked for is imported.
 from __future__ import annotations
 
 from probe_core.machine.trust import Trust
-from probe_core.registry.entrypoints import is_module_name, scan
+from probe_core.registry import is_module_name, scan
 from probe_core.registry.extensions import (
     Extension,
     locate_extension,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from probe_core.model.document import ReportDoc
-    from probe_core.registry.entrypoints import EntryPoint
+    from probe_core.registry import EntryPoint
 
     Exporter = Callable[[ReportDoc], str]
     """From a report's document to the text of the format."""

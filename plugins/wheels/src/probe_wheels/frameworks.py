@@ -11,9 +11,9 @@ import sys
 from itertools import groupby
 
 from probe_core.jsontext import parse
-from probe_core.machine.files import read_regular, text_of
+from probe_core.machine import read_regular, text_of
 from probe_core.machine.trust import Trust
-from probe_core.registry.entrypoints import is_module_name, locate, scan
+from probe_core.registry import is_module_name, locate, scan
 from probe_wheels.distributions import normal
 from probe_wheels.environment import Problem
 from probe_wheels.rules import FRAMEWORKS, version_of
@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from probe_core.registry.entrypoints import EntryPoint
+    from probe_core.registry import EntryPoint
     from probe_wheels.documents import DistributionDoc, FrameworkDoc, LibraryDoc
     from probe_wheels.files import Budget
 
