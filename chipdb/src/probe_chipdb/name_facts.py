@@ -68,7 +68,14 @@ def compatibles_in(text: str) -> tuple[str, ...]:
     if text.strip().startswith("of:N"):
         text = " ".join(text.split("C")[1:])
     tokens = (token.rpartition("=")[2].strip(",;:'") for token in text.split())
-    return tuple(name for name in tokens if name not in ("", "compatible"))
+    names: list[str] = []
+    for name in tokens:
+        if name not in ("", "compatible"):
+            parts = name.split(",")
+            names.append(name)
+            if len(parts) >= 4 and len(parts) % 2 == 0:  # may also be two, with a comma between
+                names += [",".join(parts[at : at + 2]) for at in range(0, len(parts), 2)]
+    return tuple(names)
 
 
 def add_name_facts(query: "Query", name: str, kind: str, *, may_hold_ids: bool) -> None:

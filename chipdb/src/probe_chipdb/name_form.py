@@ -55,7 +55,7 @@ class Form:
         self.text = rules.rewritten(key.replace("_", " ").replace("-", " "), "form")
         makers = rules.words("maker")
         first, _, rest = self.text.partition(" ")
-        while rest and first in makers:  # AMD ATI
+        while rest and first in makers:
             self.vendor, self.text = makers[first], rest
             first, _, rest = rest.partition(" ")
         tokens = joined(self.text.translate(_APART), _UNITS)
