@@ -77,7 +77,7 @@ def _parts(rules: "Iterable[Rule]") -> list[tuple[str, str, str]]:
     return [rule._parts for rule in rules]
 
 
-@pytest.mark.parametrize("stage", ["line", "fact", "form", "machine", "share"])
+@pytest.mark.parametrize("stage", ["line", "fact", "form", "machine"])
 def test_sorted_gates_find_the_rows_that_a_look_at_each_finds(stage: str) -> None:
     rules = Rules(rules_text())
     [*rules.every("x", stage)]

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from probe_core.config import Config
     from probe_core.isolation.launch import Waiting
     from probe_core.isolation.run import Run
-    from probe_core.machine import Machine
     from probe_core.model.document import FindingDoc, NodeDoc, ReportDoc, Sighting
     from probe_core.pipeline.validate import Collected
     from probe_core.probers.bus import Scan
@@ -52,220 +51,9 @@ __all__ = [
     "select_probers",
 ]
 
-_abandoned: dict[str, Run] = {}
-"""The last run of each prober whose process could not be killed, by its name; the prober is not
-started again in this process while that one is there."""
-
 
 class Cancelled(Exception):
     """The caller gave up waiting; the children are gone."""
-
-
-class Builtins:
-    """The built-in probers of one probe, each of which is called once, and never raises.
-
-    `scan` is the bus prober's first step, which says whose hardware there is; None where that
-    prober is disabled or failed.
-    """
-
-    def __init__(self, machine: Machine, config: Config) -> None:
-        self._verbose = config.verbose
-        self._collected: Collected | None = None
-        self._calls = [
-            BuiltinCall(prober, machine, config)
-            for prober in builtin_probers()
-            if prober.name not in config.disable
-        ]
-        self._bus = next((call for call in self._calls if call.prober.name == "bus"), None)
-        self.scan = None if self._bus is None else self._bus.scan()
-
-    def describe_bus(self) -> Sequence[Sighting]:
-        """Return what the bus prober saw; the first call describes each device."""
-        return () if self._bus is None else self._bus.answer()
-
-    def collect(self) -> Collected:
-        """Return what all of them saw, checked; the first call has them answer.
-
-        The tables to check by are imported then: children are started before, and need none.
-        """
-        if self._collected is None:
-            from probe_core.pipeline.validate import Collected
-
-            self._collected = Collected(self._verbose)
-            for call in self._calls:
-                call.add_to(self._collected)
-        return self._collected
-
-
-class Found:
-    """The probers that there are, besides the built-in ones.
-
-    `names` are those of all probers, `findings` are about distributions and manifests. `mentioned`
-    says whether an installed distribution may have chips for chipdb. `budget` is what was spent on
-    reading their metadata.
-    """
-
-    __slots__ = ("budget", "findings", "mentioned", "names", "probers")
-
-    def __init__(self) -> None:
-        self.budget = Budget()
-        self.mentioned = {CHIPS: False}
-        self.names = {"bus", "cpu", FALLBACK}
-        self.probers: list[Prober] = []
-        self.findings: list[FindingDoc] = []
-
-
-def find(machine: Machine, registered: Mapping[str, Registered]) -> Found:
-    """Find the probers that are installed, registered by the host, or part of a recording."""
-    found = Found()
-    probers, found.findings = discover(registered, mentioned=found.mentioned, budget=found.budget)
-    if machine.answers:
-        from probe_core.pipeline.answers import recorded_probers
-
-        installed = [prober for prober in probers if prober.name not in machine.answers]
-        probers = installed + recorded_probers(machine.answers)
-    found.probers = probers
-    found.names |= {prober.name for prober in probers}
-    return found
-
-
-def select_probers(
-    found: Found, scan: Scan | None, machine: Machine, config: Config, host: Host | None
-) -> list[Decision]:
-    """Decide for each prober whether it runs; what the preconditions cost too much is a finding."""
-    vendors = None if scan is None else scan.vendors
-    veto = host.veto if host is not None else None
-    stuck = {name for name, run in _abandoned.items() if run.stuck}
-    decisions = select(found.probers, config, machine, vendors, veto, stuck, found.budget)
-    if machine.answers:
-        from probe_core.pipeline.answers import name_vendors
-
-        name_vendors(decisions)
-    if host is not None:
-        for decision in decisions:
-            details = {"selected": decision.cause is None, "reason": decision.reason}
-            host.observe("selected", {"prober": decision.prober.name, **details})
-    found.findings += over_budget(found.budget)
-    return decisions
-
-
-def run_selected(
-    decisions: Sequence[Decision],
-    builtins: Builtins,
-    machine: Machine,
-    config: Config,
-    host: Host | None = None,
-    *,
-    wake_fd: int = -1,
-    waiting: Waiting | None = None,
-    meanwhile: Callable[[], object] | None = None,
-    arrived: Callable[[Run, object], None] | None = None,
-) -> list[Run]:
-    """Run what was selected, each prober in a child; without any, nothing more is imported.
-
-    `meanwhile` is called once while children run, `arrived` with each device. Where no child can be
-    started, the decisions say so afterwards. Raises `Cancelled` when `wake_fd` became readable.
-    """
-    runs: list[Run] = []
-    selected = [decision for decision in decisions if decision.cause is None]
-    live = [decision for decision in selected if decision.prober.answer is None]
-    if live:
-        from probe_core.isolation.launch import cannot_start, run_probers
-
-        problem = cannot_start()
-        for decision in live if problem is not None else ():
-            decision.cause, decision.reason = "no-child", problem
-        if problem is None:
-            runs = run_probers(
-                [decision.prober for decision in live],
-                machine,
-                builtins.describe_bus,
-                active=config.active,
-                wake_fd=wake_fd,
-                observe=host.observe if host is not None else None,
-                meanwhile=meanwhile,
-                arrived=arrived,
-                waiting=waiting,
-            )
-        if any(run.status is None for run in runs):
-            raise Cancelled
-        _abandoned.update((run.prober.name, run) for run in runs if run.abandoned)
-    recorded = [d.prober for d in selected if d.prober.answer is not None]
-    if recorded:
-        from probe_core.pipeline.answers import replay
-
-        runs += map(replay, recorded)
-    runs.sort(key=lambda run: Prober.rank(run.prober))
-    return runs
-
-
-class BuiltinCall:
-    """One built-in prober, and its answer once it was called."""
-
-    def __init__(self, prober: Prober, machine: Machine, config: Config) -> None:
-        self.prober = prober
-        self._machine = machine
-        self._config = config
-        self._call: Callable[[], Answer] = self._probe
-        self._called = False
-        self._elapsed_s = 0.0
-        self._sightings: list[Sighting] = []
-        self._status = "ok"
-        self._reason: str | None = None
-
-    def scan(self) -> Scan | None:
-        """Take the first of the bus prober's two steps; None where that fails."""
-        from probe_core.probers.bus import Scan
-
-        scans: list[Scan] = []
-        self._timed(lambda: scans.append(Scan(self._machine)))
-        if not scans:
-            return None
-        self._call = scans[0].answer
-        return scans[0]
-
-    def answer(self) -> list[Sighting]:
-        """Return what it saw, as it came; the first call asks it."""
-        if not self._called:
-            self._called = True
-            self._timed(self._ask)
-        return self._sightings
-
-    def add_to(self, collected: Collected) -> None:
-        """Have the answer checked and noted."""
-        collected.add(
-            self.prober,
-            self.answer(),
-            status=self._status,
-            reason=self._reason,
-            elapsed_ms=self._elapsed_s * 1000,
-        )
-
-    def _probe(self) -> Answer:
-        from probe_core.api import Request
-
-        assert self.prober.builtin is not None
-        answer: Answer = self.prober.builtin(Request(self._machine, active=self._config.active))
-        return answer
-
-    def _ask(self) -> None:
-        from probe_core.api import NotApplicable
-
-        answer = self._call()
-        if isinstance(answer, NotApplicable):
-            self._status, self._reason = "not_applicable", answer.reason
-        else:
-            self._sightings = list(answer)
-
-    def _timed(self, step: Callable[[], object]) -> None:
-        start = monotonic()
-        try:
-            step()
-        except Exception as error:  # whatever a file held, the node starts
-            from probe_core.wording import error_text
-
-            self._called, self._status, self._reason = True, "call_error", error_text(error)
-        self._elapsed_s += monotonic() - start
 
 
 def run_pipeline(
@@ -482,3 +270,217 @@ def _as_visible_here(static: ReportDoc, machine: Machine | None) -> ReportDoc:
 
     refresh(static, (machine or Machine()).environ)
     return static
+
+
+# The probers of one probe: those that are built in, those that are installed, and their runs.
+
+_abandoned: dict[str, Run] = {}
+"""The last run of each prober whose process could not be killed, by its name; the prober is not
+started again in this process while that one is there."""
+
+
+class Builtins:
+    """The built-in probers of one probe, each of which is called once, and never raises.
+
+    `scan` is the bus prober's first step, which says whose hardware there is; None where that
+    prober is disabled or failed.
+    """
+
+    def __init__(self, machine: Machine, config: Config) -> None:
+        self._verbose = config.verbose
+        self._collected: Collected | None = None
+        self._calls = [
+            BuiltinCall(prober, machine, config)
+            for prober in builtin_probers()
+            if prober.name not in config.disable
+        ]
+        self._bus = next((call for call in self._calls if call.prober.name == "bus"), None)
+        self.scan = None if self._bus is None else self._bus.scan()
+
+    def describe_bus(self) -> Sequence[Sighting]:
+        """Return what the bus prober saw; the first call describes each device."""
+        return () if self._bus is None else self._bus.answer()
+
+    def collect(self) -> Collected:
+        """Return what all of them saw, checked; the first call has them answer.
+
+        The tables to check by are imported then: children are started before, and need none.
+        """
+        if self._collected is None:
+            from probe_core.pipeline.validate import Collected
+
+            self._collected = Collected(self._verbose)
+            for call in self._calls:
+                call.add_to(self._collected)
+        return self._collected
+
+
+class Found:
+    """The probers that there are, besides the built-in ones.
+
+    `names` are those of all probers, `findings` are about distributions and manifests. `mentioned`
+    says whether an installed distribution may have chips for chipdb. `budget` is what was spent on
+    reading their metadata.
+    """
+
+    __slots__ = ("budget", "findings", "mentioned", "names", "probers")
+
+    def __init__(self) -> None:
+        self.budget = Budget()
+        self.mentioned = {CHIPS: False}
+        self.names = {"bus", "cpu", FALLBACK}
+        self.probers: list[Prober] = []
+        self.findings: list[FindingDoc] = []
+
+
+def find(machine: Machine, registered: Mapping[str, Registered]) -> Found:
+    """Find the probers that are installed, registered by the host, or part of a recording."""
+    found = Found()
+    probers, found.findings = discover(registered, mentioned=found.mentioned, budget=found.budget)
+    if machine.answers:
+        from probe_core.pipeline.answers import recorded_probers
+
+        installed = [prober for prober in probers if prober.name not in machine.answers]
+        probers = installed + recorded_probers(machine.answers)
+    found.probers = probers
+    found.names |= {prober.name for prober in probers}
+    return found
+
+
+def select_probers(
+    found: Found, scan: Scan | None, machine: Machine, config: Config, host: Host | None
+) -> list[Decision]:
+    """Decide for each prober whether it runs; what the preconditions cost too much is a finding."""
+    vendors = None if scan is None else scan.vendors
+    veto = host.veto if host is not None else None
+    stuck = {name for name, run in _abandoned.items() if run.stuck}
+    decisions = select(found.probers, config, machine, vendors, veto, stuck, found.budget)
+    if machine.answers:
+        from probe_core.pipeline.answers import name_vendors
+
+        name_vendors(decisions)
+    if host is not None:
+        for decision in decisions:
+            details = {"selected": decision.cause is None, "reason": decision.reason}
+            host.observe("selected", {"prober": decision.prober.name, **details})
+    found.findings += over_budget(found.budget)
+    return decisions
+
+
+def run_selected(
+    decisions: Sequence[Decision],
+    builtins: Builtins,
+    machine: Machine,
+    config: Config,
+    host: Host | None = None,
+    *,
+    wake_fd: int = -1,
+    waiting: Waiting | None = None,
+    meanwhile: Callable[[], object] | None = None,
+    arrived: Callable[[Run, object], None] | None = None,
+) -> list[Run]:
+    """Run what was selected, each prober in a child; without any, nothing more is imported.
+
+    `meanwhile` is called once while children run, `arrived` with each device. Where no child can be
+    started, the decisions say so afterwards. Raises `Cancelled` when `wake_fd` became readable.
+    """
+    runs: list[Run] = []
+    selected = [decision for decision in decisions if decision.cause is None]
+    live = [decision for decision in selected if decision.prober.answer is None]
+    if live:
+        from probe_core.isolation.launch import cannot_start, run_probers
+
+        problem = cannot_start()
+        for decision in live if problem is not None else ():
+            decision.cause, decision.reason = "no-child", problem
+        if problem is None:
+            runs = run_probers(
+                [decision.prober for decision in live],
+                machine,
+                builtins.describe_bus,
+                active=config.active,
+                wake_fd=wake_fd,
+                observe=host.observe if host is not None else None,
+                meanwhile=meanwhile,
+                arrived=arrived,
+                waiting=waiting,
+            )
+        if any(run.status is None for run in runs):
+            raise Cancelled
+        _abandoned.update((run.prober.name, run) for run in runs if run.abandoned)
+    recorded = [d.prober for d in selected if d.prober.answer is not None]
+    if recorded:
+        from probe_core.pipeline.answers import replay
+
+        runs += map(replay, recorded)
+    runs.sort(key=lambda run: Prober.rank(run.prober))
+    return runs
+
+
+class BuiltinCall:
+    """One built-in prober, and its answer once it was called."""
+
+    def __init__(self, prober: Prober, machine: Machine, config: Config) -> None:
+        self.prober = prober
+        self._machine = machine
+        self._config = config
+        self._call: Callable[[], Answer] = self._probe
+        self._called = False
+        self._elapsed_s = 0.0
+        self._sightings: list[Sighting] = []
+        self._status = "ok"
+        self._reason: str | None = None
+
+    def scan(self) -> Scan | None:
+        """Take the first of the bus prober's two steps; None where that fails."""
+        from probe_core.probers.bus import Scan
+
+        scans: list[Scan] = []
+        self._timed(lambda: scans.append(Scan(self._machine)))
+        if not scans:
+            return None
+        self._call = scans[0].answer
+        return scans[0]
+
+    def answer(self) -> list[Sighting]:
+        """Return what it saw, as it came; the first call asks it."""
+        if not self._called:
+            self._called = True
+            self._timed(self._ask)
+        return self._sightings
+
+    def add_to(self, collected: Collected) -> None:
+        """Have the answer checked and noted."""
+        collected.add(
+            self.prober,
+            self.answer(),
+            status=self._status,
+            reason=self._reason,
+            elapsed_ms=self._elapsed_s * 1000,
+        )
+
+    def _probe(self) -> Answer:
+        from probe_core.api import Request
+
+        assert self.prober.builtin is not None
+        answer: Answer = self.prober.builtin(Request(self._machine, active=self._config.active))
+        return answer
+
+    def _ask(self) -> None:
+        from probe_core.api import NotApplicable
+
+        answer = self._call()
+        if isinstance(answer, NotApplicable):
+            self._status, self._reason = "not_applicable", answer.reason
+        else:
+            self._sightings = list(answer)
+
+    def _timed(self, step: Callable[[], object]) -> None:
+        start = monotonic()
+        try:
+            step()
+        except Exception as error:  # whatever a file held, the node starts
+            from probe_core.wording import error_text
+
+            self._called, self._status, self._reason = True, "call_error", error_text(error)
+        self._elapsed_s += monotonic() - start
