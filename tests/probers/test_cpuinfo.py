@@ -9,7 +9,7 @@ from trees import Tree
 
 from probe_core.api import Request
 from probe_core.probers import cpu
-from probe_core.probers.cpu_files import cores_of, facts, packages, parse, places
+from probe_core.probers.cpu_files import cores_at, facts, packages_of, parse, places
 
 X86 = """processor\t: 0
 vendor_id\t: {vendor}
@@ -44,10 +44,10 @@ def test_places_of_processors(tree: Tree) -> None:
     tree.file("/proc/cpuinfo", "\n\n".join(f"processor: {block}" for block in blocks))
     listed = places(tree.machine())
     assert listed == {0: (1, 4), 1: (1, 4), 2: (0, 0), 3: (0, None)}
-    assert packages(listed) == [[0, 1], [2, 3]]
-    assert cores_of(listed, [0, 1, 2]) == [[0, 1], [2]]
-    assert cores_of(listed, [2, 3]) is None
-    assert cores_of(listed, [0, 4]) is None
+    assert packages_of(listed) == [[0, 1], [2, 3]]
+    assert cores_at(listed, [0, 1, 2]) == [[0, 1], [2]]
+    assert cores_at(listed, [2, 3]) is None
+    assert cores_at(listed, [0, 4]) is None
 
 
 def test_x86() -> None:
