@@ -243,7 +243,7 @@ class Free(Value):
 
     def check(self, value: object) -> Json:
         """Return the data with safe text."""
-        return _free(value, 0)
+        return free_value(value, 0)
 
     def holds(self, value: object) -> bool:
         """Return True: all that a JSON reader returns is JSON."""
@@ -339,7 +339,7 @@ class Ids(Items):
         return [identity for identity in ids if identity not in addresses], problems
 
 
-def _free(value: object, depth: int) -> Json:
+def free_value(value: object, depth: int) -> Json:
     """Return small free JSON with safe text; raises `Rejected`."""
     if isinstance(value, str):
         return clean_text(value)
@@ -359,13 +359,13 @@ def _free(value: object, depth: int) -> Json:
         raise Rejected(f"not plain data: {show(value)}")
     if depth >= MAX_DEPTH or len(value) > MAX_ITEMS:
         raise Rejected(f"not small plain data: {show(value)}")
-    return [_free(item, depth + 1) for item in value]
+    return [free_value(item, depth + 1) for item in value]
 
 
 def _free_table(value: Mapping[str, object], depth: int) -> dict[str, Json]:
     if depth >= MAX_DEPTH or INVALID in value or len(value) > MAX_ITEMS:
         raise Rejected(f"not small plain data: {show(value)}")
-    return {clean_text(name, 80): _free(item, depth + 1) for name, item in value.items()}
+    return {clean_text(name, 80): free_value(item, depth + 1) for name, item in value.items()}
 
 
 # One field of a part of the report: everything that any reader of it needs to know, once.

@@ -20,9 +20,9 @@ from probe_core.model.field import (
     TableOf,
     Text,
     Word,
-    _free,
     by_name,
     fields_of,
+    free_value,
 )
 from probe_core.model.field import Field as F
 from probe_core.model.ids import SEVERITIES, STEP_STATUSES, STEPS
@@ -58,7 +58,7 @@ def _in_one_pass(value: object, fields: dict[str, F]) -> dict[str, Json]:
     for name, item in value.items():
         field = fields.get(name)
         if field is None:
-            table[clean_text(name, 80)] = _free(item, 1)
+            table[clean_text(name, 80)] = free_value(item, 1)
         else:
             table[name] = None if item is None else field.value.check(item)
     return table

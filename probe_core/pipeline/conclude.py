@@ -88,7 +88,8 @@ def warm_up(collected: Collected, chips: Chips, os: str, load: Load) -> None:
     if "amd" in vendors:
         load("amd")
     if "nvidia" in vendors:
-        import probe_core.readiness.modules  # noqa: F401
+        import probe_core.readiness.modules
+        import probe_core.readiness.nvidia  # noqa: F401
     if vendors:
         from probe_core.visibility import load_rules
 
