@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "add_measured",
+    "add_visible",
     "ask_runtimes",
     "assemble",
     "broken",
@@ -280,19 +281,25 @@ def judge(
     return scene, readiness.judge(devices, scene)
 
 
+def add_visible(devices: Sequence[DeviceDoc], scene: Scene | None) -> None:
+    """Add what visibility shows to what `judge` wrote, once it is in the devices."""
+    if scene is not None:
+        from probe_core.readiness import conclude
+
+        conclude(devices)
+
+
 def broken(
     devices: Sequence[DeviceDoc],
     scene: Scene | None,
     reported: Sequence[FindingDoc],
     load: Load,
 ) -> list[FindingDoc]:
-    """Add what visibility shows; return findings on broken steps that none `reported` is about."""
+    """Return the findings about broken steps that none of the `reported` is about."""
     if scene is None:
         return []
     from probe_core.model.verdict import broken_step
-    from probe_core.readiness import conclude
 
-    conclude(devices)
     if all(broken_step(device) is None for device in devices):
         return []
     load("broken")

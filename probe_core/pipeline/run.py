@@ -146,6 +146,7 @@ def run_pipeline(
     scene, contradictions = conclude.judge(devices, machine, decisions, collected.outcomes, have)
     laps["ready"] = monotonic()
     views, hidden = conclude.see_devices(devices, machine, have)
+    conclude.add_visible(devices, scene)
     broken = conclude.broken(devices, scene, collected.findings, have)
     asked, disagreements = conclude.ask_runtimes(views, devices, machine, config, waiting)
     laps["see"] = monotonic()
