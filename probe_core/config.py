@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from os.path import isabs, isfile, join
 
-from probe_core.machine import Untrusted, read_trusted
-from probe_core.wording import clean_text, did_you_mean
+from probe_core.machine import read_trusted
+from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ __all__ = [
     "Settings",
     "journal_file",
     "load_config",
-    "read_settings",
     "refuse_unknown",
     "state_base",
     "state_file",
@@ -48,21 +47,10 @@ BASELINE = "doctor-baseline.json"
 JOURNAL = "journal.jsonl"
 """Name of the file of what changed on this computer (probe-changes), see `state_file`."""
 
-MAX_TIMEOUT_S = 600.0
-"""Ten minutes: no driver answers after that, and a node that waits longer seems dead."""
-
 SENTENCE_LIMIT = 1000
 """Characters of a sentence about a setting: its value may be a path of a thousand characters."""
 
-FILE_LIMIT = 64 << 10
-"""Bytes of a configuration file: the worst takes tomllib 40 ms; a list of plugins has 1 KiB."""
-
-MAX_DOTS = 100
-"""Dots in a file's line: tomllib takes memory by the square of a key's parts."""
-
 FILE_VARIABLE = "PROBE_CONFIG"
-COMMAND_TABLES = "command"
-"""Key of the file's table of tables, one for each command, which that command alone reads."""
 ARGUMENTS = "the arguments"
 """Origin of a setting that the caller or the command line gave."""
 
@@ -72,7 +60,16 @@ ELSEWHERE = frozenset({"PROBE_LEASES", "PROBE_LEASE", "PROBE_SYNTHETIC"})
 _MARKED = ("_CORE_", "_ALERT_")
 """Parts of variables that we set for children: a prober's, and the command of `--on-alert`."""
 
-_TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
+METAVARS = {
+    "names": "NAMES",
+    "distributions": "NAMES",
+    "ranks": "NAME=N",
+    "seconds": "SECONDS",
+    "path": "FILE",
+    "expectation": "WHAT",
+    "flag": "",
+}
+"""Kind of a setting: what help writes for its value. `setting_values.READERS` reads one."""
 
 
 class ConfigError(ValueError):
@@ -116,8 +113,8 @@ class IgnoredSetting:
 class Setting:
     """One setting. Its argument, option and key of the file have its name.
 
-    `kind` is a key of `KINDS`, and says what a value can be; `meaning` is for help and reference;
-    `default` is the value where nobody sets one. `variable` is its environment variable.
+    `kind` is a key of `METAVARS`, and says what a value can be; `meaning` is for help and
+    reference; `default` is the value where nobody sets one. `variable` is its environment variable.
     """
 
     __slots__ = ("default", "kind", "meaning", "name", "variable")
@@ -134,7 +131,7 @@ class Setting:
     @property
     def metavar(self) -> str:
         """What help writes for the option's value; "" for a flag."""
-        return KINDS[self.kind][1]
+        return METAVARS[self.kind]
 
 
 def setting(kind: str, meaning: str, default: object = None) -> Any:
@@ -223,6 +220,8 @@ def refuse_unknown(call: Callable[..., object], settings: Mapping[str, object]) 
         if name not in SETTINGS:
             from inspect import signature
 
+            from probe_core.wording import did_you_mean
+
             known = {*SETTINGS, *signature(call).parameters} - {"settings"}
             problem = f"{call.__name__}() got an unexpected keyword argument {name!r}"
             raise TypeError(f"{problem}: {did_you_mean(name, known)}")
@@ -235,6 +234,7 @@ def load_config(
     *,
     read: Read = read_trusted,
     is_file: Callable[[str], bool] = isfile,
+    load: Callable[[str], object] = bool,
 ) -> tuple[Config, list[IgnoredSetting]]:
     """Resolve settings. Returns the configuration and what was left out of it.
 
@@ -242,27 +242,37 @@ def load_config(
     bad variable or file is an operator's, and must not keep a node from starting: it is left out
     and told, and becomes a finding. Where it may have been a restriction (the allowlist, a file),
     no plugin runs: `Config.sealed`. Unknown ``PROBE_*`` variables may be somebody else's, so they
-    are only told. `read` and `is_file` look at the file, see `pipeline.settings`.
+    are only told. `read` and `is_file` look at the file, and `load` is called with the part of
+    `gate` that a value needs, see `pipeline.settings`.
     """
     config = Config()
     ignored: list[IgnoredSetting] = []
     named = file or environ.get(FILE_VARIABLE)
+    unreadable: OSError | None = None
     try:
         source = named or default_file(environ, is_file)
     except OSError as error:  # whether there is a file is not known: it may restrict what runs
-        ignored.append(_unreadable_file(_unread(str(error.filename), error), error.filename, None))
-        source = None
-    if source:
-        ignored += _from_file(config, source, FILE_VARIABLE if named and not file else None, read)
-    for name, declared in SETTINGS.items():
-        variable = declared.variable
-        # An empty variable is unset, as users of a shell expect of `PROBE_ONLY= probe`.
-        if environ.get(variable, "").strip():
-            ignored += _try(config, name, environ[variable], variable, variable)
-    for name, value in arguments.items():
-        if value is not None:
-            _set(config, name, value, ARGUMENTS)
-    by_argument = {name for name, value in arguments.items() if value is not None}
+        source, unreadable = None, error
+    # An empty variable is unset, as users of a shell expect of `PROBE_ONLY= probe`.
+    by_variable = {
+        name: declared.variable
+        for name, declared in SETTINGS.items()
+        if environ.get(declared.variable, "").strip()
+    }
+    by_argument = {name: value for name, value in arguments.items() if value is not None}
+    if source or unreadable is not None or by_variable or by_argument:
+        load("values")
+        from probe_core import setting_values  # most probes have no setting
+
+        if unreadable is not None:
+            ignored.append(setting_values.unanswered(unreadable))
+        if source:
+            variable = FILE_VARIABLE if named and not file else None
+            ignored += setting_values.take_file(config, source, variable, read)
+        for name, variable in by_variable.items():
+            ignored += setting_values.take(config, name, environ[variable], variable, variable)
+        for name, value in by_argument.items():
+            setting_values.put(config, name, value, ARGUMENTS)
     # An argument replaces the variable, and with it what was wrong there.
     sealing = (setting for setting in ignored if setting.seals and setting.name not in by_argument)
     config.sealed = next(sealing, None)
@@ -320,10 +330,12 @@ def _unknown_variables(environ: Mapping[str, str]) -> list[IgnoredSetting]:
         and name not in names | ELSEWHERE
         and not any(mark in name for mark in _MARKED)
     ]
-    if unknown:
-        import re  # no probe without such a variable needs it
+    if not unknown:
+        return []
+    import re  # no probe without such a variable needs it
 
-        unknown = [name for name in unknown if not re.fullmatch(_SERVICE, name)]
+    from probe_core.wording import did_you_mean
+
     return [
         IgnoredSetting(
             f"the environment variable {name} is not one of probe-core's:"
@@ -332,175 +344,5 @@ def _unknown_variables(environ: Mapping[str, str]) -> list[IgnoredSetting]:
             origin="the environment",
         )
         for name in sorted(unknown)
+        if not re.fullmatch(_SERVICE, name)
     ]
-
-
-def _from_file(config: Config, path: str, variable: str | None, read: Read) -> list[IgnoredSetting]:
-    try:
-        values = read_settings(path, read)
-    except ConfigError as error:
-        return [_unreadable_file(error, path, variable)]
-    origin = f"the file {path}"
-    return [
-        ignored
-        for name, value in values.items()
-        if not (name == COMMAND_TABLES and isinstance(value, dict))
-        for ignored in _try(config, name, value, origin)
-    ]
-
-
-def _unreadable_file(error: ConfigError, path: str, variable: str | None) -> IgnoredSetting:
-    return IgnoredSetting(str(error), None, variable, f"the file {path}", seals=True)
-
-
-def _unread(path: str, error: OSError) -> ConfigError:
-    reason = error.strerror or str(error)
-    return ConfigError(f"the configuration file {path} cannot be read: {reason}")
-
-
-def read_settings(path: str, read: Read) -> Mapping[str, Any]:
-    """Return what a file of settings holds, unchecked. Raises `ConfigError`."""
-    try:
-        data = read(path, FILE_LIMIT)
-        import tomllib  # now: `read` may have it imported, see `gate`
-
-        if len(data) > FILE_LIMIT:
-            raise ValueError(f"it is larger than {FILE_LIMIT >> 10} KiB")
-        text = data.decode()
-        if any(line.count(".") > MAX_DOTS for line in text.split("\n")):
-            raise ValueError(f"it has a line with more than {MAX_DOTS} dots")
-        return tomllib.loads(text)
-    except Untrusted as reason:
-        raise ConfigError(f"the configuration file {path} is not used: {reason}") from None
-    except OSError as error:
-        raise _unread(path, error) from None
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"the configuration file {path} is not valid TOML: {error}") from None
-
-
-def _try(
-    config: Config, name: str, value: object, origin: str, variable: str | None = None
-) -> list[IgnoredSetting]:
-    try:
-        _set(config, name, value, origin)
-    except ConfigError as error:
-        setting = name if name in SETTINGS else None
-        # A misspelt key of a file may be the allowlist; a variable's name is known.
-        seals = variable is None or name == "allow"
-        return [IgnoredSetting(str(error), setting, variable, origin, seals=seals)]
-    return []
-
-
-def _set(config: Config, name: str, value: object, origin: str) -> None:
-    if name not in SETTINGS:
-        hint = did_you_mean(name, SETTINGS)
-        raise ConfigError(f"{origin} set {name!r}, which is no setting: {hint}")
-    try:
-        read = KINDS[SETTINGS[name].kind][0]
-        setattr(config, name, read(value))
-    except (TypeError, ValueError) as error:
-        shown = clean_text(_repr(value), 80)
-        reason = str(error)
-        raise ConfigError(f"{origin} set {name!r} to {shown}: {reason}", name, reason) from None
-    config.origins[name] = origin
-
-
-def _repr(value: object) -> str:
-    try:
-        return repr(value)
-    except Exception:  # a number of thousands of digits, a stranger's object
-        return f"a value of type {type(value).__name__}"
-
-
-def _names(value: str | Iterable[str]) -> tuple[str, ...]:
-    listed = not isinstance(value, (bytes, dict)) and hasattr(value, "__iter__")
-    items = value.split(",") if isinstance(value, str) else list(value) if listed else [value]
-    if not all(isinstance(item, str) for item in items):
-        raise TypeError("expected names, as a list or separated by commas")
-    return tuple(filter(None, (str(item).strip() for item in items)))
-
-
-def _distributions(value: str | Iterable[str]) -> tuple[str, ...]:
-    """Check each entry of an allowlist: what is mistyped would silently allow less, or nothing."""
-    entries = _names(value)
-    for entry in entries:
-        name, equals, version = entry.partition("==")
-        plain = name.strip().replace("-", "a").replace("_", "a").replace(".", "a")
-        if not (plain.isascii() and plain.isalnum()) or (equals and not version.strip(" =")):
-            raise ValueError(f"expected a distribution's name, or name==version, found {entry!r}")
-    return entries
-
-
-def _ranks(value: str | Mapping[str, int]) -> dict[str, int]:
-    pairs = (
-        [item.partition("=")[::2] for item in _names(value)]
-        if isinstance(value, str)
-        else list(value.items())
-        if hasattr(value, "items")
-        else None
-    )
-    if pairs is None:
-        raise TypeError("expected NAME=NUMBER, separated by commas, or a table")
-    ranks = {}
-    for name, rank in pairs:
-        if not isinstance(name, str):
-            raise TypeError(f"expected a prober's name, found {name!r}")
-        if isinstance(rank, bool) or not str(rank).strip().isdecimal():
-            if isinstance(value, str):
-                raise ValueError("write NAME=NUMBER, from 1 to 999 (nvidia=900)")
-            raise ValueError(f"expected a priority from 1 to 999 for {name.strip()!r}")
-        ranks[name.strip()] = int(rank)
-        if not 1 <= ranks[name.strip()] <= 999:
-            raise ValueError(f"the priority of {name.strip()!r} must be from 1 to 999")
-    return ranks
-
-
-def _seconds(value: str | float) -> float:
-    if isinstance(value, bool):
-        raise TypeError("not a number of seconds (such as 2.5)")
-    try:
-        seconds = float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise ValueError("not a number of seconds (such as 2.5)") from None
-    if not 0 < seconds <= MAX_TIMEOUT_S:
-        raise ValueError(f"expected seconds above 0 and up to {MAX_TIMEOUT_S:g}")
-    return seconds
-
-
-def _flag(value: str | bool) -> bool:
-    if isinstance(value, bool):
-        return value
-    text = str(value).strip().lower()
-    if text in _TRUE or text in _FALSE:
-        return text in _TRUE
-    raise ValueError("expected 1 or 0")
-
-
-def _path(value: Any) -> str:
-    import os
-
-    path = os.fspath(value)
-    if not isinstance(path, str) or "\0" in path or not path:
-        raise ValueError("expected the path of a file")
-    return path
-
-
-def _expectation(value: str | Iterable[str]) -> str:
-    """Check an expectation, as one text or its parts as a list; see `model.expected`."""
-    from probe_core.model.expected import read
-
-    text = value if isinstance(value, str) else " + ".join(_names(value))
-    read(text)
-    return text.strip()
-
-
-KINDS: dict[str, tuple[Callable[[Any], object], str]] = {
-    "names": (_names, "NAMES"),
-    "distributions": (_distributions, "NAMES"),
-    "ranks": (_ranks, "NAME=N"),
-    "seconds": (_seconds, "SECONDS"),
-    "path": (_path, "FILE"),
-    "expectation": (_expectation, "WHAT"),
-    "flag": (_flag, ""),
-}
-"""Kind of a setting: what reads a value, and what help writes for it; a flag has none."""

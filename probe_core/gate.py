@@ -108,7 +108,11 @@ _PARTS: dict[str, tuple[str, ...]] = {
     ),
     "amd": ("probe_core.visibility.amd",),
     "explain": ("probe_core.visibility.explain",),
-    "measured": ("probe_core.measured.compare", "probe_core.model.parts"),
+    "measured": (
+        "probe_core.measured.compare",
+        "probe_core.model.parts",
+        "probe_core.pipeline.file_reading",
+    ),
     "failures": ("probe_core.pipeline.failures",),
     "broken": (
         "probe_core.model.causes",
@@ -117,8 +121,15 @@ _PARTS: dict[str, tuple[str, ...]] = {
         "probe_core.readiness.nvidia_fixes",
         "probe_core.readiness.packages",
     ),
-    "settings": ("tomllib", "probe_core.isolation.look", "probe_core.resolve.tables"),
+    "values": ("probe_core.setting_values",),
+    "settings": (
+        "tomllib",
+        "probe_core.isolation.look",
+        "probe_core.pipeline.chip_reading",
+        "probe_core.pipeline.file_reading",
+    ),
     "static": (
+        "probe_core.pipeline.file_reading",
         "probe_core.pipeline.static",
         "probe_core.pipeline.refresh",
         "probe_core.model.parts",

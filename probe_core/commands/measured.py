@@ -82,7 +82,8 @@ def _without_fractions(figure: MeasuredDoc) -> MeasuredDoc:
 
 def _before(path: str) -> Stored:
     from probe_core.measured.store import FILE_LIMIT, empty, parsed
-    from probe_core.pipeline.settings import is_file, read_named
+    from probe_core.pipeline.file_reading import read_named
+    from probe_core.pipeline.settings import is_file
 
     if not is_file(path):
         return empty()

@@ -114,14 +114,10 @@ def command_settings(
 
 def _table(command: str, environ: Mapping[str, str], file: str | None) -> Mapping[str, object]:
     """Return the table. Raises `ConfigError` for a bad file or table."""
-    from probe_core.config import (
-        COMMAND_TABLES,
-        FILE_VARIABLE,
-        ConfigError,
-        default_file,
-        read_settings,
-    )
-    from probe_core.pipeline.settings import is_file, read_named
+    from probe_core.config import FILE_VARIABLE, ConfigError, default_file
+    from probe_core.pipeline.file_reading import read_named
+    from probe_core.pipeline.settings import is_file
+    from probe_core.setting_values import COMMAND_TABLES, read_settings
 
     path = file or environ.get(FILE_VARIABLE) or default_file(environ, is_file)
     tables = read_settings(path, read_named).get(COMMAND_TABLES, {}) if path else {}

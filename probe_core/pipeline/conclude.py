@@ -115,7 +115,7 @@ def add_measured(
     """Add what `probe bench` keeps of this computer; a recorded one has no such file."""
     if not machine.live:
         return ()
-    from probe_core.pipeline.settings import is_file, read_named
+    from probe_core.pipeline.settings import is_file
 
     path = state_file(machine.environ, MEASURED)
     if path is None:
@@ -127,6 +127,7 @@ def add_measured(
         pass
     load("measured")
     from probe_core.measured.compare import attach
+    from probe_core.pipeline.file_reading import read_named
 
     return attach(devices, node["id"], path, read_named)
 
@@ -142,7 +143,7 @@ def expected(
     if config.expect is None and not (machine.live and _has_baseline(machine)):
         return None, ()
     from probe_core.pipeline.expected import compare
-    from probe_core.pipeline.settings import read_named
+    from probe_core.pipeline.file_reading import read_named
 
     return compare(config, machine, node, devices, chips.open, read_named)
 

@@ -30,7 +30,7 @@ TEXT_LIMIT = 4096
 
 def load_static(path: str) -> tuple[ReportDoc | None, list[FindingDoc]]:
     """Return (the report's document, nothing), or (None, a finding that says why not)."""
-    from probe_core.pipeline.settings import read_named
+    from probe_core.pipeline.file_reading import read_named
 
     try:
         return parse_document(read_named(path, FILE_LIMIT)), []

@@ -13,7 +13,8 @@ import pytest
 from reports import codes, report_of
 
 import probe_core
-from probe_core.config import KINDS, SETTINGS, Config, ConfigError, load_config
+from probe_core.config import METAVARS, SETTINGS, Config, ConfigError, load_config
+from probe_core.setting_values import READERS
 
 VALUES: dict[str, list[tuple[Any, str, str, Any]]] = {
     # kind: (argument, variable's text, TOML, value)
@@ -43,7 +44,7 @@ def loaded(*arguments: Any) -> tuple[Config, list[str]]:
 
 
 def test_every_kind_of_setting_has_a_case_here() -> None:
-    assert set(VALUES) == set(KINDS)
+    assert set(VALUES) == set(METAVARS) == set(READERS)
 
 
 ARGUMENTS = {

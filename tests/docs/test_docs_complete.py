@@ -18,7 +18,7 @@ import sourcewords
 import typed
 
 import probe_core
-from probe_core import api, config, hookspecs, isolation, machine, model, sysfs
+from probe_core import api, config, hookspecs, isolation, machine, model, setting_values, sysfs
 from probe_core.cli import COMMANDS
 from probe_core.isolation import run
 from probe_core.model import device, field, ids
@@ -189,7 +189,7 @@ def test_the_bounds_on_the_pages_are_those_of_the_code() -> None:
     assert f"1 to {field.MAX_ITEMS} strong ids" in page("sighting")
     many = f"At most {isolation.MAX_DEVICES} devices\nand {isolation.MAX_FINDINGS} findings"
     assert many in page("hooks")
-    assert f"above 0 and up to {config.MAX_TIMEOUT_S:g}" in page("settings")
+    assert f"above 0 and up to {setting_values.MAX_TIMEOUT_S:g}" in page("settings")
     assert f"above 0, to {prober.MAX_DEADLINE_S:g}" in page("manifest")
     assert f"{prober.FILE_LIMIT >> 10} KiB" in page("manifest")
     assert f"declares at most {declared.MAX_PATTERNS} patterns" in page("manifest")

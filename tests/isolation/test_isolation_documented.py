@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from probe_core import background, config, isolation, registry
+from probe_core import background, isolation, registry, setting_values
 from probe_core.isolation import (
     confine,
     ending,
@@ -17,7 +17,7 @@ from probe_core.isolation import (
     start,
     wire,
 )
-from probe_core.pipeline import settings, static
+from probe_core.pipeline import chip_reading, file_reading, static
 from probe_core.sampling import engine, sampler
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/explanation/isolation.md"
@@ -55,9 +55,9 @@ def test_the_budget_is_the_one_of_the_code() -> None:
         ("names that patterns look at", *(f"{limits['names']:,}" for limits in both)),
         ("processor time", *(f"{limits['seconds']} s" for limits in both)),
     ]
-    assert f"The host reads {settings.HOST_BYTES >> 10} KiB." in page
-    assert f"a deadline of {settings.CHIPS_S:g} s" in page
-    sizes = f"have {config.FILE_LIMIT >> 10} KiB and {static.FILE_LIMIT >> 20} MiB at most"
+    assert f"The host reads {chip_reading.HOST_BYTES >> 10} KiB." in page
+    assert f"a deadline of {chip_reading.CHIPS_S:g} s" in page
+    sizes = f"have {setting_values.FILE_LIMIT >> 10} KiB and {static.FILE_LIMIT >> 20} MiB at most"
     assert sizes in page
 
 
@@ -80,7 +80,7 @@ def test_the_sentences_hold() -> None:
     assert "is looked for once a second" in text
     assert processes._PAUSE_OF_FILES_S == 1.0
     assert f"with statfs(2) first. It has {look.LOOK_S:g} s." in text
-    seconds = f"{settings.DEADLINE_S:g} s, chip files {settings.CHIPS_S:g} s"
+    seconds = f"{file_reading.DEADLINE_S:g} s, chip files {chip_reading.CHIPS_S:g} s"
     assert f"Configuration and report have {seconds} (`PROBE_TIMEOUT`)" in text
 
 
