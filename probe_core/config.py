@@ -1,10 +1,12 @@
-"""Configuration by argument, environment and file, in that order; every setting written once."""
+"""Configuration by argument, environment and file, in that order; every setting written once.
+
+`setting_values` takes them from there, where anything is given: in most probes nothing is.
+"""
 
 from __future__ import annotations
 
 from os.path import isabs, isfile, join
 
-from probe_core.machine import read_trusted
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
@@ -12,8 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from os import PathLike
     from typing import Any, TypedDict
-
-    Read = Callable[[str, int], bytes]
 
     # What an argument can be, by the kind of setting.
     Names = Iterable[str] | str | None
@@ -31,8 +31,8 @@ __all__ = [
     "IgnoredSetting",
     "Setting",
     "Settings",
+    "is_given",
     "journal_file",
-    "load_config",
     "refuse_unknown",
     "state_base",
     "state_file",
@@ -51,15 +51,6 @@ SENTENCE_LIMIT = 1000
 """Characters of a sentence about a setting: its value may be a path of a thousand characters."""
 
 FILE_VARIABLE = "PROBE_CONFIG"
-ARGUMENTS = "the arguments"
-"""Origin of a setting that the caller or the command line gave."""
-
-ELSEWHERE = frozenset({"PROBE_LEASES", "PROBE_LEASE", "PROBE_SYNTHETIC"})
-"""Variables of ours that are no settings: leases read two, the synthetic prober one."""
-
-_MARKED = ("_CORE_", "_ALERT_")
-"""Parts of variables that we set for children: a prober's, and the command of `--on-alert`."""
-
 METAVARS = {
     "names": "NAMES",
     "distributions": "NAMES",
@@ -227,56 +218,21 @@ def refuse_unknown(call: Callable[..., object], settings: Mapping[str, object]) 
             raise TypeError(f"{problem}: {did_you_mean(name, known)}")
 
 
-def load_config(
+def is_given(
     arguments: Mapping[str, object],
     environ: Mapping[str, str],
     file: str | None = None,
-    *,
-    read: Read = read_trusted,
     is_file: Callable[[str], bool] = isfile,
-    load: Callable[[str], object] = bool,
-) -> tuple[Config, list[IgnoredSetting]]:
-    """Resolve settings. Returns the configuration and what was left out of it.
-
-    A bad argument raises `ConfigError`: it is the caller's own mistake, seen at the first run. A
-    bad variable or file is an operator's, and must not keep a node from starting: it is left out
-    and told, and becomes a finding. Where it may have been a restriction (the allowlist, a file),
-    no plugin runs: `Config.sealed`. Unknown ``PROBE_*`` variables may be somebody else's, so they
-    are only told. `read` and `is_file` look at the file, and `load` is called with the part of
-    `gate` that a value needs, see `pipeline.settings`.
-    """
-    config = Config()
-    ignored: list[IgnoredSetting] = []
-    named = file or environ.get(FILE_VARIABLE)
-    unreadable: OSError | None = None
+) -> bool:
+    """Return whether anything may set anything: an argument, a variable of ours, or a file."""
+    if file or any(value is not None for value in arguments.values()):
+        return True
+    if any(name.startswith("PROBE_") for name in environ):
+        return True
     try:
-        source = named or default_file(environ, is_file)
-    except OSError as error:  # whether there is a file is not known: it may restrict what runs
-        source, unreadable = None, error
-    # An empty variable is unset, as users of a shell expect of `PROBE_ONLY= probe`.
-    by_variable = {
-        name: declared.variable
-        for name, declared in SETTINGS.items()
-        if environ.get(declared.variable, "").strip()
-    }
-    by_argument = {name: value for name, value in arguments.items() if value is not None}
-    if source or unreadable is not None or by_variable or by_argument:
-        load("values")
-        from probe_core import setting_values  # most probes have no setting
-
-        if unreadable is not None:
-            ignored.append(setting_values.unanswered(unreadable))
-        if source:
-            variable = FILE_VARIABLE if named and not file else None
-            ignored += setting_values.take_file(config, source, variable, read)
-        for name, variable in by_variable.items():
-            ignored += setting_values.take(config, name, environ[variable], variable, variable)
-        for name, value in by_argument.items():
-            setting_values.put(config, name, value, ARGUMENTS)
-    # An argument replaces the variable, and with it what was wrong there.
-    sealing = (setting for setting in ignored if setting.seals and setting.name not in by_argument)
-    config.sealed = next(sealing, None)
-    return config, ignored + _unknown_variables(environ)
+        return default_file(environ, is_file) is not None
+    except OSError:  # whether there is a file is not known
+        return True
 
 
 def state_file(environ: Mapping[str, str], name: str) -> str | None:
@@ -311,38 +267,3 @@ def default_file(environ: Mapping[str, str], is_file: Callable[[str], bool] = is
     base = environ.get("XDG_CONFIG_HOME") or (f"{user}/.config" if user else "")
     path = f"{base}/probe-core/config.toml" if base else ""
     return path if path and is_file(path) else None
-
-
-_SERVICE = (
-    r"PROBE_(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?"
-    r"|PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?)"
-)
-"""What Kubernetes sets for a Service named probe, or probe-…, in every pod beside it
-(kubernetes.io, Service: environment variables)."""
-
-
-def _unknown_variables(environ: Mapping[str, str]) -> list[IgnoredSetting]:
-    names = {setting.variable for setting in SETTINGS.values()} | {FILE_VARIABLE}
-    unknown = [
-        name
-        for name in environ
-        if name.startswith("PROBE_")
-        and name not in names | ELSEWHERE
-        and not any(mark in name for mark in _MARKED)
-    ]
-    if not unknown:
-        return []
-    import re  # no probe without such a variable needs it
-
-    from probe_core.wording import did_you_mean
-
-    return [
-        IgnoredSetting(
-            f"the environment variable {name} is not one of probe-core's:"
-            f" {did_you_mean(name, names, 'PROBE_')}",
-            variable=name,
-            origin="the environment",
-        )
-        for name in sorted(unknown)
-        if not re.fullmatch(_SERVICE, name)
-    ]

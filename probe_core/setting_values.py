@@ -1,14 +1,22 @@
-"""What a setting's value can be, and how it is taken from an argument, a variable or a file.
+"""Take settings from arguments, variables and a file; what a setting's value can be.
 
-Apart from the table of settings, which every probe has: most have no setting to take.
+Apart from the table of settings, which every probe has: in most nothing is given.
 """
 
 from __future__ import annotations
 
 import os
+from os.path import isfile
 
-from probe_core.config import SETTINGS, ConfigError, IgnoredSetting
-from probe_core.machine import Untrusted
+from probe_core.config import (
+    FILE_VARIABLE,
+    SETTINGS,
+    Config,
+    ConfigError,
+    IgnoredSetting,
+    default_file,
+)
+from probe_core.machine import Untrusted, read_trusted
 from probe_core.wording import clean_text, did_you_mean
 
 TYPE_CHECKING = False
@@ -16,17 +24,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
-    from probe_core.config import Config, Read
+    Read = Callable[[str, int], bytes]
 
-__all__ = [
-    "COMMAND_TABLES",
-    "READERS",
-    "put",
-    "read_settings",
-    "take",
-    "take_file",
-    "unanswered",
-]
+__all__ = ["ARGUMENTS", "COMMAND_TABLES", "READERS", "load_config", "read_settings"]
+
+ARGUMENTS = "the arguments"
+"""Origin of a setting that the caller or the command line gave."""
+
+ELSEWHERE = frozenset({"PROBE_LEASES", "PROBE_LEASE", "PROBE_SYNTHETIC"})
+"""Variables of ours that are no settings: leases read two, the synthetic prober one."""
+
+_MARKED = ("_CORE_", "_ALERT_")
+"""Parts of variables that we set for children: a prober's, and the command of `--on-alert`."""
 
 MAX_TIMEOUT_S = 600.0
 """Ten minutes: no driver answers after that, and a node that waits longer seems dead."""
@@ -43,8 +52,82 @@ COMMAND_TABLES = "command"
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
 
 
-def take_file(config: Config, path: str, variable: str | None, read: Read) -> list[IgnoredSetting]:
-    """Take the settings of a file, which `variable` names; return what was left out."""
+def load_config(
+    arguments: Mapping[str, object],
+    environ: Mapping[str, str],
+    file: str | None = None,
+    *,
+    read: Read = read_trusted,
+    is_file: Callable[[str], bool] = isfile,
+) -> tuple[Config, list[IgnoredSetting]]:
+    """Resolve settings. Returns the configuration and what was left out of it.
+
+    A bad argument raises `ConfigError`: it is the caller's own mistake, seen at the first run. A
+    bad variable or file is an operator's, and must not keep a node from starting: it is left out
+    and told, and becomes a finding. Where it may have been a restriction (the allowlist, a file),
+    no plugin runs: `Config.sealed`. Unknown ``PROBE_*`` variables may be somebody else's, so they
+    are only told. `read` and `is_file` look at the file, see `pipeline.settings`.
+    """
+    config = Config()
+    ignored: list[IgnoredSetting] = []
+    named = file or environ.get(FILE_VARIABLE)
+    try:
+        source = named or default_file(environ, is_file)
+    except OSError as error:  # whether there is a file is not known: it may restrict what runs
+        path = str(error.filename)
+        ignored.append(_unreadable_file(_unread(path, error), path, None))
+        source = None
+    if source:
+        ignored += _from_file(config, source, FILE_VARIABLE if named and not file else None, read)
+    for name, declared in SETTINGS.items():
+        variable = declared.variable
+        # An empty variable is unset, as users of a shell expect of `PROBE_ONLY= probe`.
+        if environ.get(variable, "").strip():
+            ignored += _try(config, name, environ[variable], variable, variable)
+    for name, value in arguments.items():
+        if value is not None:
+            _set(config, name, value, ARGUMENTS)
+    by_argument = {name for name, value in arguments.items() if value is not None}
+    # An argument replaces the variable, and with it what was wrong there.
+    sealing = (setting for setting in ignored if setting.seals and setting.name not in by_argument)
+    config.sealed = next(sealing, None)
+    return config, ignored + _unknown_variables(environ)
+
+
+_SERVICE = (
+    r"PROBE_(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?"
+    r"|PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?)"
+)
+"""What Kubernetes sets for a Service named probe, or probe-…, in every pod beside it
+(kubernetes.io, Service: environment variables)."""
+
+
+def _unknown_variables(environ: Mapping[str, str]) -> list[IgnoredSetting]:
+    names = {setting.variable for setting in SETTINGS.values()} | {FILE_VARIABLE}
+    unknown = [
+        name
+        for name in environ
+        if name.startswith("PROBE_")
+        and name not in names | ELSEWHERE
+        and not any(mark in name for mark in _MARKED)
+    ]
+    if not unknown:
+        return []
+    import re  # no probe without such a variable needs it
+
+    return [
+        IgnoredSetting(
+            f"the environment variable {name} is not one of probe-core's:"
+            f" {did_you_mean(name, names, 'PROBE_')}",
+            variable=name,
+            origin="the environment",
+        )
+        for name in sorted(unknown)
+        if not re.fullmatch(_SERVICE, name)
+    ]
+
+
+def _from_file(config: Config, path: str, variable: str | None, read: Read) -> list[IgnoredSetting]:
     try:
         values = read_settings(path, read)
     except ConfigError as error:
@@ -54,14 +137,8 @@ def take_file(config: Config, path: str, variable: str | None, read: Read) -> li
         ignored
         for name, value in values.items()
         if not (name == COMMAND_TABLES and isinstance(value, dict))
-        for ignored in take(config, name, value, origin)
+        for ignored in _try(config, name, value, origin)
     ]
-
-
-def unanswered(error: OSError) -> IgnoredSetting:
-    """Return the file of which is not known whether it is there: it may restrict what runs."""
-    path = str(error.filename)
-    return _unreadable_file(_unread(path, error), path, None)
 
 
 def _unreadable_file(error: ConfigError, path: str, variable: str | None) -> IgnoredSetting:
@@ -93,12 +170,11 @@ def read_settings(path: str, read: Read) -> Mapping[str, Any]:
         raise ConfigError(f"the configuration file {path} is not valid TOML: {error}") from None
 
 
-def take(
+def _try(
     config: Config, name: str, value: object, origin: str, variable: str | None = None
 ) -> list[IgnoredSetting]:
-    """Set what a file or a variable says; return it where it cannot be used."""
     try:
-        put(config, name, value, origin)
+        _set(config, name, value, origin)
     except ConfigError as error:
         setting = name if name in SETTINGS else None
         # A misspelt key of a file may be the allowlist; a variable's name is known.
@@ -107,8 +183,7 @@ def take(
     return []
 
 
-def put(config: Config, name: str, value: object, origin: str) -> None:
-    """Set a checked value. Raises `ConfigError`."""
+def _set(config: Config, name: str, value: object, origin: str) -> None:
     if name not in SETTINGS:
         hint = did_you_mean(name, SETTINGS)
         raise ConfigError(f"{origin} set {name!r}, which is no setting: {hint}")

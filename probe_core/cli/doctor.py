@@ -322,9 +322,9 @@ def _bundle(context: Context, machine: Machine, report: ReportDoc) -> Bundle:
     from tempfile import TemporaryDirectory
 
     from probe_core.commands import probe_document
-    from probe_core.config import load_config
     from probe_core.doctor.bundle import make_bundle, with_evidence
     from probe_core.doctor.check import Request
+    from probe_core.setting_values import load_config
 
     config, _ = load_config({}, context.environ)
     recording = with_evidence(_recording(machine, config, context), Request(machine, report))

@@ -325,10 +325,10 @@ def _prints_to_stderr() -> Any:
 
 def _report_with(rehearsal: Rehearsal, machine: Machine, config: Config) -> ReportDoc:
     """Return the report in which this run stands for the prober's, and no other plugin runs."""
-    from probe_core.config import load_config
     from probe_core.machine import Machine
     from probe_core.pipeline.answers import answer_of
     from probe_core.pipeline.run import run_pipeline
+    from probe_core.setting_values import load_config
 
     name = rehearsal.prober.name
     answers = {name: answer_of(rehearsal.run)}

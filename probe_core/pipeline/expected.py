@@ -6,13 +6,14 @@ Parts of a card and what a variable hides change no count.
 
 from __future__ import annotations
 
-from probe_core.config import ARGUMENTS, BASELINE, state_file
+from probe_core.config import BASELINE, state_file
 from probe_core.model.causes import CAUSES
 from probe_core.model.expected import GRAMMAR, read
 from probe_core.model.findings import finding
 from probe_core.model.ids import ACCELERATORS, driver_version, pci_address, pci_model
 from probe_core.readiness.siblings import active_links, lanes
 from probe_core.readiness.vacant import bus_sign
+from probe_core.setting_values import ARGUMENTS
 from probe_core.wording import clean_text, gib
 
 TYPE_CHECKING = False

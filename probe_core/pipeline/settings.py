@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from probe_core.config import load_config
+from probe_core.config import Config, is_given
 from probe_core.machine import may_hang
 from probe_core.registry import CHIPS
 from probe_core.wording import clean_text
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from probe_chipdb import Database
-    from probe_core.config import Config, IgnoredSetting
+    from probe_core.config import IgnoredSetting
     from probe_core.model.document import FindingDoc
 
 
@@ -29,13 +29,18 @@ def load_settings(
     `load` is called with each part of `gate` that is needed.
     """
 
+    if not is_given(arguments, environ, file, is_file):
+        return Config(), []
+    load("values")
+    from probe_core.setting_values import load_config
+
     def read(path: str, limit: int) -> bytes:
         load("settings")
         from probe_core.pipeline.file_reading import read_named
 
         return read_named(path, limit)
 
-    return load_config(arguments, environ, file, read=read, is_file=is_file, load=load)
+    return load_config(arguments, environ, file, read=read, is_file=is_file)
 
 
 def plugin_rules(

@@ -18,7 +18,7 @@ from pathlib import Path
 from time import perf_counter
 from probe_core.machine import Machine
 from probe_core.testing import Tree
-from probe_core.config import load_config
+from probe_core.setting_values import load_config
 from probe_core.pipeline.merge import merge
 from probe_core.pipeline.run import Builtins
 from probe_core.visibility import annotate, see

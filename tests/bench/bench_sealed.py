@@ -42,7 +42,7 @@ LOOK = """
 import sys
 from statistics import median
 from time import perf_counter
-from probe_core.config import load_config
+from probe_core.setting_values import load_config
 from probe_core.pipeline.settings import load_settings
 taken = {load_config: [], load_settings: []}
 for number in range(400):

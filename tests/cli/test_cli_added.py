@@ -27,7 +27,7 @@ ASKED = """
 import json, sys
 import probe_core
 from probe_core.cli.candidates import candidates
-from probe_core.config import load_config
+from probe_core.setting_values import load_config
 
 file = sys.argv[1]
 answers = {}

@@ -13,9 +13,9 @@ import probe_core
 from probe_core import __version__
 from probe_core.cli import COMMANDS, main
 from probe_core.cli.plugins import SUB_COMMANDS
-from probe_core.config import load_config
 from probe_core.probing import registered_probers
 from probe_core.registry.prober import RESERVED
+from probe_core.setting_values import load_config
 from probe_core.wording import joined
 
 # Before Python 3.14 argparse takes what begins as a negative number does for an option.

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from probe_core.commands import CommandError, command_settings
-from probe_core.config import load_config
+from probe_core.setting_values import load_config
 
 
 def named(tmp_path: Path, text: str) -> dict[str, str]:

@@ -10,13 +10,13 @@ import pytest
 from reports import report_of
 
 from probe_core import Machine
-from probe_core.config import load_config
 from probe_core.isolation import launch
 from probe_core.pipeline.chip_reading import HOST_BYTES
 from probe_core.pipeline.settings import Chips
 from probe_core.registry import CHIPS
 from probe_core.resolve import open_chipdb
 from probe_core.resolve.tables import pieces_of, tables_of
+from probe_core.setting_values import load_config
 
 HEAD = '[family]\ntitle = "Acme"\nvendor = "acme"\n'
 

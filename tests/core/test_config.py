@@ -13,8 +13,8 @@ import pytest
 from reports import codes, report_of
 
 import probe_core
-from probe_core.config import METAVARS, SETTINGS, Config, ConfigError, load_config
-from probe_core.setting_values import READERS
+from probe_core.config import METAVARS, SETTINGS, Config, ConfigError
+from probe_core.setting_values import READERS, load_config
 
 VALUES: dict[str, list[tuple[Any, str, str, Any]]] = {
     # kind: (argument, variable's text, TOML, value)

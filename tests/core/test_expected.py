@@ -14,13 +14,14 @@ import pytest
 from reports import report_of_recording
 from trees import Tree
 
-from probe_core.config import BASELINE, Config, load_config
+from probe_core.config import BASELINE, Config
 from probe_core.machine import Machine
 from probe_core.model.expected import read
 from probe_core.model.machine_types import known_types, of_type
 from probe_core.model.verdict import NodeVerdict
 from probe_core.pipeline.expected import compare, saved_devices
 from probe_core.readiness.vacant import bus_sign
+from probe_core.setting_values import load_config
 
 DGX = "dgx-h100--8x-nvidia-h100-80gb-hbm3"
 DESKTOP = "desktop--nvidia-geforce-rtx-4090-and-intel-uhd-770"

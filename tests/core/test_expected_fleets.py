@@ -18,10 +18,10 @@ from reports import report_of_recording
 from probe_cluster import Node
 from probe_cluster.gathering.differences import differences
 from probe_cluster.gathering.summaries import summary_of
-from probe_core.config import load_config
 from probe_core.machine import Machine
 from probe_core.pipeline.expected import compare, saved_devices
 from probe_core.resolve import open_chipdb
+from probe_core.setting_values import load_config
 
 GIB = 1 << 30
 H100, A100 = "NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-40GB"

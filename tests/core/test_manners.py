@@ -11,9 +11,9 @@ import sys
 import pytest
 
 import probe_core
-from probe_core.config import load_config
 from probe_core.model.findings import finding, log
 from probe_core.model.sample_check import check_sample
+from probe_core.setting_values import load_config
 
 
 def report(*names: str) -> probe_core.Report:

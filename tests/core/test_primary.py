@@ -10,9 +10,9 @@ from reports import codes, report_of, report_of_recording
 from trees import Tree
 
 import probe_core
-from probe_core.config import load_config
 from probe_core.pipeline.conclude import in_order, last_findings, troubles
 from probe_core.registry.prober import Prober, select
+from probe_core.setting_values import load_config
 
 NPU = {"ids": ["acme:0"], "kind": "npu", "name": "Acme", "memory": {"kind": "unified"}}
 IGPU = {

@@ -17,7 +17,6 @@ from reports import report_of
 from trees import Tree
 
 from probe_core import Machine
-from probe_core.config import load_config
 from probe_core.isolation.launch import Unresponsive
 from probe_core.isolation.run import Run
 from probe_core.machine.surroundings import container
@@ -30,6 +29,7 @@ from probe_core.recording.document import parse, write
 from probe_core.recording.gather import gather
 from probe_core.recording.process import node_access, process_status
 from probe_core.registry.prober import HOST, Prober
+from probe_core.setting_values import load_config
 
 END: dict[str, Any] = {
     "kind": "end",

@@ -27,7 +27,7 @@ def _text(data: bytes) -> str:
 
 
 def settings(data: bytes) -> None:
-    config, ignored = import_module("probe_core.config").load_config({}, {}, _held(data))
+    config, ignored = import_module("probe_core.setting_values").load_config({}, {}, _held(data))
     hash(config.key())
     assert all(ignored)
 

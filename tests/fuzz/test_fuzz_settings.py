@@ -13,9 +13,10 @@ import probe_core
 from probe_cluster import capacity
 from probe_core.api import Machine
 from probe_core.cli import main
-from probe_core.config import SETTINGS, load_config
+from probe_core.config import SETTINGS
 from probe_core.pipeline.static import load_static, read_document
 from probe_core.selection import SelectionError, select
+from probe_core.setting_values import load_config
 
 RECORDED = Path(__file__).parents[1] / "compat" / "report-v1.json"
 REPORT = json.loads(RECORDED.read_bytes())

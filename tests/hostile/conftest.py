@@ -19,9 +19,9 @@ from typing import Any
 
 import pytest
 
-from probe_core.config import load_config
 from probe_core.isolation import ending
 from probe_core.probing import document
+from probe_core.setting_values import load_config
 
 sys.path.insert(0, str(Path(__file__).parent))  # helpers lie beside the tests
 

@@ -22,7 +22,7 @@ import probe_core
 if __name__ == "__main__":
     if "--undeclared" not in sys.argv:
         probe_core.child_entry()
-    from probe_core.config import load_config
+    from probe_core.setting_values import load_config
     from probe_core.probing import document
 
     if "--bundled" in sys.argv:

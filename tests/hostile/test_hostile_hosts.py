@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SCRIPT_HEAD = f"""
 import json, os, sys, time
 sys.path[:0] = [sys.argv[1], {str(ROOT)!r}, {str(ROOT / "chipdb/src")!r}]
-from probe_core.config import load_config
+from probe_core.setting_values import load_config
 from probe_core.probing import document
 def probe_again(timeout=8.0):
     settings = {{"timeout": timeout, "only": ["bad", "good"]}}

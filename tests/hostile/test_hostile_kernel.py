@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HOST = f"""
 import json, os, sys, time
 sys.path[:0] = [sys.argv[1], {str(ROOT)!r}, {str(ROOT / "chipdb/src")!r}]
-from probe_core.config import load_config
+from probe_core.setting_values import load_config
 from probe_core.machine import Machine
 from probe_core.pipeline.run import run_pipeline
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from probe_core.config import load_config
 from probe_core.isolation import launch
 from probe_core.machine import Machine, trust
 from probe_core.machine.trust import untrusted
@@ -22,6 +21,7 @@ from probe_core.probing import document
 from probe_core.recording.opening import open_machine
 from probe_core.recording.paths import BadRecording
 from probe_core.registry.prober import discover, select
+from probe_core.setting_values import load_config
 
 Probe = Callable[..., dict[str, Any]]
 OK = "@hookimpl\ndef probe_devices(request):\n    return [ONE]\n"

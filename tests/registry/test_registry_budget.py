@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from probe_core.config import load_config
 from probe_core.machine import Machine
 from probe_core.probing import document
 from probe_core.registry import SHARE, TOTAL, Budget
 from probe_core.registry.prober import PathCheck, discover, over_budget, unmet
+from probe_core.setting_values import load_config
 
 
 def install(site: Path, name: str, probers: dict[str, Any]) -> None:

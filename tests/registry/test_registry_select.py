@@ -14,9 +14,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from probe_core.api import API_VERSION
-from probe_core.config import load_config
 from probe_core.machine import Machine, trust
 from probe_core.registry.prober import HOST, MAX_NAMES, Prober, fits, select, unknown_names, unmet
+from probe_core.setting_values import load_config
 
 MACHINE = Machine("/nowhere", {}, "linux", "x86_64")
 

@@ -13,7 +13,6 @@ import pytest
 
 import probe_core
 from probe_core import Machine
-from probe_core.config import load_config
 from probe_core.pipeline.answers import answers_of
 from probe_core.pipeline.run import Builtins, find, run_selected, select_probers
 from probe_core.recording import open_machine
@@ -21,6 +20,7 @@ from probe_core.recording.anonymise import Anonymiser
 from probe_core.recording.declared import Sources
 from probe_core.recording.document import write
 from probe_core.recording.gather import gather
+from probe_core.setting_values import load_config
 from probe_core.testing.stage import VARIABLE
 
 MANIFEST = Path(__file__).parents[1] / "src/probe_nvidia/prober.json"
