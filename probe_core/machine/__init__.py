@@ -295,15 +295,18 @@ def read_head(path: str, limit: int) -> bytes:
     is something to read (/proc/kmsg, trace_pipe), and a link may lead to them. Raises `OSError`.
     """
     status = os.stat(path)
-    if S_ISREG(status.st_mode) and status.st_size == 0:
+    size = status.st_size
+    if size == 0 and S_ISREG(status.st_mode):
         if is_kernels(os.path.realpath(path)):
             from errno import EINVAL
 
             raise OSError(EINVAL, "a file of the kernel", path)
         return b""
-    # Not through `open`, which makes four more system calls a file, of fifty files a probe.
+    # Not through `open`, which makes four more system calls a file, of fifty files a probe. What is
+    # as long as stat(2) says needs no second read, which tells that it ends.
     with open_regular(path, status) as file:
-        return read_file(file, limit + 1)
+        raw = file.read(min(size, limit) + 1)
+        return raw if len(raw) == size else raw + read_file(file, limit + 1 - len(raw))
 
 
 def read_trusted(path: str, limit: int) -> bytes:

@@ -232,13 +232,15 @@ def scan(
     problems: list[Problem] = []
     copies: dict[str, str] = {}
     archives: list[str] = []
+    marks = {group: group.encode() for group in mentioned or ()}
     for folder, name in _metadata_folders(sys.path if paths is None else paths, archives):
         metadata = f"{folder}/{name}"
         distribution, version = _identity(name)
         try:
             raw = _read(f"{metadata}/{FILE}")
-            if raw and mentioned:
-                mentioned.update((group, True) for group in mentioned if group.encode() in raw)
+            for group, mark in marks.items():
+                if mentioned and raw and mark in raw:
+                    mentioned[group] = True
             lines = _lines_of_first_copy(raw, metadata, distribution, stem, copies)
         except (OSError, ValueError) as error:
             if mentioned:
