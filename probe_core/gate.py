@@ -81,6 +81,7 @@ _PARTS: dict[str, tuple[str, ...]] = {
         "probe_core.machine.access",
         "probe_core.isolation.look",
         "probe_core.model.parts",
+        "probe_core.pipeline.accelerators",
         "probe_core.readiness.driver_nodes",
         "probe_core.readiness.granted",
         "probe_core.readiness.library",
@@ -130,6 +131,7 @@ _PARTS: dict[str, tuple[str, ...]] = {
     ),
     "static": (
         "probe_core.pipeline.file_reading",
+        "probe_core.pipeline.accelerators",
         "probe_core.pipeline.static",
         "probe_core.pipeline.refresh",
         "probe_core.model.parts",

@@ -1,20 +1,20 @@
-"""What a report says of a prober that failed, and of the devices over which it did."""
+"""What a report says of a prober that failed, did not run or is missing, and of its devices."""
 
 from __future__ import annotations
 
 from probe_core.model.findings import finding
 from probe_core.model.ids import FAILURES, pci_model
-from probe_core.wording import clean_text
+from probe_core.wording import clean_text, error_text, joined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from probe_core.isolation.launch import Unresponsive
     from probe_core.isolation.run import Run
     from probe_core.model.document import DeviceDoc, FindingDoc, OutcomeDoc, StepDoc
     from probe_core.pipeline.merge import Observation
-    from probe_core.registry.prober import Prober
+    from probe_core.registry.prober import Decision, Prober
 
     Failed = tuple[str, Unresponsive]
     """A prober's name, and the device."""
@@ -197,3 +197,122 @@ def _fix(prober: str, lost: Unresponsive, device: DeviceDoc | None) -> str:
         lines.append(_BUS_LINE)
     wanted = f" ({', '.join(lines)})" if lines else ""
     return f"read the kernel's log{wanted}, then reset the device or reboot the node"
+
+
+# What a report says of a prober that is not installed, must not run, or reports what no device is.
+
+_EXTRAS = {"nvidia": "nvidia", "amd": "amd", "intel": "intel", "arm": "mali"}
+"""Vendor to the extra of probe-core that installs its prober."""
+
+_OTHER_REMEDY = "install a prober for it"
+
+
+_IF_IT_COMPUTES = "nothing, unless it is an accelerator: then install a prober for it"
+
+
+def missing_probers(devices: Iterable[DeviceDoc], ran: Collection[str]) -> list[FindingDoc]:
+    """Return the findings about devices of which no prober that `ran` knows anything."""
+    groups: dict[str, list[DeviceDoc]] = {}
+    for device in devices:
+        # A crypto card needs no driver of an accelerator: nothing is wrong.
+        is_unsure = device["kind"] == "coprocessor"
+        fix = _IF_IT_COMPUTES if is_unsure else _remedy(device, ran)
+        groups.setdefault(fix, []).append(device)
+    return [_no_prober(group, fix) for fix, group in groups.items()]
+
+
+def _remedy(device: DeviceDoc, ran: Collection[str]) -> str:
+    """Return what to install: not what just ran, and does not know this device."""
+    extra = _EXTRAS.get(device["vendor"] or "")
+    return f"pip install 'probe-core[{extra}]'" if extra not in (None, *ran) else _OTHER_REMEDY
+
+
+def _no_prober(devices: list[DeviceDoc], fix: str) -> FindingDoc:
+    """Say once, not eight times on a server, that no prober queried these devices."""
+    names = [device["name"] or device["id"] for device in devices]
+    counted = [
+        f"{names.count(name)} × {name}" if names.count(name) > 1 else name
+        for name in dict.fromkeys(names)
+    ]
+    was = "was" if len(names) == 1 else "were"
+    return finding(
+        "prober-missing",
+        f"{joined(counted, 'and')} {was} detected on the bus only; no plugin for it ran",
+        "no plugin that ran knows this kind of device, so memory and clocks are not live",
+        fix,
+        severity="info",
+        device=devices[0]["id"] if len(devices) == 1 else None,
+        step="hardware",
+    )
+
+
+def untrusted_probers(decisions: Sequence[Decision]) -> list[FindingDoc]:
+    """Return a finding for each reason, which names path and owner: many plugins have the same."""
+    by_reason: dict[str, list[Prober]] = {}
+    for decision in decisions:
+        by_reason.setdefault(decision.reason or "", []).append(decision.prober)
+    return [_untrusted(reason, probers) for reason, probers in by_reason.items()]
+
+
+def _untrusted(reason: str, probers: Sequence[Prober]) -> FindingDoc:
+    first, count = probers[0], len(probers)
+    what = f"{first.owner}: prober {first.name!r} did not run"
+    if count > 1:
+        what = f"{count} probers did not run: {joined([p.name for p in probers], 'and')}"
+    return finding(
+        "prober-refused",
+        what,
+        reason,
+        "run `probe` as the user who installed it, or install it where root alone can write",
+        severity="error",
+        prober=first.name if count == 1 else None,
+        evidence=reason,
+    )
+
+
+def refused_prober(decision: Decision) -> FindingDoc:
+    """Return the finding about a prober that must not run, though its hardware is here."""
+    prober = decision.prober
+    is_chosen = decision.setting is not None
+    fix = "install a version of it that fits this core, or upgrade probe-core"
+    if is_chosen:
+        fix = f"add {prober.distribution} to the allowlist, if it may run"
+    return finding(
+        "prober-refused",
+        f"{prober.owner}: prober {prober.name!r} did not run, though its hardware is here",
+        decision.reason or "",
+        fix,
+        severity="info" if is_chosen else "error",
+        prober=prober.name,
+        setting=decision.setting,
+        variable=decision.variable,
+        evidence=decision.cause,
+    )
+
+
+def merge_without_culprits(
+    observations: Sequence[Observation],
+) -> tuple[list[DeviceDoc], list[FindingDoc]]:
+    """Merge without the sightings of those probers whose sightings cannot be merged."""
+    from probe_core.pipeline.merge import merge
+
+    accepted: list[Observation] = []
+    findings: list[FindingDoc] = []
+    for prober in dict.fromkeys(observation.prober for observation in observations):
+        candidates = [*accepted, *(o for o in observations if o.prober == prober)]
+        try:
+            merge(candidates)
+            accepted = candidates
+        except Exception as error:  # whatever a prober reported, the node starts
+            findings.append(
+                finding(
+                    "prober-failed",
+                    f"the devices of {prober} could not be merged",
+                    error_text(error),
+                    "report this with its output",
+                    severity="error",
+                    prober=prober,
+                )
+            )
+    devices, conflicts = merge(accepted)
+    return devices, [*findings, *conflicts]

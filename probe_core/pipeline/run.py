@@ -100,7 +100,7 @@ def run_pipeline(
         """Do what needs no child's answer while the children start, in time spent waiting."""
         nonlocal node
         have("devices")
-        from probe_core.pipeline.conclude import warm_up
+        from probe_core.pipeline.accelerators import warm_up
 
         warm_up(builtins.collect(), chips, machine.os, have)
         node = described(None, machine, config)
@@ -111,7 +111,7 @@ def run_pipeline(
         """Check a device, and look up its chip, while its prober asks the next one."""
         sighting = builtins.collect().check(run, device)
         if sighting is not None:
-            from probe_core.pipeline.conclude import look_up
+            from probe_core.resolve.accelerators import look_up
 
             look_up(sighting, run.prober.name, chips.open())
 
@@ -136,7 +136,7 @@ def run_pipeline(
     from probe_core.pipeline import conclude
 
     node = described(node, machine, config)
-    devices, conflicts = conclude.merge_devices(collected, node, machine)
+    devices, conflicts = conclude.merge_devices(collected, node, machine, have)
     laps["merge"] = monotonic()
     named = host.resolve_chip if host is not None else None
     unresolved = conclude.resolve(devices, chips.open(), named, have)
@@ -145,9 +145,7 @@ def run_pipeline(
     laps["resolve"] = monotonic()
     scene, contradictions = conclude.judge(devices, machine, decisions, collected.outcomes, have)
     laps["ready"] = monotonic()
-    views, hidden = conclude.see_devices(devices, machine, have)
-    conclude.add_visible(devices, scene)
-    broken = conclude.broken(devices, scene, collected.findings, have)
+    views, broken, hidden = conclude.see(devices, machine, scene, collected.findings, have)
     asked, disagreements = conclude.ask_runtimes(views, devices, machine, config, waiting)
     laps["see"] = monotonic()
     document = conclude.assemble(node, devices, decisions, collected, asked, chips.version())
@@ -168,7 +166,7 @@ def run_pipeline(
         *conflicts,
         *measured,
         *compared,
-        *conclude.last_findings(document, decisions),
+        *conclude.last_findings(document, decisions, have),
     ]
     document["findings"] = conclude.by_severity(findings)
     if host is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 from probe_core.model.findings import finding
-from probe_core.model.ids import ACCELERATORS, pci_model, pci_subsystem
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from probe_chipdb import CpuMatch, Database
     from probe_chipdb.database import Added
     from probe_core.machine.trust import Trust
-    from probe_core.model.document import DeviceDoc, FindingDoc, Json, PeakDoc, Sighting
+    from probe_core.model.document import DeviceDoc, FindingDoc, Json, PeakDoc
     from probe_core.resolve.accelerators import PeaksMemo
 
     TextField = Literal["name", "arch", "vendor"]
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     Facts = Mapping[str, Json]
     """What the kernel reports of a processor, or of one kind of its cores."""
 
-__all__ = ["acceptance", "load_chips", "look_up", "open_chipdb", "resolve"]
+__all__ = ["acceptance", "open_chipdb", "resolve"]
 
 MAX_PROBLEM = 1024
 """Characters of what chipdb says of a file: it quotes the path and a wrong value."""
@@ -115,43 +114,6 @@ def acceptance() -> Accept:
         return trusts[0].reason([path])
 
     return accept
-
-
-def load_chips(sightings: Iterable[Sighting], database: Database | None) -> None:
-    """Have chipdb read the rows of the chips on the buses.
-
-    By their ids alone: which name a driver prints is not known yet, and some print none.
-    """
-    if database is None:
-        return
-    import probe_chipdb.cpu  # noqa: F401
-
-    ids = {(pci_model(s), pci_subsystem(s)) for s in sightings if s.get("pci")}
-    if ids:
-        from probe_core.resolve import accelerators  # noqa: F401
-    for number, subsystem in ids:
-        try:
-            chip = database.match(pci=number, subsystem=subsystem).chip
-            if chip is not None:
-                chip.peaks()
-        except Exception:  # a broken table: `resolve` says so
-            return
-
-
-def look_up(sighting: Sighting, prober: str, database: Database | None) -> None:
-    """Have chipdb look a device up as a prober reports it: `resolve` gets the answer from memory.
-
-    A name that no chip has in that form takes as long as all else that is resolved.
-    """
-    if database is None or sighting["kind"] not in ACCELERATORS:
-        return
-    from probe_core.resolve import accelerators
-
-    device: Any = {**sighting, "sources": {"name": prober}}
-    try:
-        accelerators.chip_of(device, database)
-    except Exception:  # a broken table: `resolve` says so
-        return
 
 
 def resolve(

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from probe_core.model.findings import NO_FIX, finding
-from probe_core.model.ids import pci_model, pci_revision, pci_subsystem
+from probe_core.model.ids import ACCELERATORS, pci_model, pci_revision, pci_subsystem
 from probe_core.resolve import SHORTHANDS, fill_count, fill_text, from_chipdb, shorthand
 from probe_core.wording import joined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import TypedDict
+    from collections.abc import Iterable, Sequence
+    from typing import Any, TypedDict
 
     from probe_chipdb import Arch, Chip, Database, Match
-    from probe_core.model.document import DeviceDoc, FindingDoc, Json, PeakDoc
+    from probe_core.model.document import DeviceDoc, FindingDoc, Json, PeakDoc, Sighting
     from probe_core.resolve import ResolveHook, Shorthand
 
     class LiveFacts(TypedDict, total=False):
@@ -34,6 +34,39 @@ _COPROCESSOR = "unknown coprocessor"
 
 # Which tool prints the name decides how it is spelt; see chipdb's `normalise`.
 _NAME_KINDS = {"nvidia": "nvml", "amd": "amdgpu", "pyamdgpuinfo": "amdgpu"}
+
+
+def load_chips(sightings: Iterable[Sighting], database: Database | None) -> None:
+    """Have chipdb read the rows of the chips on the buses.
+
+    By their ids alone: which name a driver prints is not known yet, and some print none.
+    """
+    if database is None:
+        return
+    import probe_chipdb.cpu  # noqa: F401
+
+    ids = {(pci_model(s), pci_subsystem(s)) for s in sightings if s.get("pci")}
+    for number, subsystem in ids:
+        try:
+            chip = database.match(pci=number, subsystem=subsystem).chip
+            if chip is not None:
+                chip.peaks()
+        except Exception:  # a broken table: `resolve` says so
+            return
+
+
+def look_up(sighting: Sighting, prober: str, database: Database | None) -> None:
+    """Have chipdb look a device up as a prober reports it: `resolve` gets the answer from memory.
+
+    A name that no chip has in that form takes as long as all else that is resolved.
+    """
+    if database is None or sighting["kind"] not in ACCELERATORS:
+        return
+    device: Any = {**sighting, "sources": {"name": prober}}
+    try:
+        chip_of(device, database)
+    except Exception:  # a broken table: `resolve` says so
+        return
 
 
 def resolve(

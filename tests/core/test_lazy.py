@@ -161,19 +161,19 @@ def test_children_start_before_what_only_their_answers_need() -> None:
 
 WARMED = """
 from probe_core import Machine
-from probe_core.pipeline import conclude
+from probe_core.pipeline import accelerators, conclude
 from probe_core.pipeline.node import describe
 from probe_core.pipeline.run import Builtins
 from probe_core.pipeline.settings import CHIPS, Chips, load_settings
 machine, (config, _) = Machine(sys.argv[1]), load_settings({}, {})
 collected, chips = Builtins(machine, config).collect(), Chips(config, {CHIPS: False}, -1)
-conclude.warm_up(collected, chips, machine.os, bool)
+accelerators.warm_up(collected, chips, machine.os, bool)
 node = describe(machine)
 before = set(sys.modules)
-devices, _ = conclude.merge_devices(collected, node, machine)
+devices, _ = conclude.merge_devices(collected, node, machine, bool)
 conclude.resolve(devices, chips.open())
-conclude.judge(devices, machine, (), (), bool)
-conclude.see_devices(devices, machine, bool)
+scene, _ = conclude.judge(devices, machine, (), (), bool)
+conclude.see(devices, machine, scene, (), bool)
 """
 
 

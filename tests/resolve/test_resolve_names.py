@@ -9,7 +9,8 @@ import pytest
 from reports import report_of
 
 from probe_core.pipeline.merge import Observation, merge
-from probe_core.resolve import look_up, open_chipdb, resolve
+from probe_core.resolve import open_chipdb, resolve
+from probe_core.resolve.accelerators import look_up
 from probe_core.testing import Tree
 
 

@@ -1,0 +1,308 @@
+"""The last steps of a probe where more than processors is here: judge it, see it, choose the best.
+
+Nodes without accelerators import none of this. Plain data goes in and plain data comes out, as in
+`conclude`, which calls it.
+"""
+
+from __future__ import annotations
+
+from probe_core.machine import has_served_mounts
+from probe_core.model.findings import NO_FIX, finding
+from probe_core.model.ids import (
+    ACCELERATORS,
+    KIND_ORDER,
+    NO_PLACE,
+    NODE_UNKNOWN,
+    pci_place,
+    pci_vendor,
+)
+from probe_core.model.verdict import broken_step, state_of, usable_here
+from probe_core.pipeline.validate import failed
+from probe_core.wording import error_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+    from probe_core.machine import Machine
+    from probe_core.model.document import DeviceDoc, FindingDoc, OutcomeDoc
+    from probe_core.pipeline.conclude import Load
+    from probe_core.pipeline.settings import Chips
+    from probe_core.pipeline.validate import Collected
+    from probe_core.readiness import Scene
+    from probe_core.registry.prober import Decision
+    from probe_core.visibility import Views
+
+__all__ = ["best", "judge", "see", "troubles", "unqueried", "usable", "warm_up"]
+
+
+def warm_up(collected: Collected, chips: Chips, os: str, load: Load) -> None:
+    """Load what the last steps need for the hardware on the buses, while the children start.
+
+    That is modules, and chipdb's rows of these chips: a fifth of a probe with GPUs, taken from time
+    that would be spent waiting. Nothing is judged: no library has answered, and the causes of that
+    would be loaded in vain.
+    """
+    from probe_core.resolve.accelerators import load_chips
+
+    seen = [observation.sighting for observation in collected.observations]
+    load_chips(seen, chips.open())
+    if any(sighting["kind"] in ACCELERATORS for sighting in seen):
+        import probe_core.readiness.library
+    vendors = {str(sighting["vendor"]) for sighting in seen if sighting["kind"] == "gpu"}
+    if "amd" in vendors:
+        load("amd")
+    if "nvidia" in vendors:
+        import probe_core.readiness.modules
+        import probe_core.readiness.nvidia  # noqa: F401
+    if vendors:
+        from probe_core.visibility import load_rules
+
+        load_rules(vendors, os)
+
+
+# Whether this process can use each device, judged in the steps in which it becomes known.
+
+
+def judge(
+    devices: Sequence[DeviceDoc],
+    machine: Machine,
+    decisions: Sequence[Decision],
+    outcomes: Sequence[OutcomeDoc],
+    load: Load,
+) -> tuple[Scene, list[FindingDoc]]:
+    """Judge all that does not depend on visibility; return what was read for it, and findings.
+
+    `load` is called with the part of `gate` that a broken device needs.
+    """
+    from probe_core import readiness
+
+    unavailable = {o["prober"]: o for o in outcomes if o["status"] == "unavailable"}
+    failures = {
+        vendor: outcome
+        for outcome in outcomes
+        if failed(outcome)
+        for vendor in _vendors_of(decisions, (outcome["prober"],))
+    }
+    scene = readiness.Scene(machine, failures, unavailable, _looks(machine), load)
+    return scene, readiness.judge(devices, scene)
+
+
+def _looks(machine: Machine) -> Callable[[str], bool] | None:
+    """Return what says which paths of the machine may be looked at; None: all of them."""
+    if not (machine.live and has_served_mounts()):
+        return None
+    from probe_core.isolation.look import Looks
+
+    return Looks().allow
+
+
+def see(
+    devices: Sequence[DeviceDoc],
+    machine: Machine,
+    scene: Scene,
+    reported: Sequence[FindingDoc],
+    load: Load,
+) -> tuple[Views, list[FindingDoc], list[FindingDoc]]:
+    """Add to each device what the runtimes show of it, and what that makes of its readiness.
+
+    Return the runtimes' views, findings about broken steps that none of the `reported` is about,
+    and findings about what is hidden.
+    """
+    from probe_core.readiness import conclude
+
+    views, hidden = _see(devices, machine, load)
+    conclude(devices)
+    if all(broken_step(device) is None for device in devices):
+        return views, [], hidden
+    load("broken")
+    from probe_core.readiness.findings import findings
+
+    return views, findings(devices, scene, reported), hidden
+
+
+def _see(
+    devices: Sequence[DeviceDoc], machine: Machine, load: Load
+) -> tuple[Views, list[FindingDoc]]:
+    vendors = {device["vendor"] for device in devices if device["kind"] == "gpu"}
+    if not vendors:
+        return {}, []  # no variable hides anything else, and the rules need not be imported
+    if "amd" in vendors:
+        load("amd")
+    from probe_core import visibility
+
+    try:
+        views = visibility.see(devices, machine.environ, os=machine.os)
+        visibility.annotate(devices, views)
+    except Exception as error:  # a byte string in a variable must not keep the node from starting
+        return {}, [_unseen(error)]
+    if visibility.is_plain(views):
+        return views, []
+    load("explain")
+    try:
+        return views, visibility.findings(views)
+    except Exception as error:
+        return {}, [_unseen(error)]
+
+
+def _unseen(error: Exception) -> FindingDoc:
+    return finding(
+        "config-ignored",
+        "visibility could not be worked out",
+        error_text(error),
+        "report this with the variables that are set",
+        step="visible",
+    )
+
+
+# Which accelerator is the primary device.
+
+
+def best(accelerators: Sequence[DeviceDoc], priorities: Mapping[str, int]) -> DeviceDoc | None:
+    """Return the best one that is not blocked; None where there is none.
+
+    What the bus alone saw, with a driver of which nobody knows what its programs open, is none.
+    Devices of which something is known to be well come before those of which nothing is. Then GPUs
+    before other accelerators, the priority of the best prober that saw it, dedicated memory before
+    shared, the higher fp16 peak, the larger memory, and the lower PCI address: the order of a
+    report has it first.
+    """
+    proven = [device for device in usable(accelerators) if not _is_unproven(device)]
+    return min(proven, key=lambda device: _rank(device, priorities), default=None)
+
+
+def usable(accelerators: Iterable[DeviceDoc]) -> list[DeviceDoc]:
+    """Return the devices that are not known to be unusable here."""
+    return [device for device in accelerators if usable_here(device).usable is not False]
+
+
+def _is_unproven(device: DeviceDoc) -> bool:
+    """Return whether nothing shows that the device can be used: no answer, and no node is known."""
+    if state_of(device) != "unknown" or device["seen_by"] != ["bus"]:
+        return False
+    return any(step["code"] == NODE_UNKNOWN for step in device["readiness"]["steps"])
+
+
+def _rank(
+    device: DeviceDoc, priorities: Mapping[str, int]
+) -> tuple[bool, int, int, bool, float, int, tuple[int, ...]]:
+    memory = device["memory"]
+    return (
+        state_of(device) == "unknown",
+        KIND_ORDER[device["kind"]],
+        -max(priorities.get(prober, 0) for prober in device["seen_by"]),
+        memory["kind"] != "dedicated",
+        -(device["fp16"] or 0.0),
+        -(memory["total"] or 0),
+        pci_place(device) or NO_PLACE,
+    )
+
+
+# What is to be said of devices that only the bus saw: displays, and those without a plugin.
+
+
+def unqueried(
+    devices: Sequence[DeviceDoc],
+    decisions: Sequence[Decision],
+    untrusted: Collection[Decision],
+    ran: Collection[str],
+    load: Load,
+) -> list[FindingDoc]:
+    """Return the findings about `devices`, which only the bus reported.
+
+    `untrusted` are the decisions that have a finding already; `ran` are the names of all probers
+    that ran: what one left out of its vendor is its to explain. A device that is blocked has a
+    finding of its own, and no plugin helps it.
+    """
+    refused = _refused(devices, decisions)
+    known = _vendors_of(decisions, {*ran, *(decision.prober.name for decision in refused)})
+    displays = [_display(device) for device in devices if device["kind"] == "display"]
+    others = [
+        device
+        for device in devices
+        if device["kind"] == "coprocessor"
+        or (device["kind"] != "display" and pci_vendor(device) not in known and usable([device]))
+    ]
+    if not (refused or others):
+        return displays
+    load("failures")
+    from probe_core.pipeline.failures import missing_probers, refused_prober
+
+    findings = [refused_prober(decision) for decision in refused if decision not in untrusted]
+    return [*findings, *displays, *missing_probers(others, ran)]
+
+
+def _display(device: DeviceDoc) -> FindingDoc:
+    return finding(
+        "display-only",
+        f"{device['id']} ({device['vendor'] or 'unknown vendor'}) is a display adapter",
+        "it cannot compute, so it is not counted as an accelerator",
+        NO_FIX,
+        severity="info",
+        device=device["id"],
+        step="hardware",
+    )
+
+
+# The causes of a decision that say that somebody's prober would have run.
+_REFUSALS = ("trust", "api")
+
+
+def _refused(devices: Iterable[DeviceDoc], decisions: Sequence[Decision]) -> list[Decision]:
+    """Return the decisions that kept a prober from accelerators of its vendor among `devices`."""
+    refused = [decision for decision in decisions if decision.cause in _REFUSALS]
+    if not refused:
+        return []
+    present = {pci_vendor(device) for device in devices if device["kind"] in ACCELERATORS}
+    return [d for d in refused if _vendors_of([d], (d.prober.name,)) & present]
+
+
+# What keeps a node degraded: an accelerator that ought to work, a prober that failed.
+
+
+def _vendors_of(decisions: Sequence[Decision], probers: Collection[str]) -> set[str]:
+    """Return the PCI vendors that the manifests of `probers` name."""
+    return {
+        vendor.lower().removeprefix("0x")
+        for decision in decisions
+        if decision.prober.name in probers
+        for when in decision.prober.when
+        for vendor in when.get("pci_vendor", ())
+    }
+
+
+def troubles(
+    accelerators: Sequence[DeviceDoc],
+    decisions: Sequence[Decision],
+    failures: Iterable[OutcomeDoc],
+    untrusted: Sequence[Decision],
+) -> list[DeviceDoc | OutcomeDoc | Decision]:
+    """Return what `conclude.troubles` does where there are accelerators.
+
+    A device that somebody keeps away on purpose (passthrough, a slice) is none, and explains why
+    its vendor's prober cannot query anything.
+    """
+    broken = [device for device in accelerators if _is_missing(device)]
+    present = {pci_vendor(device) for device in usable(accelerators)}
+    reserved = {pci_vendor(device) for device in accelerators} - present
+    reserved -= {pci_vendor(device) for device in broken}
+    unexplained = [
+        outcome for outcome in failures if not _is_explained(outcome, decisions, reserved)
+    ]
+    unconfirmed = [device for device in accelerators if device["seen_by"] == ["bus"]]
+    refused = [d for d in _refused(unconfirmed, decisions) if d.setting is None]
+    return [*broken, *unexplained, *untrusted, *(d for d in refused if d not in untrusted)]
+
+
+def _is_explained(
+    outcome: OutcomeDoc, decisions: Sequence[Decision], reserved_vendors: set[str | None]
+) -> bool:
+    """Return whether a prober had nothing to query because all its devices are reserved."""
+    vendors = _vendors_of(decisions, (outcome["prober"],))
+    return outcome["status"] == "unavailable" and bool(reserved_vendors & vendors)
+
+
+def _is_missing(device: DeviceDoc) -> bool:
+    """Return whether this process cannot use the device, though nobody chose so."""
+    answer = usable_here(device)
+    return answer.usable is False and answer.severity != "info"
