@@ -9,13 +9,13 @@ from __future__ import annotations
 from probe_core import __version__
 from probe_core.config import BASELINE, MEASURED, state_file
 from probe_core.model.findings import finding
-from probe_core.model.ids import ACCELERATORS, KIND_ORDER, NO_PLACE, pci_place, whole
+from probe_core.model.ids import ACCELERATORS, KIND_ORDER, NO_PLACE, pci_place
 from probe_core.pipeline.merge import Observation, merge, with_every_field
 from probe_core.pipeline.validate import failed
 from probe_core.probers.cpu import last_resort, verdict
 from probe_core.registry.prober import FALLBACK, unknown_names
 from probe_core.resolve import resolve
-from probe_core.wording import clean_text, gib, joined
+from probe_core.wording import clean_text, gib
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -398,7 +398,10 @@ def last_findings(
         findings.append(_memory_limited(memory["limit"], memory.get("limited_by") or ""))
     processors = [device for device in document["devices"] if device["kind"] == "cpu"]
     if any(device.get("allowed") for device in processors):
-        findings.append(_processors_limited(processors))
+        load("kinds")
+        from probe_core.resolve.cores import processors_limited
+
+        findings.append(processors_limited(processors))
     if memory["total"] is None:
         findings.append(
             finding(
@@ -424,32 +427,6 @@ def _memory_limited(limit: int, file: str) -> FindingDoc:
         fix,
         severity="info",
         evidence=file or None,
-    )
-
-
-def _processors_limited(processors: Sequence[DeviceDoc]) -> FindingDoc:
-    """Return the finding of a limit of the cores, or of the CPU time, that this process may use."""
-    total, cores = 0, 0
-    quotas: list[float] = []
-    sources: dict[str, None] = {}
-    for device in processors:
-        limit, units = device.get("allowed") or {}, whole(device, "units") or 0
-        own, by = limit.get("cores", units), limit.get("by")
-        total += units
-        cores += own if isinstance(own, int) else units
-        quota = limit.get("quota")
-        quotas += [quota] if isinstance(quota, (int, float)) else []
-        sources |= dict.fromkeys(map(str, by)) if isinstance(by, list) else {}
-    parts = [f"{cores} of {total} cores"] if cores < total else []
-    parts += [f"{sum(quotas):g} CPUs of time"] if quotas else []
-    return finding(
-        "processors-limited",
-        f"this process may use {joined(parts, 'and') or 'a part of the processors'}",
-        f"set in {clean_text(joined(sources, 'and')) or 'a cgroup'}; the machine has more",
-        "raise the limit: `docker run --cpus --cpuset-cpus`, or `CPUQuota=` and `AllowedCPUs=` of"
-        " the systemd unit",
-        severity="info",
-        evidence=next(iter(sources), None),
     )
 
 

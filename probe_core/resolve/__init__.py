@@ -175,8 +175,7 @@ def _resolve_device(
         return []
     if database is None:
         device["unknown"]["chip"] = device["unknown"]["peaks"] = _NO_CHIPDB
-        if device.get("allowed"):
-            count_allowed(device, ())
+        _count_allowed(device, (), load)
         return []
     if device["kind"] == "cpu":
         resolve_processor(device, database, load)
@@ -317,14 +316,26 @@ def resolve_processor(device: DeviceDoc, database: Database, load: Load = bool) 
     """Set `arch`, `peaks` and `bandwidth` of a CPU in place, or say why they are unknown.
 
     Counts and peaks are then those of the cores that this process may use. `load` is called before
-    a brand string is read: most cores have a number that chipdb knows.
+    a brand string is read, as most cores have a number that chipdb knows, and for several kinds.
     """
     device["unknown"].setdefault("bandwidth", "the memory channels in use cannot be read")
     groups = [_group(device, cluster, database, load) for cluster in _clusters(device)]
-    if any(group.cluster.get("guessed") for group in groups):
+    guessed = any(group.cluster.get("guessed") for group in groups)
+    if guessed or len(groups) > 1 or groups[0].match.efficient is not None:
+        load("kinds")
+    if guessed:
+        from probe_core.resolve.cores import checked
+
         groups = checked(device, groups) or [_group(device, _whole(device), database, load)]
     _resolve_whole(device, groups)
+    _count_allowed(device, groups, load)
+
+
+def _count_allowed(device: DeviceDoc, groups: Sequence[Group], load: Load) -> None:
     if device.get("allowed"):
+        load("kinds")
+        from probe_core.resolve.cores import count_allowed
+
         count_allowed(device, groups)
 
 
@@ -339,32 +350,29 @@ def _resolve_whole(device: DeviceDoc, groups: Sequence[Group]) -> None:
     if missing:
         device["unknown"]["peaks"] = missing
         return
-    device["peaks"] = summed([group.peaks for group in groups])
+    first, has_kinds = groups[0], len(groups) > 1
+    device["peaks"] = first.peaks
+    if has_kinds:
+        from probe_core.resolve.cores import summed
+
+        device["peaks"] = summed([group.peaks for group in groups])
     if not device["peaks"]:
         device["unknown"]["peaks"] = "the rates of its cores are not known"
         return
     device["sources"]["peaks"] = "chipdb"
-    _refine(device, groups)
+    if has_kinds or (first.match.efficient is not None and first.cluster.get("kind") is None):
+        from probe_core.resolve.cores import refine
 
-
-def _refine(device: DeviceDoc, groups: Sequence[Group]) -> None:
-    """Add what only some processors have: clusters, unlisted efficiency cores."""
-    (first, *more) = groups
-    if more:
-        show(groups)
-    elif first.match.efficient is not None and first.cluster.get("kind") is None:
-        bound(device, first)
+        refine(device, groups)
 
 
 def _identify(device: DeviceDoc, groups: Sequence[Group]) -> None:
     """Set `arch`, and the name where the kernel has none: Arm's kernels give numbers alone."""
-    fill_text(device, "arch", "+".join(_distinct(group.arch for group in groups)))
-    if all(group.name for group in groups):
-        fill_text(device, "name", " + ".join(_distinct(group.name for group in groups)))
-
-
-def _distinct(names: Iterable[str | None]) -> dict[str, None]:
-    return dict.fromkeys(name for name in names if name)
+    archs = [group.arch for group in groups if group.arch]
+    fill_text(device, "arch", "+".join(dict.fromkeys(archs)))
+    names = [group.name for group in groups if group.name]
+    if len(names) == len(groups):
+        fill_text(device, "name", " + ".join(dict.fromkeys(names)))
 
 
 class Group:
@@ -512,179 +520,6 @@ def _texts(value: Json) -> list[str]:
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
-def summed(parts: Sequence[Sequence[PeakDoc]]) -> list[PeakDoc]:
-    """Add up the kinds of cores of one package, for the rates that all of them have."""
-    first, *siblings = [{_rate(peak): peak for peak in part} for part in parts]
-    total: list[PeakDoc] = []
-    for rate, peak in first.items():
-        same = [peak, *(part[rate] for part in siblings if rate in part)]
-        if len(same) == len(parts):
-            whole = peak.copy()
-            whole["tflops"] = round(sum(part["tflops"] for part in same), 4)
-            whole["source"] = " + ".join(part["source"] for part in same)
-            if any(part.get("bound") for part in same):
-                whole["bound"] = "lower"
-            if len({part.get("mhz") for part in same}) > 1:
-                whole["mhz"] = None  # each kind has its own, which its cluster lists
-            # A sum rests on the weakest of its clocks.
-            whole["clock"] = next((p["clock"] for p in same if p["clock"] != "max"), "max")
-            total.append(whole)
-    return total
-
-
 def rate_name(peak: PeakDoc) -> str:
     """Return a peak's rate as chipdb names it: ``fp32.vector.fp32``."""
     return f"{peak['dtype']}.{peak['path']}.{peak['accumulate']}"
-
-
-def _rate(peak: PeakDoc) -> tuple[str | None, ...]:
-    """What two figures must have in common to be added."""
-    return (
-        peak["dtype"],
-        peak["path"],
-        peak["accumulate"],
-        peak["sparsity"],
-        peak.get("variant"),
-    )
-
-
-# Processors of several kinds of cores: what each contributes, and bounds where none tells.
-
-
-def checked(device: DeviceDoc, groups: Sequence[Group]) -> list[Group]:
-    """Return the groups that the prober inferred where chipdb knows the processor as a hybrid.
-
-    A Xeon one of whose threads is offline looks like one. Then its clusters are removed, in place,
-    and nothing is returned.
-    """
-    cpu = device.get("cpu") or {}
-    if all(group.match.efficient is not None for group in groups):
-        return list(groups)
-    cpu.pop("clusters", None)
-    return []
-
-
-def show(groups: Sequence[Group]) -> None:
-    """Give each cluster its core's name and its part of the peak (TFLOPS), in place."""
-    for group in groups:
-        cluster = group.cluster
-        if not isinstance(cluster, dict):
-            continue
-        cluster.pop("guessed", None)
-        name = group.name or group.arch
-        if name:
-            cluster["name"] = name
-        fp32 = shorthand("fp32", group.peaks)
-        if fp32 is not None:
-            cluster["fp32"] = fp32
-
-
-def bound(device: DeviceDoc, group: Group) -> None:
-    """Turn the peaks into a range, in place: how many cores are efficiency cores is not known.
-
-    The lower figure counts all as efficiency cores, the upper one as performance cores.
-    """
-    match = group.match
-    least, most = match.efficient_rates, match.rates
-    for peak in list(device["peaks"]):
-        rate = rate_name(peak)
-        if rate not in least:
-            # A rate that the smaller cores lack holds for an unknown number of cores.
-            device["peaks"].remove(peak)
-            continue
-        peak["high"] = peak["tflops"]
-        peak["tflops"] = round(peak["tflops"] * least[rate] / most[rate], 4)
-        peak["bound"] = "lower"
-        peak["source"] += "; how many are efficiency cores is not known: all are counted as such"
-
-
-# The part of a processor that this process may use is what it counts as: a container of two cores
-# is no server of 64. The whole is beside it, as that of a GPU with fewer units than its chip.
-
-
-def count_allowed(device: DeviceDoc, groups: Sequence[Group]) -> None:
-    """Set `units`, `threads` and `peaks` to those of the allowed part, in place.
-
-    The whole's are then in ``chip.nominal``. A quota of CPU time counts for the fastest of the
-    allowed cores; in counts it is rounded up, as by the JVM (`ActiveProcessorCount`) and by Go
-    (`GOMAXPROCS`).
-    """
-    allowed = device["allowed"] or {}
-    nominal: dict[str, Json] = {}
-    for field in _COUNTS:
-        whole = device.get(field)
-        if whole is None:
-            continue
-        nominal[field] = whole
-        device[field] = _given(allowed, _NAMES[field], whole)
-        if not device[field]:
-            device[field] = None
-            device["unknown"][field] = _NONE_ALLOWED
-    if device["peaks"]:
-        for name in SHORTHANDS:
-            nominal[name] = shorthand(name, device["peaks"])
-        _scale_peaks(device, groups)
-    device["chip"]["nominal"] = nominal
-
-
-_COUNTS: tuple[Literal["units", "threads"], ...] = ("units", "threads")
-_NAMES = {"units": "cores", "threads": "threads"}
-_NONE_ALLOWED = "this process may use none of its cores"
-
-
-def _given(allowed: Mapping[str, Json], name: str, whole: int) -> int:
-    count, quota = _count(allowed.get(name)), _count(allowed.get("quota"))
-    given = whole if count is None else min(whole, int(count))
-    return given if quota is None else min(given, int(-(-quota // 1)))
-
-
-def _scale_peaks(device: DeviceDoc, groups: Sequence[Group]) -> None:
-    """Set `peaks` to those of the allowed cores, where it is known how many cores there are."""
-    allowed = device["allowed"] or {}
-    remaining = _count(allowed.get("quota"))
-    parts: list[list[PeakDoc]] = []
-    for group in sorted(groups, key=_rate_of_a_core, reverse=True):
-        cores = _cores(group)
-        if cores is None:
-            return
-        held = _allowed_cores(group, cores, allowed.get("cores"))
-        if remaining is not None:
-            held = min(held, remaining)
-            remaining -= held
-        if held:
-            whole = group.peaks if len(groups) > 1 else device["peaks"]
-            parts.append([_scaled(peak, held, cores) for peak in whole])
-    device["peaks"] = summed(parts) if parts else []
-    if not parts:
-        device["unknown"]["peaks"] = _NONE_ALLOWED
-
-
-def _scaled(peak: PeakDoc, held: float, cores: float) -> PeakDoc:
-    part = peak.copy()
-    part["tflops"] = round(peak["tflops"] * held / cores, 4)
-    high = peak.get("high")
-    if high is not None:
-        part["high"] = round(high * held / cores, 4)
-    part["source"] += f"; {held:g} of {cores:g} cores are allowed"
-    return part
-
-
-def _rate_of_a_core(group: Group) -> float:
-    fp32, cores = shorthand("fp32", group.peaks), _cores(group)
-    return fp32 / cores if fp32 and cores else 0.0
-
-
-def _cores(group: Group) -> float | None:
-    return _count(group.cluster.get("cores"))
-
-
-def _allowed_cores(group: Group, cores: float, of_package: Json) -> float:
-    """Return the allowed cores of one kind; of a processor of one kind those of the package."""
-    own = _count(group.cluster.get("allowed"))
-    if own is None:
-        own = _count(of_package)
-    return cores if own is None else min(own, cores)
-
-
-def _count(value: Json) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
