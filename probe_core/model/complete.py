@@ -6,17 +6,17 @@ that the published schema gives it, because readers look no further; what is in 
 
 from __future__ import annotations
 
-from probe_core.model.field import Items, Number, TableOf
+from probe_core.model.field import Free, Items, Number, TableOf
 from probe_core.model.report import plain_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from typing import Any
 
-    from probe_core.model.field import Field
+    from probe_core.model.field import Field, Value
 
-__all__ = ["check", "complete"]
+__all__ = ["check", "complete", "holds"]
 
 _NOUNS = {
     "node": "its node",
@@ -224,7 +224,23 @@ def _has_type(value: object, field: Field) -> bool:
         return isinstance(value, (list, tuple))
     if isinstance(value, dict) and isinstance(kind, TableOf) and None in value.values():
         value = _without_nulls(value)
-    return kind.holds(value) and (field.fields is None or _has_types(value, field))
+    return holds(kind, value) and (field.fields is None or _has_types(value, field))
+
+
+def holds(kind: Value, value: object) -> bool:
+    """Return whether a document's value has the JSON type that the schema gives its kind."""
+    if isinstance(kind, TableOf):
+        return isinstance(value, dict) and _all_hold(kind.value, value.values())
+    if isinstance(kind, Items):
+        return isinstance(value, (list, tuple)) and _all_hold(kind.item, value)
+    if isinstance(kind, Free):  # all that a JSON reader returns is JSON
+        return isinstance(value, dict) or not kind.single
+    is_number = not isinstance(value, bool)  # for Python a flag is one
+    return isinstance(value, (*kind.scalars,)) and (is_number or bool in kind.scalars)
+
+
+def _all_hold(kind: Value, items: Collection[object]) -> bool:
+    return kind.scalars.issuperset(map(type, items)) or all(holds(kind, item) for item in items)
 
 
 def _has_types(value: object, field: Field) -> bool:

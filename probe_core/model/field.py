@@ -7,7 +7,7 @@ from probe_core.wording import INVALID, clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any, ClassVar, NoReturn, ParamSpec
 
     from attrs import frozen
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # What a value of a report must be to be believed: one small class per kind of value.
 #
 # `check` is for what a prober reports: it returns the value in its one written form, or raises
-# `Rejected` with the reason. `holds` is for documents that a core wrote: it says whether the value
+# `Rejected` with the reason. For documents that a core wrote `complete.holds` says whether a value
 # has the JSON type that the published schema gives it. The schema and the reference pages read the
 # same objects.
 
@@ -62,15 +62,10 @@ class Value:
     keyed = False
     """Whether it is a table whose names anybody may choose, each value of one kind."""
     scalars: ClassVar[frozenset[type]] = frozenset()
-    """JSON types, tables and lists left out, of which each value `holds`: no other look is needed.
-    """
+    """JSON types, tables and lists left out, of which a document may hold each value."""
 
     def check(self, value: object) -> Json:
         """Return the value as it is kept; raises `Rejected` with the reason."""
-        raise NotImplementedError
-
-    def holds(self, value: object) -> bool:
-        """Return whether a document's value has this JSON type."""
         raise NotImplementedError
 
 
@@ -96,10 +91,6 @@ class Text(Value):
         if not text:
             raise Rejected("it is empty")
         return text
-
-    def holds(self, value: object) -> bool:
-        """Return whether it is text."""
-        return isinstance(value, str)
 
 
 class Word(Text):
@@ -142,10 +133,6 @@ class Flag(Value):
             raise Rejected(f"expected true or false, found {show(value)}")
         return value
 
-    def holds(self, value: object) -> bool:
-        """Return whether it is a flag."""
-        return isinstance(value, bool)
-
 
 class Number(Value):
     """A finite number from `low` to `high`, both included; `whole` numbers are kept as integers."""
@@ -172,10 +159,6 @@ class Number(Value):
             raise Rejected(f"expected a whole number, found {value}")
         return int(value)
 
-    def holds(self, value: object) -> bool:
-        """Return whether it is a number."""
-        return isinstance(value, (int, float)) and not isinstance(value, bool)
-
 
 def figure(bound: float) -> str:
     """Return a bound as people read it: 1,000,000; rates of 10^15 stay short."""
@@ -200,10 +183,6 @@ class Items(Value):
             raise Rejected(f"more than {self.limit} entries")
         return [self.item.check(item) for item in value]
 
-    def holds(self, value: object) -> bool:
-        """Return whether it is a list of such items."""
-        return isinstance(value, (list, tuple)) and _all_hold(self.item, value)
-
 
 class TableOf(Value):
     """A table whose names anybody may choose, each with a value of one kind."""
@@ -225,14 +204,6 @@ class TableOf(Value):
             if item is not None
         }
 
-    def holds(self, value: object) -> bool:
-        """Return whether it is a table of such values."""
-        return isinstance(value, dict) and _all_hold(self.value, value.values())
-
-
-def _all_hold(kind: Value, items: Collection[object]) -> bool:
-    return kind.scalars.issuperset(map(type, items)) or all(map(kind.holds, items))
-
 
 class Free(Value):
     """Any small JSON, with text that may be shown on a terminal."""
@@ -244,10 +215,6 @@ class Free(Value):
     def check(self, value: object) -> Json:
         """Return the data with safe text."""
         return free_value(value, 0)
-
-    def holds(self, value: object) -> bool:
-        """Return True: all that a JSON reader returns is JSON."""
-        return True
 
 
 class FreeTable(Free):
@@ -263,10 +230,6 @@ class FreeTable(Free):
         if not isinstance(value, dict):
             raise Rejected(f"expected a table, found {show(value)}")
         return _free_table(value, 0)
-
-    def holds(self, value: object) -> bool:
-        """Return whether it is a table."""
-        return isinstance(value, dict)
 
 
 class Nested(FreeTable):
@@ -609,15 +572,12 @@ class View(metaclass=_Declared):
         shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__match_args__)
         return f"{type(self).__qualname__}({shown})"
 
-    def __setattr__(self, name: str, value: object) -> NoReturn:
+    def __setattr__(self, *_: object) -> NoReturn:
         from attrs.exceptions import FrozenInstanceError
 
         raise FrozenInstanceError
 
-    def __delattr__(self, name: str) -> NoReturn:
-        from attrs.exceptions import FrozenInstanceError
-
-        raise FrozenInstanceError
+    __delattr__ = __setattr__
 
     def __replace__(self, **changes: object) -> View:
         given = {field.argument: getattr(self, field.name) for field in self.__attributes__}

@@ -69,21 +69,14 @@ class FrozenTable(Dict):
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(frozenset(self.items()))
 
-    def __repr__(self) -> str:
-        return dict.__repr__(self)
-
     def __reduce__(self) -> tuple[type[FrozenTable], tuple[dict[str, Any]]]:
         return FrozenTable, (dict(self),)
 
-    def __copy__(self) -> FrozenTable:
+    def copy(self, _: object = None) -> FrozenTable:
+        """Return itself, as all ways to copy it do: nothing in it can change."""
         return self
 
-    def __deepcopy__(self, memo: object) -> FrozenTable:
-        return self
-
-    def copy(self) -> FrozenTable:
-        """Return itself: nothing in it can change."""
-        return self
+    __copy__ = __deepcopy__ = copy
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise TypeError("a report cannot be changed; to_json() gives a document that can")

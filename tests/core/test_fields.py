@@ -18,7 +18,7 @@ import pytest
 from probe_core import model
 from probe_core.model import complete as completion
 from probe_core.model import document
-from probe_core.model.complete import complete
+from probe_core.model.complete import complete, holds
 from probe_core.model.device import FIELDS
 from probe_core.model.field import TABLE, Field, Number, TableOf, Text
 from probe_core.model.report import REPORT
@@ -233,7 +233,7 @@ def test_of_a_scalar_the_type_alone_decides_whether_a_field_holds_it() -> None:
     values = {str: ("", "x", "gpu", "pci:0000:01:00.0"), bool: (True, False)}
     values |= {int: (0, -1, 1 << 70), float: (0.0, -1.5, 1e300)}
     for value in (field.value for table in tables for field in table.values()):
-        held = {kind: {value.holds(item) for item in values[kind]} for kind in values}
+        held = {kind: {holds(value, item) for item in values[kind]} for kind in values}
         assert held == {kind: {kind in value.scalars} for kind in values}
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from probe_core.model.complete import holds
 from probe_core.model.field import (
     Choice,
     DeviceId,
@@ -95,7 +96,7 @@ def test_it_is_kept_in_its_one_form(kind: Value, value: Any, kept: Any) -> None:
     found = kind.check(value)
     assert found == kept
     assert type(found) is type(kept)
-    assert kind.holds(found)
+    assert holds(kind, found)
 
 
 @pytest.mark.parametrize(("kind", "value", "reason"), REFUSED)
