@@ -11,7 +11,8 @@ from copy import deepcopy
 from probe_core.isolation.launch import Unresponsive
 from probe_core.isolation.run import Run
 from probe_core.model.ids import FAILURES
-from probe_core.pipeline.validate import check_finding, checked
+from probe_core.pipeline.failures import check_finding
+from probe_core.pipeline.validate import checked
 from probe_core.registry.prober import Prober
 from probe_core.wording import clean_text
 

@@ -128,7 +128,7 @@ def _merge(
 ) -> tuple[list[DeviceDoc], list[FindingDoc]]:
     """Merge; should that ever raise, leave out the probers whose sightings it cannot take."""
     try:
-        return merge(observations)
+        return merge(observations, load)
     except Exception:
         load("failures")
         from probe_core.pipeline.failures import merge_without_culprits

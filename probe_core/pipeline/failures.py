@@ -1,10 +1,11 @@
-"""What a report says of a prober that failed, did not run or is missing, and of its devices."""
+"""Findings about probers that failed, did not run, are missing or report what cannot be true."""
 
 from __future__ import annotations
 
 from probe_core.model.findings import finding
-from probe_core.model.ids import FAILURES, pci_model
-from probe_core.wording import clean_text, error_text, joined
+from probe_core.model.ids import FAILURES, pci_model, single
+from probe_core.pipeline.validate import MAX_REJECTIONS
+from probe_core.wording import INVALID, clean_text, error_text, joined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from probe_core.isolation.launch import Unresponsive
     from probe_core.isolation.run import Run
     from probe_core.model.document import DeviceDoc, FindingDoc, OutcomeDoc, StepDoc
-    from probe_core.pipeline.merge import Observation
+    from probe_core.pipeline.merge import Group, Observation
     from probe_core.registry.prober import Decision, Prober
 
     Failed = tuple[str, Unresponsive]
@@ -316,3 +317,113 @@ def merge_without_culprits(
             )
     devices, conflicts = merge(accepted)
     return devices, [*findings, *conflicts]
+
+
+# What a prober itself reports as a finding, and what cannot be true of its answer.
+
+_SENTENCE_LIMIT = 600
+"""Characters of a prober's finding: what `probe` prints in three lines at 200 columns."""
+
+
+def reported(
+    prober: Prober, findings: Iterable[object], problems: Sequence[str]
+) -> list[FindingDoc]:
+    """Return a prober's own findings, and one about the values that were rejected, if any were."""
+    checked = filter(None, (check_finding(raw, prober.name) for raw in findings))
+    return [*checked, _rejected_values(prober, problems)] if problems else [*checked]
+
+
+def check_finding(raw: object, prober: str | None = None) -> FindingDoc | None:
+    """Return a prober's finding with safe text, or None when a sentence or its code is missing.
+
+    `prober` is who reported it: a prober cannot speak in another's name.
+    """
+    if not isinstance(raw, dict) or INVALID in raw:
+        return None
+    sentences = [_text(raw, name, _SENTENCE_LIMIT) for name in ("what", "why", "fix")]
+    code, severity = _text(raw, "code", 60), raw.get("severity")
+    if code is None or None in sentences:
+        return None
+    return {
+        "code": code,
+        "severity": severity if severity in ("info", "warning", "error") else "warning",
+        "what": sentences[0] or "",
+        "why": sentences[1] or "",
+        "fix": sentences[2] or "",
+        "device": _text(raw, "device", 256),
+        "prober": prober,
+        "setting": None,
+        "variable": _text(raw, "variable", 80),
+        "step": _text(raw, "step", 80),
+        "evidence": _text(raw, "evidence", _SENTENCE_LIMIT),
+    }
+
+
+def _text(raw: dict[str, object], name: str, limit: int) -> str | None:
+    value = raw.get(name)
+    return clean_text(value, limit) if isinstance(value, str) and value else None
+
+
+def _rejected_values(prober: Prober, problems: Sequence[str]) -> FindingDoc:
+    unlisted = len(problems) - MAX_REJECTIONS
+    listed = "; ".join(problems[:MAX_REJECTIONS])
+    return finding(
+        "value-rejected",
+        f"{prober.owner}: prober {prober.name!r} reported values that cannot be true",
+        f"{listed}; and {unlisted} more" if unlisted > 0 else listed,
+        "report it to its author; the values were left out",
+        prober=prober.name,
+    )
+
+
+def identity_conflicts(groups: Sequence[Group]) -> list[FindingDoc]:
+    """Report each id of devices that was not believed."""
+    findings: list[FindingDoc] = []
+    owners: dict[str, str] = {}
+    if any(device.stray for device in groups):
+        owners = {identity: device.name for device in groups for identity in device.ids}
+    for device in groups:
+        for prober, identity in device.stray:
+            findings.append(_stray_id(device, prober, identity, owners.get(identity)))
+        for prober, identity in device.refused:
+            findings.append(_other_kind(device, prober, identity))
+        if len(device.vague) > 1:
+            findings.append(_several_uuids(device, device.vague))
+    return findings
+
+
+def _stray_id(device: Group, prober: str, identity: str, owner: str | None) -> FindingDoc:
+    own = device.unique_ids.get(single(identity) or "")
+    return finding(
+        "identity-conflict",
+        f"{prober} gives the device {device.name} the id {identity}, which is not its own",
+        f"that is {owner}" if owner else f"its own is {own}",
+        "disable the prober that is wrong (PROBE_DISABLE)",
+        device=device.name,
+        prober=prober,
+        evidence=identity,
+    )
+
+
+def _other_kind(device: Group, prober: str, identity: str) -> FindingDoc:
+    return finding(
+        "identity-conflict",
+        f"{prober} reports a processor under the id {identity}",
+        f"that is {device.name}, which is no processor; the report has no other id of it",
+        "disable the prober that is wrong (PROBE_DISABLE)",
+        device=device.name,
+        prober=prober,
+        evidence=identity,
+    )
+
+
+def _several_uuids(device: Group, uuids: Sequence[str]) -> FindingDoc:
+    probers = dict.fromkeys(observation.prober for observation in device.observations)
+    return finding(
+        "identity-conflict",
+        f"the device {device.name} has {len(uuids)} UUIDs: {', '.join(uuids)}",
+        f"sightings of {', '.join(probers)} share another id",
+        "if these are two devices, disable the prober that joined them (PROBE_DISABLE)",
+        device=device.name,
+        evidence=", ".join(uuids),
+    )

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from probe_core.model.device import FIELDS
 from probe_core.model.field import FACTS, FIRST, LINKS, PARTS, TABLE, UNION, filled
-from probe_core.model.findings import finding
 from probe_core.model.ids import single, strength
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from typing import Any
 
     from probe_core.model.document import DeviceDoc, FindingDoc, Json, Sighting
     from probe_core.model.field import Field
+
+    Load = Callable[[str], object]
+    """Imports a part of what a probe needs, see `gate`."""
 
 
 class Observation:
@@ -60,6 +62,11 @@ class Group:
     def observations(self) -> list[Observation]:
         """The observations, the most believed first."""
         return [self.members[rank] for rank in sorted(self.members)]
+
+    @property
+    def vague(self) -> list[str]:
+        """UUIDs that Vulkan or Level Zero made up: two of them prove nothing."""
+        return sorted(i for i in self.ids if i.startswith("uuid:") and not single(i))
 
     def add(
         self, rank: int, observation: Observation, own: Iterable[str], stray: Iterable[str]
@@ -146,57 +153,14 @@ def _best_rank(device: Group) -> int:
     return min(device.members)
 
 
-def conflicts(groups: Sequence[Group]) -> Iterator[FindingDoc]:
+def _conflicts(groups: Sequence[Group], load: Load) -> list[FindingDoc]:
     """Report each id that was not believed."""
-    owners: dict[str, str] = {}
-    if any(device.stray for device in groups):
-        owners = {identity: device.name for device in groups for identity in device.ids}
-    for device in groups:
-        for prober, identity in device.stray:
-            yield _stray_id(device, prober, identity, owners.get(identity))
-        for prober, identity in device.refused:
-            yield _refused(device, prober, identity)
-        # Vulkan and Level Zero make up UUIDs of their own: two of them prove nothing.
-        vague = [i for i in device.ids if i.startswith("uuid:") and not single(i)]
-        if len(vague) > 1:
-            yield _several_uuids(device, sorted(vague))
+    if not any(device.stray or device.refused or len(device.vague) > 1 for device in groups):
+        return []
+    load("failures")
+    from probe_core.pipeline.failures import identity_conflicts
 
-
-def _stray_id(device: Group, prober: str, identity: str, owner: str | None) -> FindingDoc:
-    own = device.unique_ids.get(single(identity) or "")
-    return finding(
-        "identity-conflict",
-        f"{prober} gives the device {device.name} the id {identity}, which is not its own",
-        f"that is {owner}" if owner else f"its own is {own}",
-        "disable the prober that is wrong (PROBE_DISABLE)",
-        device=device.name,
-        prober=prober,
-        evidence=identity,
-    )
-
-
-def _refused(device: Group, prober: str, identity: str) -> FindingDoc:
-    return finding(
-        "identity-conflict",
-        f"{prober} reports a processor under the id {identity}",
-        f"that is {device.name}, which is no processor; the report has no other id of it",
-        "disable the prober that is wrong (PROBE_DISABLE)",
-        device=device.name,
-        prober=prober,
-        evidence=identity,
-    )
-
-
-def _several_uuids(device: Group, uuids: Sequence[str]) -> FindingDoc:
-    probers = dict.fromkeys(observation.prober for observation in device.observations)
-    return finding(
-        "identity-conflict",
-        f"the device {device.name} has {len(uuids)} UUIDs: {', '.join(uuids)}",
-        f"sightings of {', '.join(probers)} share another id",
-        "if these are two devices, disable the prober that joined them (PROBE_DISABLE)",
-        device=device.name,
-        evidence=", ".join(uuids),
-    )
+    return identity_conflicts(groups)
 
 
 # One device per physical thing: join sightings on strong ids, remember the source of each field.
@@ -205,7 +169,9 @@ def _several_uuids(device: Group, uuids: Sequence[str]) -> FindingDoc:
 # merged is said in the table of fields.
 
 
-def merge(observations: Iterable[Observation]) -> tuple[list[DeviceDoc], list[FindingDoc]]:
+def merge(
+    observations: Iterable[Observation], load: Load = bool
+) -> tuple[list[DeviceDoc], list[FindingDoc]]:
     """Return the devices, in the order in which the best prober named them, and conflicts.
 
     A device has the sightings' fields, and `id`, `sources` (field path to prober), `others`
@@ -216,7 +182,7 @@ def merge(observations: Iterable[Observation]) -> tuple[list[DeviceDoc], list[Fi
     _point_at_parents(groups)
     always = [field for field in FIELDS.values() if field.always]
     devices = [_filled(_Merger(device).device(), always) for device in groups]
-    return devices, list(conflicts(groups))
+    return devices, _conflicts(groups, load)
 
 
 def _point_at_parents(groups: Sequence[Group]) -> None:

@@ -81,7 +81,7 @@ def run_pipeline(
     if load is not None:
         for part in _parts_of(machine):
             load(part)
-    builtins = Builtins(machine, config)
+    builtins = Builtins(machine, config, have)
     if builtins.scan is not None and builtins.scan.shows_any:
         have("buses")
     laps["bus"] = monotonic()
@@ -127,7 +127,7 @@ def run_pipeline(
         arrived=arrived,
     )
     collected = builtins.collect()
-    collected.add_all(runs, decisions, have)
+    collected.add_all(runs, decisions)
     if runs_any or collected.has_devices():
         have("devices")
     laps["run"] = monotonic()
@@ -285,8 +285,11 @@ class Builtins:
     prober is disabled or failed.
     """
 
-    def __init__(self, machine: Machine, config: Config) -> None:
+    def __init__(
+        self, machine: Machine, config: Config, load: Callable[[str], object] = bool
+    ) -> None:
         self._verbose = config.verbose
+        self._load = load
         self._collected: Collected | None = None
         self._calls = [
             BuiltinCall(prober, machine, config)
@@ -308,7 +311,7 @@ class Builtins:
         if self._collected is None:
             from probe_core.pipeline.validate import Collected
 
-            self._collected = Collected(self._verbose)
+            self._collected = Collected(self._verbose, self._load)
             for call in self._calls:
                 call.add_to(self._collected)
         return self._collected

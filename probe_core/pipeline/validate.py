@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from probe_core.model.device import FIELDS
 from probe_core.model.field import MAX_ITEMS, Ids, Items, Rejected, TableOf, show
-from probe_core.model.findings import finding
 from probe_core.model.ids import FAILURES, fits_kind, single, strength
 from probe_core.pipeline.merge import Observation
 from probe_core.wording import INVALID, clean_text, joined
@@ -30,7 +29,6 @@ __all__ = [
     "Checking",
     "Collected",
     "Repeats",
-    "check_finding",
     "check_next",
     "check_sighting",
     "checked",
@@ -40,9 +38,6 @@ __all__ = [
 _REQUIRED = ("ids", "kind")
 _UNKNOWN_LIMIT = 400
 """Characters of a reason that a prober gives: two lines of a terminal, as in its sentences."""
-
-_SENTENCE_LIMIT = 600
-"""Characters of a prober's finding: what `probe` prints in three lines at 200 columns."""
 
 _FLAT = frozenset((str, int, float, bool, type(None)))
 """Types of plain data that hold no other."""
@@ -239,37 +234,6 @@ def _reasons(raw: object) -> dict[str, str]:
     }
 
 
-def check_finding(raw: object, prober: str | None = None) -> FindingDoc | None:
-    """Return a prober's finding with safe text, or None when a sentence or its code is missing.
-
-    `prober` is who reported it: a prober cannot speak in another's name.
-    """
-    if not isinstance(raw, dict) or INVALID in raw:
-        return None
-    sentences = [_text(raw, name, _SENTENCE_LIMIT) for name in ("what", "why", "fix")]
-    code, severity = _text(raw, "code", 60), raw.get("severity")
-    if code is None or None in sentences:
-        return None
-    return {
-        "code": code,
-        "severity": severity if severity in ("info", "warning", "error") else "warning",
-        "what": sentences[0] or "",
-        "why": sentences[1] or "",
-        "fix": sentences[2] or "",
-        "device": _text(raw, "device", 256),
-        "prober": prober,
-        "setting": None,
-        "variable": _text(raw, "variable", 80),
-        "step": _text(raw, "step", 80),
-        "evidence": _text(raw, "evidence", _SENTENCE_LIMIT),
-    }
-
-
-def _text(raw: dict[str, object], name: str, limit: int) -> str | None:
-    value = raw.get(name)
-    return clean_text(value, limit) if isinstance(value, str) and value else None
-
-
 # From runs to what the report says: sightings to merge, outcomes, and findings about probers.
 
 
@@ -290,13 +254,23 @@ class Collected:
     """Everything the probers reported, checked, in the order in which it came in.
 
     `unresponsive` are pairs of a prober's name and a device that it had to go around. With
-    `verbose` the outcome of a child keeps what it printed also where it succeeded.
+    `verbose` the outcome of a child keeps what it printed also where it succeeded. `load` is called
+    with the part of `gate` that is needed where something went wrong.
     """
 
-    __slots__ = ("_early", "findings", "observations", "outcomes", "unresponsive", "verbose")
+    __slots__ = (
+        "_early",
+        "_load",
+        "findings",
+        "observations",
+        "outcomes",
+        "unresponsive",
+        "verbose",
+    )
 
-    def __init__(self, verbose: bool = False) -> None:
+    def __init__(self, verbose: bool = False, load: Load = bool) -> None:
         self.verbose = verbose
+        self._load = load
         self._early: dict[Run, Checking] = {}
         self.observations: list[Observation] = []
         self.outcomes: list[OutcomeDoc] = []
@@ -307,7 +281,7 @@ class Collected:
         self,
         prober: Prober,
         sightings: Sequence[object],
-        findings: Iterable[object] = (),
+        findings: Sequence[object] = (),
         *,
         early: Checking | None = None,
         status: str = "ok",
@@ -324,11 +298,14 @@ class Collected:
         good, problems = checked(sightings, early)
         problems = [*problems, *rejected]
         self.observations += [Observation(prober.name, prober.priority, each) for each in good]
-        self.findings += filter(None, (check_finding(raw, prober.name) for raw in findings))
-        if status == "ok" and problems and not good:
+        is_invalid = status == "ok" and bool(problems) and not good
+        if findings or (problems and not is_invalid):
+            self._load("failures")
+            from probe_core.pipeline.failures import reported
+
+            self.findings += reported(prober, findings, [] if is_invalid else problems)
+        if is_invalid:
             status, reason = "invalid", "; ".join(problems[:MAX_REJECTIONS])
-        elif problems:
-            self.findings.append(_rejected(prober, problems))
         partial = bool(good) and status in FAILURES | {"unavailable"}
         self._note(prober, status, reason, partial, len(good), elapsed_ms, stderr)
 
@@ -338,20 +315,15 @@ class Collected:
             self._early[run] = Checking()
         return self._early[run].take(device)
 
-    def add_all(
-        self, runs: Iterable[Run], decisions: Iterable[Decision], load: Load = bool
-    ) -> None:
-        """Take the runs of children and of recorded answers, and note what was not run.
-
-        `load` is called with the part of `gate` that a run needs in which something went wrong.
-        """
+    def add_all(self, runs: Iterable[Run], decisions: Iterable[Decision]) -> None:
+        """Take the runs of children and of recorded answers, and note what was not run."""
         for run in runs:
-            self.add_run(run, self._early.get(run), load)
+            self.add_run(run, self._early.get(run))
         for decision in decisions:
             if decision.cause is not None:
                 self.skip(decision)
 
-    def add_run(self, run: Run, early: Checking | None = None, load: Load = bool) -> None:
+    def add_run(self, run: Run, early: Checking | None = None) -> None:
         """Take the run of a child, of which `early` may have checked what came first."""
         # Of several processes together, or recorded: `Run` bounds what one process sends.
         from probe_core.isolation import MAX_DEVICES, MAX_FINDINGS
@@ -375,7 +347,7 @@ class Collected:
         outcome.update(run.details)  # type: ignore[typeddict-item]
         # If only over one device, or after the last.
         if run.unresponsive or run.stuck or "phase" in outcome or failed(outcome):
-            load("failures")
+            self._load("failures")
             from probe_core.pipeline import failures
 
             self.unresponsive += failures.mark_unresponsive(run, outcome, self.observations)
@@ -489,16 +461,4 @@ def _is_another(sighting: Sighting, others: Iterable[Sighting]) -> bool:
     kind = single(strongest)
     return kind is not None and all(
         strongest not in other["ids"] and kind in map(single, other["ids"]) for other in others
-    )
-
-
-def _rejected(prober: Prober, problems: list[str]) -> FindingDoc:
-    unlisted = len(problems) - MAX_REJECTIONS
-    listed = "; ".join(problems[:MAX_REJECTIONS])
-    return finding(
-        "value-rejected",
-        f"{prober.owner}: prober {prober.name!r} reported values that cannot be true",
-        f"{listed}; and {unlisted} more" if unlisted > 0 else listed,
-        "report it to its author; the values were left out",
-        prober=prober.name,
     )

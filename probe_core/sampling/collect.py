@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from probe_core.model.findings import finding
 from probe_core.model.sample_check import check_sample, without_figures
-from probe_core.pipeline.validate import check_finding
+from probe_core.pipeline.failures import check_finding
 from probe_core.sampling.node import HOST_PROBER, NODE
 
 TYPE_CHECKING = False

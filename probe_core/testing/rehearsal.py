@@ -12,7 +12,8 @@ from probe_core.api import NotApplicable, Request, Unavailable
 from probe_core.isolation.hook import Answers, HookError, failure, load_hook
 from probe_core.isolation.run import Run
 from probe_core.isolation.wire import frame
-from probe_core.pipeline.validate import check_finding, check_next
+from probe_core.pipeline.failures import check_finding
+from probe_core.pipeline.validate import check_next
 from probe_core.wording import error_text
 
 TYPE_CHECKING = False

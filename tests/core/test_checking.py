@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from probe_core.pipeline import validate
-from probe_core.pipeline.validate import Checking, check_finding, check_sighting, checked
+from probe_core.pipeline.failures import check_finding
+from probe_core.pipeline.validate import Checking, check_sighting, checked
 from probe_core.wording import INVALID
 
 

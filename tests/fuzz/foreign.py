@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from probe_core.api import NotApplicable
 from probe_core.isolation.wire import encode
-from probe_core.pipeline.validate import check_finding, check_sighting
+from probe_core.pipeline.failures import check_finding
+from probe_core.pipeline.validate import check_sighting
 
 _NUMBERS = (
     "0 1 -1 010 1_000 +5 0x10de 0X 1e999 -1e999 nan inf 1.5 ٣ ² 1abc 4294967296"

@@ -14,8 +14,9 @@ from probe_core.isolation.run import Run
 from probe_core.isolation.wire import encode
 from probe_core.model import Report
 from probe_core.model.ids import STATUSES, normalise_id
+from probe_core.pipeline.failures import check_finding
 from probe_core.pipeline.merge import Observation, merge
-from probe_core.pipeline.validate import Collected, check_finding, check_sighting
+from probe_core.pipeline.validate import Collected, check_sighting
 from probe_core.registry.prober import Prober
 from probe_core.resolve import open_chipdb, resolve
 from probe_core.visibility import annotate, findings, see

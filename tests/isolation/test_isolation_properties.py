@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from probe_core.model.device import FIELDS
 from probe_core.model.ids import normalise_id, pci_id
+from probe_core.pipeline.failures import check_finding
 from probe_core.pipeline.merge import Observation, merge
-from probe_core.pipeline.validate import check_finding, check_sighting
+from probe_core.pipeline.validate import check_sighting
 from probe_core.resolve import open_chipdb, resolve
 from probe_core.visibility import see
 
