@@ -56,6 +56,7 @@ _PARTS: dict[str, tuple[str, ...]] = {
     "kinds": ("probe_core.resolve.cores",),
     "cores": ("probe_core.probers.clusters", "probe_core.probers.cpuinfo_other"),
     "nodes": ("probe_core.machine.numa", "probe_core.pipeline.node_memory"),
+    "fabric": ("probe_core.pipeline.fabric",),
     "buses": (
         "probe_core.machine.links",
         "probe_core.machine.numa",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from probe_core.machine import Machine
     from probe_core.model.document import NetworkDoc, NodeDoc, NodeMemoryDoc
 
+    Load = Callable[[str], object]
     Rate = tuple[float | None, str | None]
     """Bytes per second, and why they are not known."""
     Question = Callable[[], tuple[Rate, str | None]]
@@ -35,10 +36,13 @@ _MODEL_FILES = (
 _PLACEHOLDERS = ("to be filled by o.e.m.", "system product name", "default string", "none", "")
 
 
-def describe(machine: Machine, *, anonymous: bool = False, hostname: bool = False) -> NodeDoc:
+def describe(
+    machine: Machine, *, anonymous: bool = False, hostname: bool = False, load: Load = bool
+) -> NodeDoc:
     """Return the report's `node`: its system, identity and surroundings, memory and network.
 
     `anonymous` leaves out its id, and those of its links; its name is there for `hostname` alone.
+    `load` is called with the part of `gate` that rare links need.
     """
     is_linux = machine.os == "linux"
     cgroup = cgroup_text(machine) if is_linux else ""
@@ -56,7 +60,7 @@ def describe(machine: Machine, *, anonymous: bool = False, hostname: bool = Fals
         "vm": _hypervisor(machine) if is_linux else None,
         "cgroup": cgroup_kind(cgroup),
         "memory": memory(machine),
-        "network": network(machine, anonymous) if is_linux else [],
+        "network": network(machine, anonymous, load) if is_linux else [],
     }
 
 
@@ -252,7 +256,7 @@ _waits: tuple[int, OwnThread] | None = None
 """Process and work of a thread that a driver keeps: only one, however often a host asks."""
 
 
-_NET, _RDMA, _BUS = "/sys/class/net", "/sys/class/infiniband", "/sys/bus/thunderbolt/devices"
+_NET, RDMA, BUS = "/sys/class/net", "/sys/class/infiniband", "/sys/bus/thunderbolt/devices"
 
 MAX_LINKS = 64
 """Links of each kind at most. A judgement: an HGX node has a dozen; a switch's hosts may have more
@@ -271,19 +275,27 @@ _ETHERNET, _INFINIBAND, _RAW_IP = "1", "32", "519"
 _KINDS = {_ETHERNET: "ethernet", _INFINIBAND: "infiniband", _RAW_IP: "wwan"}
 """Hardware types of interfaces (linux/if_arp.h)."""
 
-_MEGABIT, _GIGABIT = 125_000, 125_000_000
+_MEGABIT = 125_000
 """Bytes."""
 
 
-def network(machine: Machine, anonymous: bool = False) -> list[NetworkDoc]:
+def network(machine: Machine, anonymous: bool = False, load: Load = bool) -> list[NetworkDoc]:
     """Return the links, by kind and name; none where nothing can be read.
 
     `anonymous` leaves out the ids of Thunderbolt hosts, and the digits of names made of a MAC.
+    `load` is as `describe` has it.
     """
     links, questions = _interfaces(machine)
-    ports, more_questions = _ports(machine)
-    _ask(links + ports, questions + more_questions, machine.live)
-    links += ports + _connections(machine, anonymous)
+    adapters, others = machine.listdir(RDMA), machine.listdir(BUS)[:MAX_NAMES]
+    if adapters or others:
+        load("fabric")
+        from probe_core.pipeline import fabric
+
+        ports, more_questions = fabric.ports(machine, adapters)
+        links, questions = links + ports, questions + more_questions
+    _ask(links, questions, machine.live)
+    if others:
+        links += fabric.connections(machine, others, anonymous)
     if anonymous:
         for link in links:
             link["name"] = _without_identity(link["name"])
@@ -293,12 +305,12 @@ def network(machine: Machine, anonymous: bool = False) -> list[NetworkDoc]:
 def _interfaces(machine: Machine) -> tuple[list[NetworkDoc], list[Question]]:
     names = machine.listdir(_NET)[:MAX_NAMES]
     hardware = [name for name in names if machine.exists(f"{_NET}/{name}/device")]
-    own = [name for name in hardware if not _shares(machine, f"{_NET}/{name}/device", "net")]
+    own = [name for name in hardware if not shares(machine, f"{_NET}/{name}/device", "net")]
     links = [_interface(machine, name) for name in own[:MAX_LINKS]]
     return links, [_speed_of(machine, name, link) for name, link in zip(own, links, strict=False)]
 
 
-def _shares(machine: Machine, folder: str, kind: str) -> bool:
+def shares(machine: Machine, folder: str, kind: str) -> bool:
     """Return whether this is a virtual function of a card that has `kind` here itself.
 
     In a container it has not: the kernel lists the interfaces of the reader's namespace alone.
@@ -317,7 +329,7 @@ def _interface(machine: Machine, name: str) -> NetworkDoc:
     }
     if (mtu := machine.read_int(f"{folder}/mtu")) is not None:
         link["mtu"] = mtu
-    _place(machine, f"{folder}/device", link)
+    place(machine, f"{folder}/device", link)
     if link.get("driver") == "thunderbolt-net":
         link["kind"] = "thunderbolt-net"
     return link
@@ -330,7 +342,7 @@ def _kind(machine: Machine, folder: str) -> str:
     return kind
 
 
-def _place(machine: Machine, folder: str, link: NetworkDoc) -> None:
+def place(machine: Machine, folder: str, link: NetworkDoc) -> None:
     """Add driver, PCI address, bridges and NUMA node of the device at `folder`.
 
     What `probe_core.sysfs` has for that is not imported: nodes without accelerators need it nowhere
@@ -360,7 +372,7 @@ def _speed_of(machine: Machine, name: str, link: NetworkDoc) -> Question:
     def ask() -> tuple[Rate, str | None]:
         if link["state"] == "down":
             return (None, "the link is down"), None
-        if _sleeps(machine, f"{folder}/device"):
+        if sleeps(machine, f"{folder}/device"):
             return (None, "the device is suspended"), None
         # A kernel's own number: -1 where the driver does not know, as virtio's and Wi-Fi's.
         speed = decimal(machine.read(f"{folder}/speed", 32) or "")
@@ -371,64 +383,9 @@ def _speed_of(machine: Machine, name: str, link: NetworkDoc) -> Question:
     return ask
 
 
-def _sleeps(machine: Machine, folder: str) -> bool:
+def sleeps(machine: Machine, folder: str) -> bool:
     status = machine.read(f"{folder}/power/runtime_status", 32)
     return status in ("suspended", "suspending")
-
-
-def _ports(machine: Machine) -> tuple[list[NetworkDoc], list[Question]]:
-    links: list[NetworkDoc] = []
-    questions: list[Question] = []
-    for name in machine.listdir(_RDMA)[:MAX_LINKS]:
-        folder = f"{_RDMA}/{name}"
-        if _shares(machine, f"{folder}/device", "infiniband"):
-            continue
-        for port in machine.listdir(f"{folder}/ports")[: MAX_LINKS - len(links)]:
-            layer = machine.read(f"{folder}/ports/{port}/link_layer", 32)
-            link: NetworkDoc = {
-                "name": clean_text(f"{name}/{port}"),
-                "kind": "rdma",
-                "state": None,
-                "bandwidth": None,
-                "reason": None,
-            }
-            if layer:
-                link["layer"] = clean_text(layer.lower())
-            _place(machine, f"{folder}/device", link)
-            if interface := _interface_of(machine, folder):
-                link["interface"] = interface
-            links.append(link)
-            questions.append(_rate_of(machine, folder, port))
-    return links, questions
-
-
-def _interface_of(machine: Machine, folder: str) -> str | None:
-    """Return the interface of the same device; None where it has none or several."""
-    names = machine.listdir(f"{folder}/device/net")
-    return clean_text(names[0]) if len(names) == 1 else None
-
-
-def _rate_of(machine: Machine, folder: str, port: str) -> Question:
-    def ask() -> tuple[Rate, str | None]:
-        if _sleeps(machine, f"{folder}/device"):
-            return (None, "the device is suspended"), None
-        # "4: ACTIVE", and "400 Gb/sec (4X NDR)"; a port without a link has a rate all the same.
-        state = (machine.read(f"{folder}/ports/{port}/state", 64) or "").rpartition(" ")[2]
-        state = {"active": "up"}.get(state.lower(), state.lower())
-        if state != "up":
-            return (None, "the link is down" if state else "the driver reports no state"), state
-        rate = _number((machine.read(f"{folder}/ports/{port}/rate", 64) or "").partition(" ")[0])
-        return (rate and rate * _GIGABIT, None if rate else "the driver reports no rate"), state
-
-    return ask
-
-
-def _number(text: str) -> float | None:
-    """Return a small decimal number such as ``2.5``; None for anything else."""
-    whole, dot, fraction = text.partition(".")
-    if len(text) > 9 or not whole.isdecimal() or (dot and not fraction.isdecimal()):
-        return None
-    return float(text)
 
 
 def _ask(links: list[NetworkDoc], questions: list[Question], live: bool) -> None:
@@ -483,36 +440,6 @@ def _answer(link: NetworkDoc, answer: tuple[Rate, str | None]) -> None:
     (link["bandwidth"], link["reason"]), state = answer
     if state:
         link["state"] = clean_text(state)
-
-
-def _connections(machine: Machine, anonymous: bool) -> list[NetworkDoc]:
-    """Return the Thunderbolt connections to other hosts: devices such as 0-1 with services.
-
-    See the kernel's Documentation/ABI/testing/sysfs-bus-thunderbolt. Docks and disks have no
-    services of another host (0-1.0), and are left out.
-    """
-    links: list[NetworkDoc] = []
-    names = machine.listdir(_BUS)[:MAX_NAMES]
-    for name in names:
-        domain, dash, route = name.partition("-")
-        is_device = domain.isdecimal() and dash and route.isalnum() and route != "0"
-        if not is_device or not any(other.startswith(f"{name}.") for other in names):
-            continue
-        lane = _number((machine.read(f"{_BUS}/{name}/tx_speed", 32) or "").partition(" ")[0])
-        lanes = machine.read_int(f"{_BUS}/{name}/tx_lanes") or 1
-        link: NetworkDoc = {
-            "name": clean_text(name),
-            "kind": "thunderbolt",
-            "state": "up",
-            "bandwidth": lane and lane * lanes * _GIGABIT,
-            "reason": None if lane else "the driver reports no speed",
-        }
-        own = machine.read(f"{_BUS}/{domain}-0/unique_id", 64)
-        peer = machine.read(f"{_BUS}/{name}/unique_id", 64)
-        if own and peer and not anonymous:
-            link["id"], link["peer"] = clean_text(own), clean_text(peer)
-        links.append(link)
-    return links[:MAX_LINKS]
 
 
 def _without_identity(name: str) -> str:

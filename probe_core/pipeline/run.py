@@ -103,7 +103,7 @@ def run_pipeline(
         from probe_core.pipeline.accelerators import warm_up
 
         warm_up(builtins.collect(), chips, machine.os, have)
-        node = described(None, machine, config)
+        node = described(None, machine, config, have)
         if meanwhile is not None:
             meanwhile()
 
@@ -135,7 +135,7 @@ def run_pipeline(
     # Not at the top: no child waits for modules that only its answer needs.
     from probe_core.pipeline import conclude
 
-    node = described(node, machine, config)
+    node = described(node, machine, config, have)
     devices, conflicts = conclude.merge_devices(collected, node, machine, have)
     laps["merge"] = monotonic()
     named = host.resolve_chip if host is not None else None
@@ -185,7 +185,12 @@ def _timings(start: float, laps: Mapping[str, float]) -> dict[str, float]:
     return {**taken, "total": round((monotonic() - start) * 1000, 3)}
 
 
-def described(before: NodeDoc | None, machine: Machine, config: Config) -> NodeDoc:
+def described(
+    before: NodeDoc | None,
+    machine: Machine,
+    config: Config,
+    load: Callable[[str], object] = bool,
+) -> NodeDoc:
     """Return the report's `node`; what was described `before` has the memory of now.
 
     Children took some of it then.
@@ -193,7 +198,7 @@ def described(before: NodeDoc | None, machine: Machine, config: Config) -> NodeD
     from probe_core.pipeline.node import describe, memory
 
     if before is None:
-        return describe(machine, anonymous=config.anonymous, hostname=config.hostname)
+        return describe(machine, anonymous=config.anonymous, hostname=config.hostname, load=load)
     return {**before, "memory": memory(machine)}
 
 
