@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from probe_core.machine import open_regular
 from probe_core.readiness.chain import broken
-from probe_core.readiness.driver import module_of
+from probe_core.readiness.unbound import module_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -47,14 +47,9 @@ def warm_up(collected: Collected, chips: Chips, os: str, load: Load) -> None:
 
     seen = [observation.sighting for observation in collected.observations]
     load_chips(seen, chips.open())
-    if any(sighting["kind"] in ACCELERATORS for sighting in seen):
-        import probe_core.readiness.library
     vendors = {str(sighting["vendor"]) for sighting in seen if sighting["kind"] == "gpu"}
     if "amd" in vendors:
         load("amd")
-    if "nvidia" in vendors:
-        import probe_core.readiness.modules
-        import probe_core.readiness.nvidia  # noqa: F401
     if vendors:
         from probe_core.visibility import load_rules
 

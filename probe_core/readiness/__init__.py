@@ -100,9 +100,10 @@ def _opened(
 def _for_purpose(device: DeviceDoc, step: StepDoc, scene: Scene) -> StepDoc:
     if step["status"] != "broken":
         return step
+    causes = scene.causes
     from probe_core.readiness.purpose import by_purpose
 
-    return by_purpose(device, step, scene.causes)
+    return by_purpose(device, step, causes)
 
 
 def _judged(name: str, step: Judge, device: DeviceDoc, scene: Scene) -> StepDoc:

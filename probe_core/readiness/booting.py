@@ -5,7 +5,7 @@ absent one.
 from __future__ import annotations
 
 from probe_core.model.ids import driver_name, is_passthrough_driver
-from probe_core.readiness.driver import module_of, too_old_for, unbound
+from probe_core.readiness.unbound import module_of, too_old_for, unbound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -145,7 +145,7 @@ ON_HOST: dict[str, Callable[[Scene, Names], bool]] = {
 IN_CONTAINER: dict[str, Callable[[Scene, Names], bool]] = {
     **_ANYWHERE,
     "empty library of an image": lambda scene, names: bool(names["empty_library"]),
-    "uvm loaded": lambda scene, names: "nvidia_uvm" in scene.modules.loaded,
+    "uvm loaded": lambda scene, names: "nvidia_uvm" in scene.loaded,
     "container without the group": lambda scene, names: (
         scene.container in ("docker", "podman") and bool(names["node_group"])
     ),
@@ -209,7 +209,7 @@ _PACKAGES = {
 
 
 def _load(device: DeviceDoc, step: StepDoc, scene: Scene) -> tuple[str, ...]:
-    from probe_core.readiness.driver import module_of
+    from probe_core.readiness.unbound import module_of
 
     module = module_of(device, scene)
     if module is None:
@@ -225,7 +225,7 @@ def _load(device: DeviceDoc, step: StepDoc, scene: Scene) -> tuple[str, ...]:
 
 
 def _module(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
-    from probe_core.readiness.driver import module_of
+    from probe_core.readiness.unbound import module_of
 
     return scene.driver(device) or module_of(device, scene) or Blank("of its vendor")
 
@@ -363,7 +363,7 @@ def _job_request(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
 
 
 def _first_kernel(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
-    from probe_core.readiness.driver import too_old_for
+    from probe_core.readiness.unbound import too_old_for
 
     return too_old_for(device, scene, _module(device, step, scene)) or ""
 

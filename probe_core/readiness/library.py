@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 
+from probe_core.machine import decimal
 from probe_core.readiness.chain import broken, not_applicable, ok, unknown
 from probe_core.readiness.scene import lazy
 
@@ -77,8 +78,6 @@ def _fitting_cuda(scene: Scene) -> str | None:
     path = next(iter(scene.libraries.find(CUDA)), None)
     if path is None or scene.libraries.stub(path) or unloadable(path, scene):
         return None
-    from probe_core.readiness.nvidia import library_version, version_of
-
     own = library_version(scene.machine.realpath(path))
     return path if own is not None and own == version_of(scene.nvidia_version) else None
 
@@ -96,8 +95,6 @@ def _misfit(paths: list[str], scene: Scene) -> StepDoc | None:
         return broken(_STEP, "library-broken", f"{stub} is a stub of the CUDA toolkit")
     if reason := unloadable(path, scene):
         return broken(_STEP, "library-broken", reason)
-    from probe_core.readiness.nvidia import version_of
-
     version = version_of(scene.nvidia_version)
     names = [machine.realpath(path).rpartition(".so.")[2] for path in paths]
     # Without a version in its name ("1") a file says nothing of it.
@@ -123,6 +120,30 @@ def unloadable(path: str, scene: Scene) -> str | None:
     if not head and (scene.machine.live or any(libraries.head(other) for other in siblings)):
         return f"{path} is empty"
     return None
+
+
+# Versions of NVIDIA's driver: its kernel module and its libraries have the same.
+
+
+def version_of(text: str) -> str | None:
+    """Return "580.95.05" of /proc/driver/nvidia/version; None when it has no version."""
+    return next(filter(_is_version, text.partition("\n")[0].split()), None)
+
+
+def library_version(real: str) -> str | None:
+    """Return "580.65.06" of a resolved path whose name ends so; None of a name without version."""
+    name = real.rpartition(".so.")[2]
+    return name if _is_version(name) else None
+
+
+def _is_version(text: str) -> bool:
+    parts = text.split(".")
+    return len(parts) in (2, 3) and all(decimal(part) is not None for part in parts)
+
+
+def major_of(version: str | None) -> int | None:
+    """Return the branch's number: 580 of "580.95.05"."""
+    return decimal((version or "").partition(".")[0])
 
 
 # Where a program's loader finds libraries, told by folders and files alone.

@@ -35,17 +35,12 @@ SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e0
 
 
 class Modules:
-    """The modules of a Linux machine that runs the kernel `release`."""
+    """The modules of a Linux machine that runs the kernel `release`; see `Scene.loaded`."""
 
-    def __init__(self, machine: Machine, release: str) -> None:
+    def __init__(self, machine: Machine, release: str, loaded: frozenset[str]) -> None:
         self._machine = machine
         self.release = release
-
-    @lazy
-    def loaded(self) -> frozenset[str]:
-        """Names of /proc/modules, with underscores; empty where it cannot be read."""
-        text = self._machine.read("/proc/modules", 256 << 10) or ""
-        return frozenset(line.partition(" ")[0] for line in text.splitlines())
+        self.loaded = loaded
 
     def is_loaded(self, name: str) -> bool | None:
         """Return whether a module is loaded or built in; None where nothing tells."""

@@ -118,6 +118,7 @@ def _of_rows(device: DeviceDoc, paths: list[str], scene: Scene) -> tuple[list[st
     driver = scene.driver(device)
     if driver is None:
         return paths, "" if paths else NODE_UNKNOWN
+    scene.load("driver nodes")
     from probe_core.readiness.driver_nodes import linked, nodes_of, row_of
 
     row = row_of(driver, device["vendor"])
@@ -267,7 +268,7 @@ def _uvm_without_driver(paths: Sequence[str], scene: Scene) -> StepDoc | None:
     """Return the step when nvidia_uvm is surely not loaded, and cannot be from here."""
     if UVM not in paths:
         return None
-    loaded = scene.modules.loaded
+    loaded = scene.loaded
     if "nvidia" not in loaded or "nvidia_uvm" in loaded:
         return None
     evidence = f"{UVM} is there, nvidia_uvm is not in /proc/modules"

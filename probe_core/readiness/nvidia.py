@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from probe_core.machine import decimal
 from probe_core.model.ids import is_passthrough_driver
 from probe_core.readiness.chain import broken
+from probe_core.readiness.library import major_of, version_of
+from probe_core.readiness.unbound import has_other_firmware
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,27 +50,6 @@ _WITHOUT_GSP = ("tesla", "fermi", "kepler", "maxwell", "pascal", "volta")
 # Open-Source GPU Kernel Modules").
 _OPEN_ALONE = ("blackwell", "rubin")
 _GRACE_HOPPER = "nvidia/gh200"
-
-
-def version_of(text: str) -> str | None:
-    """Return "580.95.05" of /proc/driver/nvidia/version; None when it has no version."""
-    return next(filter(_is_version, text.partition("\n")[0].split()), None)
-
-
-def library_version(real: str) -> str | None:
-    """Return "580.65.06" of a resolved path whose name ends so; None of a name without version."""
-    name = real.rpartition(".so.")[2]
-    return name if _is_version(name) else None
-
-
-def _is_version(text: str) -> bool:
-    parts = text.split(".")
-    return len(parts) in (2, 3) and all(decimal(part) is not None for part in parts)
-
-
-def major_of(version: str | None) -> int | None:
-    """Return the branch's number: 580 of "580.95.05"."""
-    return decimal((version or "").partition(".")[0])
 
 
 def is_open(text: str) -> bool:
@@ -168,7 +148,7 @@ def _needs_open(device: DeviceDoc, arch: str) -> bool:
 
 def problem(device: DeviceDoc, scene: Scene) -> StepDoc | None:
     """Return what is wrong with the driver that holds a GPU, though it holds it."""
-    if "nvidia_vgpu_vfio" in scene.modules.loaded:
+    if "nvidia_vgpu_vfio" in scene.loaded:
         return broken(_STEP, "vgpu-host-driver", "/proc/modules: nvidia_vgpu_vfio")
     return _without_firmware(device, scene)
 
@@ -185,7 +165,7 @@ def _without_firmware(device: DeviceDoc, scene: Scene) -> StepDoc | None:
     if device["arch"] in _WITHOUT_GSP or not machine.listdir("/lib/firmware"):
         return None
     names = machine.listdir(folder)
-    if any(name.startswith("gsp_") for name in names):
+    if any(name.startswith("gsp_") for name in names) or has_other_firmware(scene, "nvidia"):
         return None
     return broken(_STEP, "gsp-firmware-missing", f"{folder} has no gsp_*.bin")
 

@@ -5,15 +5,8 @@ from __future__ import annotations
 from probe_core.machine import decimal
 from probe_core.model.fix import Blank, by_hand, run
 from probe_core.readiness.distributions import LEGACY
-from probe_core.readiness.library import CUDA, NVML, STUBS
-from probe_core.readiness.nvidia import (
-    branch_for,
-    fabric,
-    library_version,
-    major_of,
-    opposed,
-    version_of,
-)
+from probe_core.readiness.library import CUDA, NVML, STUBS, library_version, major_of, version_of
+from probe_core.readiness.nvidia import branch_for, fabric, opposed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

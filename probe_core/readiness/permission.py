@@ -32,6 +32,7 @@ def permission(device: DeviceDoc, scene: Scene) -> StepDoc:
     states = {path: scene.access(path) for path in paths}
     refused = [p for p, state in states.items() if state == "EACCES" and p not in scene.opened]
     if refused:
+        scene.load("broken")
         code, evidence = cause(refused[0], scene)
         return broken(_STEP, code, evidence)
     if closed := set_aside(states, ("EACCES",), scene):

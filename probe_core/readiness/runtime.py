@@ -6,7 +6,7 @@ from probe_core.machine import decimal
 from probe_core.model.ids import driver_version, pci_address
 from probe_core.model.verdict import native_runtime
 from probe_core.readiness.chain import broken, not_applicable, ok, unknown
-from probe_core.readiness.library import unloadable
+from probe_core.readiness.library import library_version, major_of, unloadable, version_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -320,8 +320,6 @@ def other_version(device: DeviceDoc, scene: Scene, path: str) -> StepDoc | None:
     CUDA answers 804 for a newer one on a GPU without forward compatibility (GTX 1650 in a container
     with cuda-compat: nvidia-container-toolkit#291), and 803 for an older one.
     """
-    from probe_core.readiness.nvidia import library_version, version_of
-
     kernel = version_of(scene.nvidia_version)
     real = scene.machine.realpath(path)
     own = library_version(real)
@@ -356,8 +354,6 @@ def older_than_toolkit(device: DeviceDoc, scene: Scene) -> StepDoc | None:
     """
     if scene.container is None:
         return None
-    from probe_core.readiness.nvidia import major_of, version_of
-
     toolkit = decimal(scene.environ.get("CUDA_VERSION", "").partition(".")[0])
     branch = major_of(version_of(scene.nvidia_version) or driver_version(device))
     least = dict(_LEAST_BRANCH).get(toolkit or 0)

@@ -62,7 +62,7 @@ class Scene:
     `opened` the nodes that this process surely opened for an answer, each with the library or the
     prober; `nvml` is what the step `library` says of NVIDIA's. `required` keeps what
     `node.required` found. `allows` says which paths may be looked at without hanging; None: all.
-    `load` is called with the part of `gate` that a broken device needs.
+    `load` is called with each part of `gate` that some devices alone need: broken ones, and others.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Scene:
     ) -> None:
         self.machine = remembering(machine)
         self._allows = allows
-        self._load = load
+        self.load = load
         self.environ = machine.environ
         self.failures = failures or {}
         self.unavailable = unavailable or {}
@@ -96,7 +96,7 @@ class Scene:
     @lazy
     def causes(self) -> Mapping[str, Cause]:
         """The core's causes: only a broken device needs them."""
-        self._load("broken")
+        self.load("broken")
         from probe_core.model.causes import CAUSES
 
         return CAUSES
@@ -165,11 +165,18 @@ class Scene:
         return Process(self.machine)
 
     @lazy
+    def loaded(self) -> frozenset[str]:
+        """Names of /proc/modules, with underscores; empty where it cannot be read."""
+        text = self.machine.read("/proc/modules", 256 << 10) or ""
+        return frozenset(line.partition(" ")[0] for line in text.splitlines())
+
+    @lazy
     def modules(self) -> Modules:
         """Kernel modules: loaded, on disk, forbidden."""
+        self.load("drivers")
         from probe_core.readiness.modules import Modules
 
-        return Modules(self.machine, self.release)
+        return Modules(self.machine, self.release, self.loaded)
 
     @lazy
     def libraries(self) -> Libraries:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import posixpath
 
 from probe_core.model.toolkit import TOOLKIT, mode_of_toolkit
-from probe_core.readiness.driver import FIRMWARE, FIRMWARE_PATH, MODULES, OF_ARCHITECTURE, UPDATES
 from probe_core.readiness.fixes import OPERATOR
 from probe_core.readiness.library import CUDA, NIXOS_VERSION, NVML, STUBS
 from probe_core.readiness.modules import (
@@ -22,6 +21,7 @@ from probe_core.readiness.modules import (
 )
 from probe_core.readiness.runtime import KFD_NODES, NPU_LIBRARIES, RUNTIMES, XRT, ZE
 from probe_core.readiness.switched import modes, removals
+from probe_core.readiness.unbound import FIRMWARE, FIRMWARE_PATH, MODULES, OF_ARCHITECTURE, UPDATES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from probe_core.readiness.driver import too_old_for
 from probe_core.readiness.nvidia import branch_for, opposed, refusal
+from probe_core.readiness.unbound import too_old_for
 
 TOO_NEW, TOO_OLD = "legacy-branch", "driver-too-old-for-gpu"
 CLOSED, OPEN = "closed-module-unsupported", "open-module-unsupported"

@@ -8,6 +8,7 @@ import pytest
 
 from probe_core.machine import Machine
 from probe_core.readiness.modules import Modules, driver_of, forbids, module_of, stem
+from probe_core.readiness.scene import Scene
 
 NOW, OTHER = "6.8.0-60-generic", "6.8.0-62-generic"
 OWN = f"/lib/modules/{NOW}"
@@ -18,7 +19,8 @@ def modules(root: Path, files: dict[str, str | bytes], release: str = NOW) -> Mo
         place = root / path.lstrip("/")
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return Modules(Machine(str(root)), release)
+    machine = Machine(str(root))
+    return Modules(machine, release, Scene(machine).loaded)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from probe_core.doctor.causes import of_cause
 from probe_core.doctor.check import check, failed, not_applicable, passed, unknown
 from probe_core.model.ids import ACCELERATORS
-from probe_core.readiness.nvidia import version_of
+from probe_core.readiness.library import version_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
