@@ -48,11 +48,11 @@ def warm_up(collected: Collected, chips: Chips, os: str, load: Load) -> None:
     seen = [observation.sighting for observation in collected.observations]
     load_chips(seen, chips.open())
     vendors = {str(sighting["vendor"]) for sighting in seen if sighting["kind"] == "gpu"}
-    if "amd" in vendors:
-        load("amd")
     if vendors:
-        from probe_core.visibility import load_rules
+        from probe_core.visibility import load_rules, parts
 
+        for part in parts(vendors, {}):
+            load(part)
         load_rules(vendors, os)
 
 
@@ -122,10 +122,10 @@ def _see(
     vendors = {device["vendor"] for device in devices if device["kind"] == "gpu"}
     if not vendors:
         return {}, []  # no variable hides anything else, and the rules need not be imported
-    if "amd" in vendors:
-        load("amd")
     from probe_core import visibility
 
+    for part in visibility.parts(vendors, machine.environ):
+        load(part)
     try:
         views = visibility.see(devices, machine.environ, os=machine.os)
         visibility.annotate(devices, views)

@@ -115,6 +115,15 @@ def _see_nvidia_and_amd(
         views["tinygrad"] = platforms
 
 
+def parts(vendors: Collection[str | None], environ: Mapping[str, str]) -> list[str]:
+    """Return the parts of `gate` with the rules by which `see` judges GPUs of these vendors."""
+    from probe_core.visibility.opencl import DEVICE_SELECTOR
+
+    # SYCL's variable selects among the devices of all of them.
+    read = {*vendors, "intel"} if environ.get(DEVICE_SELECTOR) else vendors
+    return [vendor for vendor in ("nvidia", "amd", "intel") if vendor in read]
+
+
 def load_rules(vendors: Collection[str], os: str) -> None:
     """Import the rules by which `see` judges GPUs of these vendors."""
     if os == "darwin":

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from probe_core.model.ids import RUNTIMES
 from probe_core.model.verdict import visible
-from probe_core.visibility import annotate, findings, see, tinygrad
+from probe_core.visibility import annotate, findings, parts, see, tinygrad
 
 IGPU = nodes.intel(0, name="Intel Iris Xe", code="9a49", memory={"kind": "shared"})
 MIXED = [
@@ -298,3 +298,9 @@ def test_the_rules_import_nothing_but_themselves() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "['__future__']"
+
+
+def test_the_rules_of_each_vendor_are_a_part_and_those_of_sycl_are_intels() -> None:
+    assert parts({"amd", None}, {}) == ["amd"]
+    assert parts({"intel", "nvidia"}, {}) == ["nvidia", "intel"]
+    assert parts({"nvidia"}, {"ONEAPI_DEVICE_SELECTOR": "cuda:0"}) == ["nvidia", "intel"]
