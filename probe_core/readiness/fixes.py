@@ -250,7 +250,7 @@ def _minor(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
 def _group(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
     """Return the groups to join: those of all nodes that refuse this process, never root's."""
     from probe_core.machine.access import status
-    from probe_core.readiness.permission import group_of_row, groups_of
+    from probe_core.readiness.closed import group_of_row, groups_of
 
     refused = _refused(device, scene)
     stats = {path: status(scene.machine, path) for path in refused}
@@ -275,8 +275,7 @@ def _node_group(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
     Root's group opens far more than a GPU, and a mode without the group's rights opens nothing.
     """
     from probe_core.machine.access import status
-    from probe_core.readiness.permission import groups_of
-    from probe_core.readiness.scene import OVERFLOW
+    from probe_core.readiness.closed import OVERFLOW, groups_of
 
     path = next(iter(_refused(device, scene)), None)
     stat = status(scene.machine, path) if path else None
@@ -308,7 +307,7 @@ def _resource(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
 
 
 def _gfx_fix(device: DeviceDoc, step: StepDoc, scene: Scene) -> tuple[str, ...]:
-    from probe_core.readiness.runtime import override_for
+    from probe_core.readiness.rocm import override_for
 
     value = override_for(device, scene)
     if value is None:

@@ -19,7 +19,8 @@ from probe_core.readiness.modules import (
     forbids,
     module_of,
 )
-from probe_core.readiness.runtime import KFD_NODES, NPU_LIBRARIES, RUNTIMES, XRT, ZE
+from probe_core.readiness.rocm import KFD_NODES, RUNTIMES
+from probe_core.readiness.runtime import NPU_LIBRARIES, XRT, ZE
 from probe_core.readiness.switched import modes, removals
 from probe_core.readiness.unbound import FIRMWARE, FIRMWARE_PATH, MODULES, OF_ARCHITECTURE, UPDATES
 

@@ -16,7 +16,7 @@ from test_readiness_causes import people
 from probe_core.machine import Machine
 from probe_core.machine.access import access, mode_allows, number, status
 from probe_core.readiness import Scene
-from probe_core.readiness.permission import _not_a_member, cause, groups_of
+from probe_core.readiness.closed import _not_a_member, cause, groups_of
 
 LIVE = Machine(environ={})
 

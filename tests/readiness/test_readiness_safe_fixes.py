@@ -15,7 +15,7 @@ from probe_core.doctor.check import Request
 from probe_core.doctor.examine import examine
 from probe_core.doctor.installation import as_root
 from probe_core.readiness.fixes import fix_for, fix_of
-from probe_core.readiness.runtime import _BASES, override_for
+from probe_core.readiness.rocm import _BASES, override_for
 from probe_core.readiness.scene import Scene
 
 # LLVM, "User Guide for AMDGPU Backend", Generic Processor table: what each runs on.
@@ -167,7 +167,7 @@ def refused(root: Path, group: int, mode: int, monkeypatch: pytest.MonkeyPatch) 
     node.nodes(*nodes.NVIDIA_NODES, answer="EACCES")
     stat: Any = type("Stat", (), {"st_mode": 0o20000 | mode, "st_uid": 0, "st_gid": group})()
     # The package has a function of the module's name.
-    for module in ("probe_core.readiness.permission", "probe_core.machine.access"):
+    for module in ("probe_core.readiness.closed", "probe_core.machine.access"):
         monkeypatch.setattr(sys.modules[module], "status", lambda machine, path: stat)
     return node
 
