@@ -12,7 +12,7 @@ from probe_chipdb.entry.name_rules import RuleFiles
 from probe_chipdb.entry.validate import Data
 from probe_chipdb.patterns import BadPattern, Pattern
 from probe_chipdb.rules import Rule, Rules
-from probe_chipdb.table import rules_text
+from probe_chipdb.table import escape, rules_text
 from probe_chipdb.tools.rules import row_problems
 
 CHIPDB = Path(__file__).parents[1]
@@ -87,6 +87,20 @@ def test_sorted_gates_find_the_rows_that_a_look_at_each_finds(stage: str) -> Non
     found = [chosen.compared(text) for text in texts]
     assert [[*chosen.sorted(text)] for text in texts] == found
     assert any(found)
+
+
+def test_a_name_passes_no_gate_by_its_first_letter_alone() -> None:
+    """Each row that it passes is read: lines begin with PCI ids, and "amd" with one's digit."""
+    rules, text = Rules(rules_text()), "amd instinct mi300x oam"
+    assert [*rules.every(text, "fact")] == []
+    assert rules._chosen["fact", "", ""].gated(text) == []
+
+
+def test_gates_are_read_as_they_were_written() -> None:
+    gates = ["\namd ", "mi\n", "\\n", "a|b", "\\"]
+    rules = Rules("\t".join(("fact", "", "", "|".join(map(escape, gates)), "{any}", "x", "")))
+    [*rules.every("x", "fact")]
+    assert rules._chosen["fact", "", ""]._gates == [gates]
 
 
 def test_the_check_refuses_rows_that_do_nothing(tmp_path: Path) -> None:

@@ -150,7 +150,8 @@ class _Stage:
 
     def add(self, gates: str, pattern: str, to: str, unless: str) -> None:
         """Add a row behind the others."""
-        self._gates.append(items(gates) if "\\" in gates else gates.split("|"))
+        edged = gates.replace("\\n", _EDGE)  # all that `items` does for nearly every row
+        self._gates.append(items(gates) if "\\" in edged else edged.split("|"))
         self.rules.append(Rule(pattern, to, unless, self._sets))
 
     def gated(self, text: str) -> "Sequence[Rule]":
