@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     """Takes the time and the runs that have no outcome yet."""
     Arrived = Callable[[Run, object], object]
     """Takes a run and what it brought as a device, as decoded."""
+    Answered = Callable[[list[Run]], object]
+    """Takes one run for each prober, with its outcome."""
 
 
 MAX_ATTEMPTS = 4
@@ -119,13 +121,17 @@ class Attempts:
         if any(run.status is None for run in self.runs):  # cancelled
             first.status = None
             return first
-        for run in self.runs[1:]:
-            first.still_there += run.still_there
         best = self._best()
         if best is not first:
             first.unresponsive = self._unresponsive()
             self._unite(first, [best] if best else [])
         return first
+
+    def ended(self) -> None:
+        """Note with the first run which processes have outlived their end."""
+        first, *others = self.runs
+        for run in others:
+            first.still_there += run.still_there
 
     def _best(self) -> Run | None:
         """Return the run whose answer counts: the first that did not fail, once it is known."""
@@ -283,6 +289,7 @@ def run_probers(
     observe: Observe | None = None,
     meanwhile: Callable[[], object] | None = None,
     arrived: Arrived | None = None,
+    answered: Answered | None = None,
     waiting: Waiting | None = None,
     portable: bool = False,
 ) -> list[Run]:
@@ -292,8 +299,10 @@ def run_probers(
     started: it takes the time in which that child's interpreter starts.
     `meanwhile` is called once, after the last child was started: work that does not need them.
     `arrived` is called with each device, in the order in which they come, while others still run.
-    They and `observe` are called in the caller's thread. `waiting` is called at least every 0.1 s
-    while children run, and at last with no run, in a thread that no signal handler interrupts.
+    `answered` is called once all have an outcome, while they end: work that does not need to know
+    whether each process could be ended. They and `observe` are called in the caller's thread.
+    `waiting` is called at least every 0.1 s while children run, and at last with no run, in a
+    thread that no signal handler interrupts.
 
     Takes at most the longest deadline and a bounded time for reaping. When `wake_fd` becomes
     readable the children are killed and the runs that had not ended are left without a status.
@@ -310,6 +319,8 @@ def run_probers(
             if meanwhile is not None:
                 worker.post(meanwhile)
             launcher.watch(worker)
+            if answered is not None and launcher.is_over():
+                worker.post(lambda: answered(launcher.united()))
         finally:
             launcher.driver.end_all(monotonic)
             if waiting is not None:
@@ -318,7 +329,7 @@ def run_probers(
     # In a thread of its own, because signal handlers raise in the main thread.
     in_place = native_id() in uninterrupted and not launcher.driver.has_threads
     Worker(work, launcher.driver.start_thread, in_place).run()
-    return launcher.united()
+    return launcher.ended()
 
 
 class _Launcher:
@@ -340,6 +351,7 @@ class _Launcher:
         self.waiting: Waiting | None = None
         self.arrived: Arrived | None = None
         self._attempts: list[Attempts] = []
+        self._united: list[Run] = []
         self._inherited: dict[str, str] = {}
 
     def launch(self, prober: Prober, worker: Worker) -> None:
@@ -395,17 +407,26 @@ class _Launcher:
         self._inherited = self._inherited or _environ()
         start(self.driver, run, self._machine, self._bus, self._active, inherited=self._inherited)
 
+    def is_over(self) -> bool:
+        """Return whether each process has an outcome, and nobody gave up waiting."""
+        return all(run.over for attempts in self._attempts for run in attempts.runs)
+
     def united(self) -> list[Run]:
         """Return one run per prober with what all its processes brought; tell the host of each."""
-        runs = []
-        for attempts in self._attempts:
+        for attempts in self._attempts[len(self._united) :]:
             for number, run in enumerate(attempts.runs[1:], start=2):
                 if self._observe is not None:
                     _notify(self._observe, "finished", run, number)
-            runs.append(attempts.united())
+            self._united.append(attempts.united())
             if self._observe is not None:
-                _notify(self._observe, "finished", runs[-1], 1)
-        return runs
+                _notify(self._observe, "finished", self._united[-1], 1)
+        return self._united
+
+    def ended(self) -> list[Run]:
+        """Return the same once the processes were ended, with what outlived that."""
+        for attempts in self._attempts:
+            attempts.ended()
+        return self.united()
 
 
 def start(

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from probe_core.registry.prober import Decision
     from probe_core.visibility import Views
 
-__all__ = ["best", "judge", "see", "troubles", "unqueried", "usable", "warm_up"]
+__all__ = ["best", "broken", "judge", "see", "troubles", "unqueried", "usable", "warm_up"]
 
 
 def warm_up(collected: Collected, chips: Chips, os: str, load: Load) -> None:
@@ -93,27 +93,29 @@ def _looks(machine: Machine) -> Callable[[str], bool] | None:
 
 
 def see(
-    devices: Sequence[DeviceDoc],
-    machine: Machine,
-    scene: Scene,
-    reported: Sequence[FindingDoc],
-    load: Load,
-) -> tuple[Views, list[FindingDoc], list[FindingDoc]]:
+    devices: Sequence[DeviceDoc], machine: Machine, load: Load
+) -> tuple[Views, list[FindingDoc]]:
     """Add to each device what the runtimes show of it, and what that makes of its readiness.
 
-    Return the runtimes' views, findings about broken steps that none of the `reported` is about,
-    and findings about what is hidden.
+    Return the runtimes' views, and findings about what is hidden.
     """
     from probe_core.readiness import conclude
 
-    views, hidden = _see(devices, machine, load)
+    seen = _see(devices, machine, load)
     conclude(devices)
+    return seen
+
+
+def broken(
+    devices: Sequence[DeviceDoc], scene: Scene, reported: Sequence[FindingDoc], load: Load
+) -> Sequence[FindingDoc]:
+    """Return findings about broken steps that none of the `reported` findings is about."""
     if all(broken_step(device) is None for device in devices):
-        return views, [], hidden
+        return ()
     load("broken")
     from probe_core.readiness.findings import findings
 
-    return views, findings(devices, scene, reported), hidden
+    return findings(devices, scene, reported)
 
 
 def _see(

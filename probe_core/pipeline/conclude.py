@@ -28,7 +28,6 @@ if TYPE_CHECKING:
         AnswerDoc,
         DecisionDoc,
         DeviceDoc,
-        ExpectedDoc,
         FindingDoc,
         MemoryDoc,
         NodeDoc,
@@ -46,11 +45,12 @@ if TYPE_CHECKING:
     """Imports a part of what a probe needs, see `gate`."""
 
 __all__ = [
+    "add_expected",
     "add_measured",
     "ask_runtimes",
     "assemble",
+    "broken",
     "by_severity",
-    "expected",
     "ignored_settings",
     "judge",
     "last_findings",
@@ -97,20 +97,24 @@ def add_measured(
     return attach(devices, node["id"], path, read_named)
 
 
-def expected(
+def add_expected(
+    document: ReportDoc,
     devices: Sequence[DeviceDoc],
-    node: NodeDoc,
     machine: Machine,
     config: Config,
     chips: Chips,
-) -> tuple[ExpectedDoc | None, Sequence[FindingDoc]]:
-    """Return how the accelerators compare with what should be here; None where nobody says."""
+) -> Sequence[FindingDoc]:
+    """Add how the accelerators compare with what should be here, where somebody says that."""
     if config.expect is None and not (machine.live and _has_baseline(machine)):
-        return None, ()
+        return ()
     from probe_core.pipeline.expected import compare
     from probe_core.pipeline.file_reading import read_named
 
-    return compare(config, machine, node, devices, chips.open, read_named)
+    node, chipdb = document["node"], chips.open
+    expected, findings = compare(config, machine, node, devices, chipdb, read_named)
+    if expected is not None:
+        document["expected"] = expected
+    return findings
 
 
 def _has_baseline(machine: Machine) -> bool:
@@ -158,18 +162,28 @@ def judge(
 
 
 def see(
+    devices: Sequence[DeviceDoc], machine: Machine, scene: Scene | None, load: Load
+) -> tuple[Views, Sequence[FindingDoc]]:
+    """Add what the runtimes show of accelerators; see `accelerators.see`."""
+    if scene is None:
+        return {}, ()
+    from probe_core.pipeline import accelerators
+
+    return accelerators.see(devices, machine, load)
+
+
+def broken(
     devices: Sequence[DeviceDoc],
-    machine: Machine,
     scene: Scene | None,
     reported: Sequence[FindingDoc],
     load: Load,
-) -> tuple[Views, Sequence[FindingDoc], Sequence[FindingDoc]]:
-    """Add what the runtimes show of accelerators; see `accelerators.see`."""
+) -> Sequence[FindingDoc]:
+    """Return findings about broken steps that none of the `reported` findings is about."""
     if scene is None:
-        return {}, (), ()
+        return ()
     from probe_core.pipeline import accelerators
 
-    return accelerators.see(devices, machine, scene, reported, load)
+    return accelerators.broken(devices, scene, reported, load)
 
 
 def ask_runtimes(

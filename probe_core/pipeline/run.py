@@ -92,6 +92,7 @@ def run_pipeline(
 
     chips = Chips(config, found.mentioned, wake_fd)
     node: NodeDoc | None = None
+    judged: Judged | None = None
     runs_any = any(decision.cause is None for decision in decisions)
     if runs_any:
         have("children")
@@ -115,7 +116,18 @@ def run_pipeline(
 
             look_up(sighting, run.prober.name, chips.open())
 
-    runs = run_selected(
+    def answered(runs: Sequence[Run]) -> None:
+        """Judge the devices that came, while the children that sent them end."""
+        nonlocal judged
+        collected = builtins.collect()
+        collected.add_all(runs, decisions)
+        if runs_any or collected.has_devices():
+            have("devices")
+        laps["run"] = monotonic()
+        known = described(node, machine, config, have)
+        judged = Judged(collected, known, machine, decisions, chips, host, have, laps)
+
+    run_selected(
         decisions,
         builtins,
         machine,
@@ -125,46 +137,33 @@ def run_pipeline(
         waiting=waiting,
         meanwhile=beside,
         arrived=arrived,
+        answered=answered,
     )
-    collected = builtins.collect()
-    collected.add_all(runs, decisions)
-    if runs_any or collected.has_devices():
-        have("devices")
-    laps["run"] = monotonic()
-
-    # Not at the top: no child waits for modules that only its answer needs.
+    assert judged is not None
     from probe_core.pipeline import conclude
 
-    node = described(node, machine, config, have)
-    devices, conflicts = conclude.merge_devices(collected, node, machine, have)
-    laps["merge"] = monotonic()
-    named = host.resolve_chip if host is not None else None
-    unresolved = conclude.resolve(devices, chips.open(), named, have)
-    measured = conclude.add_measured(devices, node, machine, have)
+    collected = builtins.collect()
+    collected.add_failures()
+    devices = judged.devices
     collected.findings += conclude.unresponsive(collected, devices)
-    laps["resolve"] = monotonic()
-    scene, contradictions = conclude.judge(devices, machine, decisions, collected.outcomes, have)
-    laps["ready"] = monotonic()
-    views, broken, hidden = conclude.see(devices, machine, scene, collected.findings, have)
-    asked, disagreements = conclude.ask_runtimes(views, devices, machine, config, waiting)
+    broken = conclude.broken(devices, judged.scene, collected.findings, have)
+    asked, disagreements = conclude.ask_runtimes(judged.views, devices, machine, config, waiting)
     laps["see"] = monotonic()
-    document = conclude.assemble(node, devices, decisions, collected, asked, chips.version())
-    expected, compared = conclude.expected(devices, node, machine, config, chips)
-    if expected is not None:
-        document["expected"] = expected
+    document = conclude.assemble(judged.node, devices, decisions, collected, asked, chips.version())
+    compared = conclude.add_expected(document, devices, machine, config, chips)
     findings = [
         *conclude.ignored_settings(ignored),
         *conclude.unknown_names(config, found.names),
         *collected.findings,
         *found.findings,
         *chips.findings,
-        *unresolved,
-        *contradictions,
+        *judged.unresolved,
+        *judged.contradictions,
         *broken,
-        *hidden,
+        *judged.hidden,
         *disagreements,
-        *conflicts,
-        *measured,
+        *judged.conflicts,
+        *judged.measured,
         *compared,
         *conclude.last_findings(document, decisions, have),
     ]
@@ -174,6 +173,52 @@ def run_pipeline(
         document["findings"] += host.findings
     document["timings_ms"] = _timings(start, laps)
     return document
+
+
+class Judged:
+    """The devices that the probers reported, merged, resolved and judged, and what to say of them.
+
+    Each step's end is noted in `laps`.
+    """
+
+    __slots__ = (
+        "conflicts",
+        "contradictions",
+        "devices",
+        "hidden",
+        "measured",
+        "node",
+        "scene",
+        "unresolved",
+        "views",
+    )
+
+    def __init__(
+        self,
+        collected: Collected,
+        node: NodeDoc,
+        machine: Machine,
+        decisions: Sequence[Decision],
+        chips: Chips,
+        host: Host | None,
+        load: Callable[[str], object],
+        laps: dict[str, float],
+    ) -> None:
+        # Not at the top: no child waits for modules that only its answer needs.
+        from probe_core.pipeline import conclude
+
+        self.node = node
+        self.devices, self.conflicts = conclude.merge_devices(collected, node, machine, load)
+        laps["merge"] = monotonic()
+        named = host.resolve_chip if host is not None else None
+        self.unresolved = conclude.resolve(self.devices, chips.open(), named, load)
+        self.measured = conclude.add_measured(self.devices, node, machine, load)
+        laps["resolve"] = monotonic()
+        self.scene, self.contradictions = conclude.judge(
+            self.devices, machine, decisions, collected.outcomes, load
+        )
+        laps["ready"] = monotonic()
+        self.views, self.hidden = conclude.see(self.devices, machine, self.scene, load)
 
 
 def _timings(start: float, laps: Mapping[str, float]) -> dict[str, float]:
@@ -385,15 +430,34 @@ def run_selected(
     waiting: Waiting | None = None,
     meanwhile: Callable[[], object] | None = None,
     arrived: Callable[[Run, object], None] | None = None,
+    answered: Callable[[Sequence[Run]], None] | None = None,
 ) -> list[Run]:
     """Run what was selected, each prober in a child; without any, nothing more is imported.
 
-    `meanwhile` is called once while children run, `arrived` with each device. Where no child can be
-    started, the decisions say so afterwards. Raises `Cancelled` when `wake_fd` became readable.
+    `meanwhile` is called once while children run, `arrived` with each device, and `answered` with
+    all runs, as soon as the last one has its outcome. Where no child can be started, the decisions
+    say so then. Raises `Cancelled` when `wake_fd` became readable.
     """
     runs: list[Run] = []
+    came: list[Run] = []
+    is_united = False
     selected = [decision for decision in decisions if decision.cause is None]
     live = [decision for decision in selected if decision.prober.answer is None]
+
+    def unite(came: Sequence[Run]) -> None:
+        """Add the runs of recorded answers to those of children, and hand all over."""
+        nonlocal is_united
+        is_united = True
+        runs.extend(came)
+        recorded = [d.prober for d in selected if d.prober.answer is not None]
+        if recorded:
+            from probe_core.pipeline.answers import replay
+
+            runs.extend(map(replay, recorded))
+        runs.sort(key=lambda run: Prober.rank(run.prober))
+        if answered is not None:
+            answered(runs)
+
     if live:
         from probe_core.isolation.launch import cannot_start, run_probers
 
@@ -401,7 +465,7 @@ def run_selected(
         for decision in live if problem is not None else ():
             decision.cause, decision.reason = "no-child", problem
         if problem is None:
-            runs = run_probers(
+            came = run_probers(
                 [decision.prober for decision in live],
                 machine,
                 builtins.describe_bus,
@@ -410,17 +474,14 @@ def run_selected(
                 observe=host.observe if host is not None else None,
                 meanwhile=meanwhile,
                 arrived=arrived,
+                answered=unite,
                 waiting=waiting,
             )
-        if any(run.status is None for run in runs):
+        if any(run.status is None for run in came):
             raise Cancelled
-        _abandoned.update((run.prober.name, run) for run in runs if run.abandoned)
-    recorded = [d.prober for d in selected if d.prober.answer is not None]
-    if recorded:
-        from probe_core.pipeline.answers import replay
-
-        runs += map(replay, recorded)
-    runs.sort(key=lambda run: Prober.rank(run.prober))
+        _abandoned.update((run.prober.name, run) for run in came if run.abandoned)
+    if not is_united:  # without children, and in a copy of the process that a fork made just then
+        unite(came)
     return runs
 
 

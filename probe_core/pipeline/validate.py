@@ -261,6 +261,7 @@ class Collected:
     __slots__ = (
         "_early",
         "_load",
+        "_runs",
         "findings",
         "observations",
         "outcomes",
@@ -272,6 +273,7 @@ class Collected:
         self.verbose = verbose
         self._load = load
         self._early: dict[Run, Checking] = {}
+        self._runs: list[tuple[int, Run, OutcomeDoc]] = []  # behind how many findings each came
         self.observations: list[Observation] = []
         self.outcomes: list[OutcomeDoc] = []
         self.findings: list[FindingDoc] = []
@@ -345,13 +347,25 @@ class Collected:
         )
         outcome = self.outcomes[-1]
         outcome.update(run.details)  # type: ignore[typeddict-item]
-        # If only over one device, or after the last.
-        if run.unresponsive or run.stuck or "phase" in outcome or failed(outcome):
+        self._runs.append((len(self.findings), run, outcome))
+        if run.unresponsive:
             self._load("failures")
-            from probe_core.pipeline import failures
+            from probe_core.pipeline.failures import mark_unresponsive
 
-            self.unresponsive += failures.mark_unresponsive(run, outcome, self.observations)
-            self.findings += failures.findings_about(run, outcome)
+            self.unresponsive += mark_unresponsive(run, outcome, self.observations)
+
+    def add_failures(self) -> None:
+        """Add what is to say of failed runs, behind each one's own, once the processes were ended.
+
+        Not before: of a process that cannot be ended the finding says that alone.
+        """
+        for place, run, outcome in reversed(self._runs):
+            # If only over one device, or after the last.
+            if run.stuck or "phase" in outcome or failed(outcome):
+                self._load("failures")
+                from probe_core.pipeline.failures import findings_about
+
+                self.findings[place:place] = findings_about(run, outcome)
 
     def has_devices(self) -> bool:
         """Return whether anything else than processors was reported."""

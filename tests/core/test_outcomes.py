@@ -91,6 +91,15 @@ def test_timeout_offers_more_time(tree: Tree, probers: Probers) -> None:
     )
 
 
+def test_what_failed_stands_behind_what_the_same_prober_found(tree: Tree, probers: Probers) -> None:
+    for name in "abc":
+        own = {"code": f"own-{name}", "what": "w", "why": "y", "fix": "f", "severity": "error"}
+        probers.add(name, f"yield {{'finding': {own!r}}}\n" + "1 / 0" * (name != "b"))
+    report = run(tree, probers)
+    found = [f["code"] for f in report["findings"] if f["prober"] in ("a", "b", "c")]
+    assert found == ["own-a", "prober-failed", "own-b", "own-c", "prober-failed"]
+
+
 def test_standard_error_is_kept_of_failures_alone(tree: Tree, probers: Probers) -> None:
     body = "import sys; print('\\x1b[31mhint', file=sys.stderr)\n"
     probers.add("bad", body + "raise ValueError('x')")

@@ -9,8 +9,9 @@ import site
 import sys
 import zipfile
 from _thread import get_ident
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from time import monotonic, sleep
 
 import pytest
 
@@ -144,6 +145,44 @@ def test_the_host_is_told_in_order(make_prober: Callable[..., Prober]) -> None:
         ("finished", "a", "ok"),
         ("finished", "b", "load_error"),
     ]
+
+
+def test_the_answers_are_there_while_the_children_end(make_prober: Callable[..., Prober]) -> None:
+    ended: list[float] = []
+    seen: list[tuple[list[str | None], bool]] = []
+
+    def waiting(now: float, slow: Sequence[Run]) -> None:
+        if not slow and len(seen) == 1:  # called at last when all have ended, in another thread
+            ended.append(now)
+
+    def answered(runs: list[Run]) -> None:
+        seen.append(([run.status for run in runs], False))
+        until = monotonic() + 10
+        while not ended and monotonic() < until:
+            sleep(0.001)
+        seen.append(([run.status for run in runs], bool(ended)))
+
+    probers = [make_prober(GOOD, name="a"), make_prober("1 / 0", name="b")]
+    runs = run_probers(probers, Machine(), (), answered=answered, waiting=waiting)
+    assert seen == [(["ok", "load_error"], False), (["ok", "load_error"], True)]
+    assert [run.status for run in runs] == ["ok", "load_error"]
+
+
+def test_without_an_answer_of_all_nothing_is_answered(make_prober: Callable[..., Prober]) -> None:
+    read_fd, write_fd = os.pipe()
+    answers: list[list[Run]] = []
+    source = "@hookimpl\ndef probe_devices(request):\n    import time; time.sleep(30)"
+
+    def give_up() -> None:
+        os.write(write_fd, b"x")
+
+    probers = [make_prober(source)]
+    (run,) = run_probers(
+        probers, Machine(), (), wake_fd=read_fd, meanwhile=give_up, answered=answers.append
+    )
+    os.close(read_fd)
+    os.close(write_fd)
+    assert (run.status, answers) == (None, [])
 
 
 def test_a_host_without_path_to_source_uses_a_zip(tmp_path: Path, run_hook: Hook) -> None:
