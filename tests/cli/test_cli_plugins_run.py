@@ -124,11 +124,12 @@ def test_refusals_stand_below_the_device(run: Run) -> None:
 
 
 def test_json_is_one_document_whatever_the_prober_prints(run: Run) -> None:
-    body = GOOD.replace('print("cards:"', 'import os; os.write(1, b"raw "); print("cards:"')
-    done = run(body, "--json")
+    printed = 'import os; os.write(1, b"raw "); print(request.serial, request.active, "cards:"'
+    done = run(GOOD.replace('print("cards:"', printed), "--json")
     document = json.loads(done.stdout)
     assert "raw " in done.stderr
-    assert "cards: 1" in done.stderr
+    # An author's debugger follows one thread.
+    assert "True False cards: 1" in done.stderr
     assert (document["status"], document["prober"]) == ("ok", "acme")
     assert document["merged"][0]["name"] == "Acme One"
     assert document["primary"] == "pci:0000:01:00.0"

@@ -1,0 +1,444 @@
+"""Steps that a device and a few files decide: each bound from both sides, evidence as written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from readiness_nodes import DEVICE, FOLDER, PCI
+
+from probe_core.machine import Machine
+from probe_core.readiness.fixes import MAKERS, fix_of_machine
+from probe_core.readiness.hardware import hardware, responding
+from probe_core.readiness.runtime import older_than_toolkit, rocm
+from probe_core.readiness.scene import Scene
+from probe_core.testing import Tree
+
+GIB = 1 << 30
+LINK = {"kind": "pcie", "local_width": 16, "local_max_width": 16}
+THERE = ("ok", None, f"{FOLDER}: there")
+
+
+def gpu(**fields: Any) -> Any:
+    """An RTX 4090 that works, with some facts changed."""
+    known = {
+        **{"id": DEVICE, "ids": [DEVICE], "kind": "gpu", "vendor": "nvidia", "name": "GPU"},
+        **{"arch": "ada", "parent": None, "pci": {"address": PCI, "id": "10de:2684"}},
+        **{"seen_by": ["bus"], "sources": {"driver.name": "bus"}, "driver": {"name": "nvidia"}},
+        **{"chip": {"id": None, "candidates": []}, "power_state": "active", "node_index": {}},
+        **{"links": [LINK], "memory": {"kind": "dedicated", "total": 24 * GIB}, "backends": {}},
+    }
+    return {**known, **fields}
+
+
+def scene_of(root: Path, files: dict[str, Any], arch: str = "x86_64", **environ: str) -> Scene:
+    tree = Tree(root)
+    for path, content in files.items():
+        tree.file(path, content)
+    return Scene(Machine(str(root), environ, os="linux", arch=arch))
+
+
+def shown(step: Any) -> tuple[str, str | None, str] | None:
+    return step and (step["status"], step["code"], step["evidence"])
+
+
+def regions(*starts: int, size: int = 256 << 20) -> str:
+    return "".join(f"{start:#x} {start + size - 1:#x} 0x40200\n" for start in starts)
+
+
+RESOURCE, RESIZE = f"{FOLDER}/resource", f"{FOLDER}/resource1_resize"
+SMALL = regions(16, 1 << 32)
+LOST = f"{FOLDER}/current_link_width"
+STATUS = f"{FOLDER}/power/runtime_status"
+OFF = ("broken", "off-the-bus", f"{LOST} is 63")
+NARROW = f"{FOLDER}/current_link_width is 8, max_link_width 16"
+REBAR = ("broken", "rebar-off", f"{RESOURCE}: region 1 is 256 MiB")
+UNASSIGNED = ("broken", "bar-unassigned", f"{RESOURCE}: region 1 begins at 0")
+FATAL = f"{FOLDER}/aer_dev_fatal"
+BARE = {"driver": None, "sources": {}}
+UNLINKED: dict[str, Any] = {"links": [], "power_state": "unknown"}
+HALF = {"links": [{**LINK, "local_width": 8}]}
+
+
+@pytest.mark.parametrize(
+    ("fields", "files", "expected"),
+    [
+        ({}, {}, THERE),
+        (
+            {"seen_by": ["bus", "acme"], "pci": None, "ids": ["a:1"], "id": "a:1"},
+            {},
+            ("ok", None, "acme reports a:1"),
+        ),
+        (
+            {"seen_by": ["bus"], "pci": None, "ids": ["a:1"], "id": "a:1"},
+            {},
+            ("ok", None, "a:1: there"),
+        ),
+        ({"seen_by": ["acme", "two"]}, {}, ("ok", None, f"acme reports {DEVICE}")),
+        # Lanes.
+        (HALF, {}, ("broken", "link-narrow", NARROW)),
+        ({**HALF, "kind": "npu"}, {}, THERE),
+        ({"links": [{**LINK, "local_width": 17}]}, {}, THERE),
+        ({"links": [{**LINK, "local_width": None}]}, {}, THERE),
+        ({"links": [{**LINK, "local_width": 8, "local_max_width": None}]}, {}, THERE),
+        ({"links": [{**LINK, "kind": "nvlink"}]}, {}, THERE),
+        ({**HALF, "memory": {"kind": "shared", "total": None}}, {}, THERE),
+        ({**HALF, "memory": {"kind": "unified", "total": None}}, {}, THERE),
+        ({**HALF, "power_state": "suspended"}, {STATUS: "active"}, THERE),
+        ({**HALF, "power_state": "unknown"}, {STATUS: "suspended"}, THERE),
+        ({**HALF, "power_state": "unknown"}, {STATUS: "active"}, ("broken", "link-narrow", NARROW)),
+        ({**HALF, "power_state": None}, {STATUS: "suspended"}, ("broken", "link-narrow", NARROW)),
+        # A function that answers nothing.
+        (UNLINKED, {LOST: "63"}, OFF),
+        (UNLINKED, {LOST: "62"}, THERE),
+        (UNLINKED, {LOST: "63", STATUS: "unsupported"}, OFF),
+        (
+            UNLINKED,
+            {LOST: "63", f"{FOLDER}/config": b"\xff" * 64},
+            ("broken", "off-the-bus", f"{LOST} is 63; {FOLDER}/config is all ff"),
+        ),
+        (
+            UNLINKED,
+            {LOST: "63", f"{FOLDER}/config": b"\xff" * 63 + b"\0"},
+            ("unknown", None, f"{LOST} is 63, but {FOLDER}/config can be read"),
+        ),
+        # Errors since the start.
+        ({}, {FATAL: "DLP 1\nTOTAL_ERR_FATAL 0\n"}, THERE),
+        ({}, {FATAL: "TOTAL_ERR_COR 7\n"}, THERE),
+        (
+            {},
+            {FATAL: "TOTAL_ERR_FATAL 2\n"},
+            ("broken", "aer-errors", f"{FATAL}: TOTAL_ERR_FATAL 2"),
+        ),
+        # The window, where bit n of the possible sizes is 2^n MiB: bit 8 is what it has.
+        ({}, {RESOURCE: SMALL, RESIZE: "0000000000000300"}, REBAR),
+        ({}, {RESOURCE: SMALL, RESIZE: "0000000000000200"}, REBAR),
+        ({}, {RESOURCE: SMALL, RESIZE: "00000000000001ff"}, THERE),
+        ({}, {RESOURCE: SMALL, RESIZE: "many"}, THERE),
+        ({}, {RESOURCE: regions(16), RESIZE: "300"}, THERE),
+        ({}, {RESOURCE: regions(16, 1 << 32, size=128 << 20), RESIZE: "300"}, THERE),
+        ({}, {RESOURCE: SMALL}, THERE),
+        (
+            {"memory": {"kind": "dedicated", "total": 256 << 20}},
+            {RESOURCE: SMALL, RESIZE: "300"},
+            THERE,
+        ),
+        (
+            {"memory": {"kind": "dedicated", "total": (256 << 20) + 1}},
+            {RESOURCE: SMALL, RESIZE: "300"},
+            REBAR,
+        ),
+        ({"memory": {"kind": "dedicated", "total": None}}, {RESOURCE: SMALL, RESIZE: "300"}, REBAR),
+        ({"vendor": "amd"}, {RESOURCE: SMALL, RESIZE: "300"}, THERE),
+        (
+            {"vendor": "amd"},
+            {RESOURCE: regions(1 << 32), f"{FOLDER}/resource0_resize": "300"},
+            ("broken", "rebar-off", f"{RESOURCE}: region 0 is 256 MiB"),
+        ),
+        (
+            {"vendor": "intel"},
+            {RESOURCE: regions(16, 32, 1 << 32), f"{FOLDER}/resource2_resize": "300"},
+            ("broken", "rebar-off", f"{RESOURCE}: region 2 is 256 MiB"),
+        ),
+        # Regions without an address, which only a card without a driver has.
+        (BARE, {RESOURCE: regions(16, 0)}, UNASSIGNED),
+        (BARE, {RESOURCE: regions(0, 0, 16)}, UNASSIGNED),
+        ({}, {RESOURCE: regions(16, 0)}, THERE),
+        (BARE, {RESOURCE: regions(16, 32)}, THERE),
+        (BARE, {RESOURCE: regions(0, 0)}, THERE),
+        (BARE, {RESOURCE: regions(16)}, THERE),
+        (BARE, {RESOURCE: "0x0 0x0 0x0\n" * 6}, THERE),
+        # The seventh is the ROM's.
+        (BARE, {RESOURCE: "0x0 0x0 0x0\n" * 6 + regions(16)}, THERE),
+        (BARE, {RESOURCE: "0x0 0x0 0x0\n" * 5 + regions(16)}, UNASSIGNED),
+        (BARE, {RESOURCE: regions(16, 0) + "0x2 0x1 0x0\n"}, THERE),
+        (BARE, {RESOURCE: regions(16, 0) + "0x2 0x10000000000000000 0x0\n"}, THERE),
+        (BARE, {RESOURCE: regions(16, 0) + "0x2 0xffffffffffffffff 0x0\n"}, UNASSIGNED),
+        (BARE, {RESOURCE: regions(16, 0) + "0x5 0x5 0x0\n"}, UNASSIGNED),
+        (BARE, {RESOURCE: regions(16, 0) + "odd\n"}, THERE),
+        ({**BARE, "kind": "npu"}, {RESOURCE: regions(16, 0)}, THERE),
+        ({**BARE, "vendor": "acme"}, {RESOURCE: regions(16, 0)}, THERE),
+    ],
+)
+def test_hardware(
+    fields: dict[str, Any], files: dict[str, Any], expected: Any, tmp_path: Path
+) -> None:
+    assert shown(hardware(gpu(**fields), scene_of(tmp_path, files))) == expected
+
+
+@pytest.mark.parametrize(
+    ("arch", "chip", "code"),
+    [
+        ("ppc64le", "volta", None),
+        ("aarch64", "hopper", None),
+        ("aarch64", "blackwell", None),
+        ("aarch64", "ada", "link-narrow"),
+        ("x86_64", "hopper", "link-narrow"),
+    ],
+)
+def test_where_pcie_is_narrow_by_design(
+    arch: str, chip: str, code: str | None, tmp_path: Path
+) -> None:
+    assert hardware(gpu(**HALF, arch=chip), scene_of(tmp_path, {}, arch))["code"] == code
+
+
+def test_a_library_that_answers_outweighs_a_lost_width(tmp_path: Path) -> None:
+    scene = scene_of(tmp_path, {LOST: "63"})
+    scene.answered.add(DEVICE)
+    expected = ("unknown", None, f"{LOST} is 63, but the device answers its library")
+    assert shown(hardware(gpu(**UNLINKED), scene)) == expected
+
+
+def ended(status: str, **fields: Any) -> Any:
+    return {"prober": "nvidia", "status": status, "reason": "why", **fields}
+
+
+@pytest.mark.parametrize(
+    ("fields", "failure", "expected"),
+    [
+        ({}, None, ("unknown", None, "no plugin queried it")),
+        ({}, ended("timeout"), ("broken", "driver-hangs", "prober nvidia: timeout, why")),
+        ({}, ended("crashed"), ("broken", "driver-crashes", "prober nvidia: crashed, why")),
+        ({}, ended("error"), ("unknown", None, "prober nvidia: error, why")),
+        ({}, ended("unavailable"), ("broken", "query-fails", "prober nvidia: unavailable, why")),
+        (
+            {},
+            ended("unavailable", code="client-missing"),
+            ("unknown", None, "prober nvidia: unavailable, why"),
+        ),
+        (
+            {},
+            ended("unavailable", code="module-missing"),
+            ("broken", "query-fails", "prober nvidia: unavailable, why"),
+        ),
+        ({"power_state": "suspended"}, None, ("unknown", "asleep", "its power state is suspended")),
+        (
+            {"power_state": "suspending"},
+            None,
+            ("unknown", "asleep", "its power state is suspending"),
+        ),
+        (
+            {"seen_by": ["bus", "acme"], "sources": {"memory.total": "acme"}},
+            None,
+            ("ok", None, "acme reads its memory"),
+        ),
+        (
+            {"seen_by": ["bus", "acme"], "sources": {"memory.total": "chipdb"}},
+            None,
+            ("unknown", None, "acme asked nothing of the device itself"),
+        ),
+        (
+            {"seen_by": ["bus", "acme"], "sources": {}, "power_state": "unknown"},
+            None,
+            (
+                "broken",
+                "not-responding",
+                "acme reads neither memory nor runtimes; its power state is unknown",
+            ),
+        ),
+        (
+            {
+                "seen_by": ["bus", "acme"],
+                "sources": {},
+                "power_state": "unknown",
+                "kind": "display",
+            },
+            None,
+            ("unknown", None, "acme asked nothing of the device itself"),
+        ),
+        (
+            {
+                "seen_by": ["acme"],
+                "sources": {},
+                "power_state": "unknown",
+                "backends": {"cuda": {}},
+            },
+            None,
+            ("unknown", None, "acme asked nothing of the device itself"),
+        ),
+    ],
+)
+def test_responding(fields: dict[str, Any], failure: Any, expected: Any, tmp_path: Path) -> None:
+    scene = scene_of(tmp_path, {})
+    scene.failures = {"10de": failure} if failure else {}
+    assert shown(responding(gpu(**fields), scene)) == expected
+
+
+HSA = "HSA_OVERRIDE_GFX_VERSION"
+KFD = "/sys/class/kfd/kfd/topology/nodes"
+ROCM_FILES = {"/opt/rocm/lib/libhsa-runtime64.so.1": b"\x7fELF\x02"}
+FINE = ("ok", None, "/opt/rocm/lib/libhsa-runtime64.so.1: there")
+LEFT_OUT = ("broken", "kfd-no-gpu", f"no node in {KFD} has the location of {PCI}")
+
+
+def foreign(value: str, rest: str) -> tuple[str, str, str]:
+    return ("broken", "hsa-override-foreign", f"{HSA}={value}; the GPU is {rest}")
+
+
+@pytest.mark.parametrize(
+    ("fields", "value", "expected"),
+    [
+        ({"gfx": "gfx1100"}, "11.0.0", FINE),
+        (
+            {"gfx": "gfx1100"},
+            "",
+            ("unknown", None, f"{HSA} is empty, which older ROCm takes for gfx000"),
+        ),
+        ({"gfx": "gfx1100"}, "10.3.0", foreign("10.3.0", "gfx1100, of major version 11")),
+        ({"gfx": "gfx1100"}, "63.255.255", foreign("63.255.255", "gfx1100, of major version 11")),
+        ({"gfx": "gfx1100"}, "64.0.0", ("broken", "hsa-override-bad", f"{HSA}=64.0.0")),
+        ({"gfx": "gfx1100"}, "11.256.0", ("broken", "hsa-override-bad", f"{HSA}=11.256.0")),
+        ({"gfx": "gfx1100"}, "11.0.256", ("broken", "hsa-override-bad", f"{HSA}=11.0.256")),
+        ({"gfx": "gfx1100"}, "11.0", ("broken", "hsa-override-bad", f"{HSA}=11.0")),
+        ({"gfx": "gfx1100"}, "1" * 41, ("broken", "hsa-override-bad", f"{HSA}={'1' * 40}")),
+        ({"gfx": "gfx90a"}, "9.0.10", FINE),
+        ({"gfx": "gfx906"}, "9.0.8", foreign("9.0.8", "gfx906, whose code is of another kind")),
+        ({"gfx": "gfx908"}, "9.0.6", FINE),
+        ({"gfx": "gfx90a"}, "9.0.6", foreign("9.0.6", "gfx90a, whose code is of another kind")),
+        ({"gfx": "gfx942"}, "9.0.10", foreign("9.0.10", "gfx942, whose code is of another kind")),
+        ({"gfx": "gfx942"}, "9.5.0", FINE),
+        ({"gfx": "gfx906"}, "9.9.9", FINE),
+        ({"gfx": "gfx906"}, "10.3.0", foreign("10.3.0", "gfx906, of major version 9")),
+        *(
+            ({"arch": arch}, "60.0.0", foreign("60.0.0", f"{arch}, of major version {major}"))
+            for arch, major in [
+                *[("gcn5", 9), ("cdna1", 9), ("cdna2", 9), ("cdna3", 9), ("cdna4", 9)],
+                *[("rdna1", 10), ("rdna2", 10), ("rdna3", 11), ("rdna3.5", 11), ("rdna4", 12)],
+            ]
+        ),
+        ({"arch": "gcn5"}, "9.0.0", FINE),
+        ({"arch": "cdna1"}, "9.0.10", foreign("9.0.10", "cdna1, whose code is of another kind")),
+        ({"arch": "cdna2"}, "9.4.2", foreign("9.4.2", "cdna2, whose code is of another kind")),
+        ({"arch": "cdna3"}, "9.0.0", foreign("9.0.0", "cdna3, whose code is of another kind")),
+        ({"arch": "gcn1"}, "9.0.0", FINE),
+    ],
+)
+def test_the_override_of_rocm(
+    fields: dict[str, Any], value: str, expected: Any, tmp_path: Path
+) -> None:
+    device = gpu(vendor="amd", driver={"name": "amdgpu"}, **fields)
+    scene = scene_of(tmp_path, ROCM_FILES, **{HSA: value})
+    assert shown(rocm(device, scene)) == expected
+    # The variable of one node goes first, and which node that is nobody says.
+    scene = scene_of(tmp_path, {}, **{HSA: value, f"{HSA}_0": "11.0.0"})
+    assert shown(rocm(device, scene)) == FINE
+
+
+@pytest.mark.parametrize(
+    ("nodes", "index", "expected"),
+    [
+        (["location_id 0"], {}, LEFT_OUT),
+        (["location_id 0"], {"kfd": 1}, FINE),
+        (["location_id 0", "location_id 256\ndomain 0"], {}, FINE),
+        (["location_id 0", "location_id 256"], {}, FINE),
+        (["location_id 0", "location_id 256\ndomain 1"], {}, LEFT_OUT),
+        (["location_id 0", "location_id 257"], {}, LEFT_OUT),
+        (["location_id 0", "location_id 264"], {}, LEFT_OUT),
+        (["location_id 0", "domain 0"], {}, FINE),
+        ([], {}, FINE),
+    ],
+)
+def test_the_topology_of_kfd(nodes: list[str], index: Any, expected: Any, tmp_path: Path) -> None:
+    files = {f"{KFD}/{number}/properties": f"{text}\n" for number, text in enumerate(nodes)}
+    device = gpu(vendor="amd", driver={"name": "amdgpu"}, gfx="gfx1100", node_index=index)
+    assert shown(rocm(device, scene_of(tmp_path, {**ROCM_FILES, **files}))) == expected
+
+
+def test_the_place_in_the_topology_has_bus_slot_and_function(tmp_path: Path) -> None:
+    address = "0001:81:02.3"
+    device = gpu(vendor="amd", driver={"name": "amdgpu"}, gfx="gfx1100", pci={"address": address})
+    device |= {"id": f"pci:{address}", "ids": [f"pci:{address}"]}
+    text = f"location_id {0x81 << 8 | 2 << 3 | 3}\ndomain 1\n"
+    files = {**ROCM_FILES, f"{KFD}/0/properties": text}
+    assert shown(rocm(device, scene_of(tmp_path, files))) == FINE
+
+
+@pytest.mark.parametrize(
+    ("toolkit", "driver", "name", "compat", "least"),
+    [
+        ("13.0.1", "579.99", "H100", False, 580),
+        ("13.0.1", "580.0", "H100", False, None),
+        ("12.8.0", "524.9", "H100", False, 525),
+        ("12.8.0", "525.0", "H100", False, None),
+        ("11.8.0", "449.9", "H100", False, 450),
+        ("11.8.0", "450.0", "H100", False, None),
+        ("10.2", "300.0", "H100", False, None),
+        ("13.0", "570.0", "H100", True, None),
+        ("13.0", "570.0", "NVIDIA GeForce RTX 4090", True, 580),
+        ("odd", "570.0", "H100", False, None),
+    ],
+)
+def test_the_driver_that_a_toolkit_of_an_image_needs(
+    toolkit: str, driver: str, name: str, compat: bool, least: int | None, tmp_path: Path
+) -> None:
+    files: dict[str, Any] = {"/.dockerenv": ""}
+    files |= {"/usr/local/cuda/compat/libcuda.so.1": b"\x7fELF"} if compat else {}
+    scene = scene_of(tmp_path, files, CUDA_VERSION=toolkit)
+    step = older_than_toolkit(gpu(name=name, driver={"name": "nvidia", "version": driver}), scene)
+    text = f"CUDA_VERSION={toolkit} needs driver {least}; it is {driver.partition('.')[0]}"
+    assert shown(step) == (least and ("broken", "driver-older-than-cuda", text))
+
+
+def broken(code: str, **fields: Any) -> Any:
+    return {"step": "driver", "status": "broken", "evidence": None, "code": code, **fields}
+
+
+@pytest.mark.parametrize(
+    ("maker", "fields", "expected"),
+    [
+        ("gfx", {"gfx": "gfx1100"}, "gfx1100"),
+        ("gfx", {}, "this GPU"),
+        ("address", {}, PCI),
+        ("address", {"pci": None, "id": "a:1", "ids": ["a:1"]}, "a:1"),
+        ("folder", {}, FOLDER),
+        ("folder", {"pci": None, "id": "a:1", "ids": ["a:1"]}, "a:1"),
+        ("vendor", {}, "nvidia"),
+        ("vendor", {"vendor": None}, "its vendor"),
+        ("selinux_boolean", {}, "container_use_xserver_devices"),
+        ("selinux_boolean", {"vendor": "amd"}, "container_use_devices"),
+        ("si_or_cik", {"arch": "gcn1"}, "amdgpu.si_support=1 radeon.si_support=0"),
+        ("si_or_cik", {"arch": "gcn2.0"}, "amdgpu.cik_support=1 radeon.cik_support=0"),
+        (
+            "si_or_cik",
+            {"arch": None},
+            "amdgpu.si_support=1 radeon.si_support=0 amdgpu.cik_support=1 radeon.cik_support=0",
+        ),
+    ],
+)
+def test_names_in_fixes(maker: str, fields: dict[str, Any], expected: str, tmp_path: Path) -> None:
+    scene = scene_of(tmp_path, {})
+    assert MAKERS[maker](gpu(**fields), broken("nomodeset"), scene) == expected
+
+
+@pytest.mark.parametrize(
+    ("release", "package"),
+    [
+        ("6.12.4-arch1-1", "linux"),
+        ("6.12.4-zen1-1-zen", "linux-zen"),
+        ("6.6.63-1-lts", "linux-lts"),
+        ("6.12.4-1-MANJARO", "linux612"),
+        ("6.12.4", "linux"),
+    ],
+)
+def test_the_package_of_a_kernel(release: str, package: str, tmp_path: Path) -> None:
+    scene = scene_of(tmp_path, {"/proc/sys/kernel/osrelease": f"{release}\n"})
+    assert MAKERS["kernel"](gpu(), broken("nomodeset"), scene) == package
+    assert MAKERS["release"](gpu(), broken("nomodeset"), scene) == release
+
+
+def test_a_release_that_nobody_knows_is_asked_of_the_shell(tmp_path: Path) -> None:
+    assert MAKERS["release"](gpu(), broken("nomodeset"), scene_of(tmp_path, {})) == "$(uname -r)"
+
+
+@pytest.mark.parametrize(
+    ("sign", "code", "where"),
+    [
+        ("/.dockerenv", "nomodeset", "host"),
+        ("/.dockerenv", "node-missing", "container"),
+        ("", "node-missing", "host"),
+    ],
+)
+def test_where_a_fix_is_made(sign: str, code: str, where: str, tmp_path: Path) -> None:
+    fix = fix_of_machine(code, scene_of(tmp_path, {sign: ""} if sign else {}))
+    assert fix.action.where == where
