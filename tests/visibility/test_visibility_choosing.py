@@ -1,0 +1,261 @@
+"""How near two devices are, whose memory is free, and what a request says: each bound exactly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import visibility_nodes as nodes
+
+from probe_core.pipeline.refresh import refresh
+from probe_core.selection import SelectionError, select
+from probe_core.selection.candidates import free_memory, load
+from probe_core.selection.choose import roomiest_group
+from probe_core.selection.layout import best_group, closeness, divide
+
+GIB = 1 << 30
+
+
+def at(address: str, *links: dict[str, Any], **fields: Any) -> Any:
+    name = f"pci:{address}"
+    return nodes.nvidia(1, id=name, ids=[name], links=list(links), **fields)
+
+
+def link(kind: str, peer: str, **fields: Any) -> dict[str, Any]:
+    return {"kind": kind, "peer": peer, **fields}
+
+
+FIRST, FAR = "0000:01:00.0", "0000:81:00.0"
+OTHER = f"pci:{FAR}"
+
+
+@pytest.mark.parametrize(
+    ("own", "theirs", "score"),
+    [
+        ({}, {}, 0),
+        ({"vendor": "amd"}, {}, -1_000_000),
+        ({"vendor": None}, {"vendor": None}, 0),
+        ({"numa_node": 0}, {"numa_node": 0}, 100),
+        ({"numa_node": 0}, {"numa_node": 1}, 0),
+        ({"numa_node": None}, {"numa_node": None}, 0),
+        ({"links": [link("nvlink", OTHER, count=4)]}, {}, 10_004),
+        ({"links": [link("xgmi", OTHER, count=1)]}, {}, 10_001),
+        ({"links": [link("xe-link", OTHER)]}, {}, 10_001),
+        ({"links": [link("nvlink", OTHER, count=999)]}, {}, 10_999),
+        ({"links": [link("nvlink", OTHER, count=1000)]}, {}, 10_001),
+        ({"links": [link("nvlink", OTHER, count=-1)]}, {}, 10_001),
+        ({}, {"links": [link("nvlink", f"pci:{FIRST}", count=2)]}, 10_002),
+        ({"links": [link("pcie", "pci:0000:00:01.0")]}, {}, 0),
+        ({"links": [link("nvlink", None)]}, {"links": [link("nvlink", None)]}, 0),
+    ],
+)
+def test_how_near_two_devices_are(own: Any, theirs: Any, score: int) -> None:
+    first, second = at(FIRST) | own, at(FAR) | theirs
+    assert closeness(first, second) == score
+    assert closeness(second, first) == score
+
+
+def test_a_link_through_other_devices_is_none() -> None:
+    first = at(FIRST, link("nvlink", OTHER, count=0), link("nvlink", OTHER, count=3))
+    assert closeness(first, at(FAR)) == 0
+
+
+def test_common_switches_count_by_kind_and_name() -> None:
+    switch = [link("pcie", "pci:0000:00:01.0"), link("nvlink", "switch-1")]
+    assert closeness(at(FIRST, *switch), at(FAR, *switch)) == 2_000
+    assert closeness(at(FIRST, *switch), at(FAR, switch[0])) == 1_000
+    assert closeness(at(FIRST, link("pcie", "s")), at(FAR, link("nvlink", "s"))) == 0
+    peer = link("nvlink", "uuid:GPU-1")
+    assert closeness(at(FIRST, peer), at(FAR, peer)) == 0
+
+
+@pytest.mark.parametrize(
+    ("address", "score"),
+    [
+        ("0000:02:00.0", 49),
+        ("0000:32:00.0", 1),
+        ("0000:33:00.0", 0),
+        ("0000:34:00.0", 0),
+        ("0001:02:00.0", 0),
+    ],
+)
+def test_addresses_that_lie_near(address: str, score: int) -> None:
+    assert closeness(at(FIRST), at(address)) == score
+    assert closeness(at(FIRST), at(FIRST) | {"id": "acme:1", "ids": ["acme:1"], "pci": None}) == 0
+
+
+def test_groups_of_equally_near_devices_are_the_first_ones() -> None:
+    devices = [at(f"000{number}:01:00.0") for number in range(6)]
+    assert divide(devices, 2, 2) == [devices[:2], devices[2:4]]
+    assert divide(devices, 3, 1) == [[device] for device in devices[:3]]
+    assert divide(devices, 1, 6) == [devices]
+    assert best_group(devices, 3) == devices[:3]
+    with pytest.raises(ValueError, match="2x4 needs 8 devices, there are 6"):
+        divide(devices, 2, 4)
+
+
+@pytest.mark.parametrize("count", [8, 16])
+def test_linked_pairs_stay_together(count: int) -> None:
+    """8 devices are compared in all ways, 16 are too many for it."""
+    names = [f"000{number:x}:01:00.0" for number in range(count)]
+    half = count // 2
+    devices = [
+        at(name, link("nvlink", f"pci:{names[(number + half) % count]}", count=2))
+        for number, name in enumerate(names)
+    ]
+    pairs = [[devices[number], devices[number + half]] for number in range(half)]
+    assert divide(devices, half, 2) == pairs
+
+
+def card(number: int, free: int | None, **fields: Any) -> Any:
+    memory = {"kind": "dedicated", "total": 80 * GIB, "free": free}
+    return at(f"000{number}:01:00.0", memory=memory, **fields) | fields
+
+
+@pytest.mark.parametrize(
+    ("memory", "free", "rank"),
+    [
+        ({"free": 5 * GIB, "usable": 6 * GIB, "total": 7 * GIB}, 5 * GIB, (False, -5)),
+        ({"free": None, "usable": 6 * GIB, "total": 7 * GIB}, 6 * GIB, (False, -6)),
+        ({"free": None, "usable": None, "total": 7 * GIB}, 7 * GIB, (True, -7)),
+        ({"free": None, "usable": None, "total": None}, None, (True, 0)),
+        ({"free": 0, "usable": 6 * GIB, "total": 7 * GIB}, 0, (False, 0)),
+        ({"free": 2 * GIB - 1, "usable": None, "total": None}, 2 * GIB - 1, (False, -1)),
+    ],
+)
+def test_the_memory_that_counts(memory: Any, free: int | None, rank: tuple[bool, int]) -> None:
+    device = at(FIRST, memory=memory)
+    assert free_memory(device) == free
+    used = [load({**device, "processes": value}) for value in ([], None, [{"pid": 1}])]
+    assert used == [(0, *rank), (1, *rank), (2, *rank)]
+
+
+@pytest.mark.parametrize(
+    ("free", "chosen"),
+    [
+        ([80, 72, 80], [0, 1]),  # nine tenths are as good as all
+        ([80, 71, 80], [0, 2]),
+        ([79, 40, 39], [0, 1]),
+        ([80, 39, 40], [0, 2]),
+        ([80, 41, 40], [0, 1]),
+        ([80, 20, 30], [0, 1]),  # both less than half
+        ([0, 0, 0], [0, 1]),
+    ],
+)
+def test_links_decide_among_those_with_much_memory_free(free: list[int], chosen: list[int]) -> None:
+    devices = [card(number, amount * GIB, processes=[]) for number, amount in enumerate(free)]
+    assert roomiest_group(devices, 2) == [devices[place] for place in chosen]
+
+
+def test_what_is_much_is_measured_by_all_that_could_be_had() -> None:
+    devices = [card(0, 30 * GIB, processes=[]), card(1, 50 * GIB, processes=[])]
+    assert roomiest_group(devices, 1) == [devices[1]]
+    assert roomiest_group(devices, 1, [card(2, 200 * GIB)]) == [devices[0]]
+    assert roomiest_group(devices, 1, [card(2, 55 * GIB)]) == [devices[1]]
+
+
+def test_idle_devices_come_before_used_ones() -> None:
+    devices = [card(0, 80 * GIB, processes=[{"pid": 1}]), card(1, 8 * GIB, processes=[])]
+    assert roomiest_group(devices, 1) == [devices[1]]
+
+
+def report(count: int, **fields: Any) -> Any:
+    document = nodes.report([nodes.whole({**device, **fields}) for device in nodes.h100s(count)])
+    refresh(document, {})
+    return document
+
+
+@pytest.mark.parametrize(
+    ("wanted", "ids"),
+    [
+        ("gpu:1", [2]),
+        ("device:0-1", [1, 2]),
+        ("CUDA:1", [2]),
+        ("0-0", [1]),
+        ("0-2,3", [1, 2, 3, 4]),
+        ("000000001", [2]),
+        (" ALL ", [1, 2, 3, 4]),
+        ("1X2", [1, 2]),
+        ("1x4", [1, 2, 3, 4]),
+    ],
+)
+def test_ways_to_write_a_list(wanted: str, ids: list[int]) -> None:
+    assert nodes.slots(select(report(4), wanted).ids) == ids
+
+
+@pytest.mark.parametrize(
+    ("wanted", "unmet", "code"),
+    [
+        ("0000000001", "there is no number 0000000001", "unknown"),
+        ("2-1", "'2-1' is no range; write the smaller number first, as in 0-3", "syntax"),
+        ("0-1024", "'0-1024' is no range; write the smaller number first, as in 0-3", "syntax"),
+        ("0-1023", "there is no number 4", "unknown"),
+        ("1x5", "only 4 devices can be had", "too-few"),
+        ("0x2", "a layout has at least one group of one device", "syntax"),
+        ("2x0", "a layout has at least one group of one device", "syntax"),
+        ("1x", "no device is called '1x'", "unknown"),
+        ("x1", "no device is called 'x1'", "unknown"),
+        ("+1", "'+1' is no device", "syntax"),
+        ("H", "no device is called 'H'", "unknown"),
+        (" ", "the list names no device", "syntax"),
+        ("hip:1", "'hip:1' counts as hip does, the request as cuda does", "syntax"),
+    ],
+)
+def test_what_is_wrong_with_a_list(wanted: str, unmet: str, code: str) -> None:
+    with pytest.raises(SelectionError) as caught:
+        select(report(4), wanted)
+    assert (caught.value.unmet, caught.value.code) == (unmet, code)
+
+
+def test_a_model_is_no_device_and_the_error_says_how_to_ask_for_it() -> None:
+    with pytest.raises(SelectionError) as caught:
+        select(report(3), "h1")
+    assert caught.value.fix == "h1 is a model, not a device: --device 0,1,2, or --gpus 3"
+    with pytest.raises(SelectionError) as caught:
+        select(report(1, name=None), "h1")
+    assert caught.value.fix == "one of 0"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "asked"),
+    [
+        ({"count": 5}, "5 devices"),
+        ({"count": 1, "memory": "99 GiB"}, "1 device with 99 GiB free each"),
+        ({"memory": "99 GiB"}, "every device with 99 GiB free each"),
+        ({"wanted": "9"}, "'9'"),
+        ({"wanted": "9" * 81}, repr("9" * 80)),
+        ({"wanted": "0", "count": 2}, "'0' 2 devices"),
+    ],
+)
+def test_what_was_asked_for(arguments: dict[str, Any], asked: str) -> None:
+    with pytest.raises(SelectionError) as caught:
+        select(report(4), **arguments)
+    assert caught.value.asked == asked
+
+
+@pytest.mark.parametrize(
+    ("arguments", "unmet", "fix"),
+    [
+        ({"count": 0}, "a count is at least 1", None),
+        ({"count": 5}, "only 4 devices can be had", "ask for 4"),
+        (
+            {"count": 2, "memory": 79 * GIB + 1},
+            "only 0 of the visible devices have that much memory free",
+            "ask for 79 GiB each",
+        ),
+        (
+            {"wanted": "0", "memory": 79 * GIB + 1},
+            "pci:0000:01:00.0 has 79 GiB free",
+            None,
+        ),
+    ],
+)
+def test_what_would_work(arguments: dict[str, Any], unmet: str, fix: str | None) -> None:
+    with pytest.raises(SelectionError) as caught:
+        select(report(4), **arguments)
+    assert (caught.value.unmet, caught.value.fix) == (unmet, fix)
+
+
+def test_exactly_as_much_memory_as_is_free_can_be_had() -> None:
+    assert len(select(report(4), memory=79 * GIB).ids) == 4
+    assert nodes.slots(select(report(4), "2", memory=79 * GIB).ids) == [3]
