@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from readiness_nodes import DEVICE, FOLDER, PCI
+from readiness_nodes import DEVICE, FOLDER, LIBRARIES, PCI
 
 from probe_core.machine import Machine
-from probe_core.readiness.fixes import MAKERS, fix_of_machine
+from probe_core.readiness.chain import combined, conclusion
+from probe_core.readiness.fixes import MAKERS, fix_of, fix_of_machine
 from probe_core.readiness.hardware import hardware, responding
-from probe_core.readiness.runtime import older_than_toolkit, rocm
+from probe_core.readiness.runtime import older_than_toolkit, rocm, runtime
 from probe_core.readiness.scene import Scene
 from probe_core.testing import Tree
 
@@ -431,14 +432,169 @@ def test_a_release_that_nobody_knows_is_asked_of_the_shell(tmp_path: Path) -> No
     assert MAKERS["release"](gpu(), broken("nomodeset"), scene_of(tmp_path, {})) == "$(uname -r)"
 
 
+DOCKER, POD = {"/.dockerenv": ""}, {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}
+UNIT = {"/proc/self/cgroup": "0::/system.slice/acme.service\n"}
+
+
 @pytest.mark.parametrize(
-    ("sign", "code", "where"),
+    ("code", "places"),
     [
-        ("/.dockerenv", "nomodeset", "host"),
-        ("/.dockerenv", "node-missing", "container"),
-        ("", "node-missing", "host"),
+        ("nomodeset", ["host", "host", "host", "host"]),
+        ("node-missing", ["host", "container", "pod", "host"]),
+        ("not-granted", ["host", "container", "pod", "host"]),
+        ("cgroup-denied", ["host", "container", "pod", "service"]),
+        ("kfd-missing", ["host", "container", "pod", "host"]),
     ],
 )
-def test_where_a_fix_is_made(sign: str, code: str, where: str, tmp_path: Path) -> None:
-    fix = fix_of_machine(code, scene_of(tmp_path, {sign: ""} if sign else {}))
-    assert fix.action.where == where
+def test_where_a_fix_is_made(code: str, places: list[str], tmp_path: Path) -> None:
+    scenes = [
+        scene_of(tmp_path / "host", {"/proc/modules": ""}),
+        scene_of(tmp_path / "docker", DOCKER),
+        scene_of(tmp_path / "pod", {"/proc/modules": ""}, **POD),
+        scene_of(tmp_path / "service", UNIT),
+    ]
+    assert [fix_of_machine(code, scene).action.where for scene in scenes] == places
+
+
+def test_a_kernel_without_kfd_is_no_matter_of_a_container(tmp_path: Path) -> None:
+    host, docker = scene_of(tmp_path / "host", {}), scene_of(tmp_path / "docker", DOCKER)
+    text = "load amdgpu of a kernel with CONFIG_HSA_AMD"
+    step = broken("kfd-missing")
+    assert fix_of(gpu(vendor="amd"), step, host) == f"{text}, or use Vulkan"
+    assert fix_of(gpu(vendor="amd"), {**step, "blocks": True}, host) == text
+    inside = fix_of(gpu(vendor="amd"), step, docker)
+    assert inside.startswith("start the container with `docker run --device=/dev/kfd")
+
+
+def test_a_fix_of_the_host_says_so_inside_a_container(tmp_path: Path) -> None:
+    lines = [
+        fix_of_machine("nomodeset", scene_of(tmp_path / name, files)).line
+        for name, files in (("host", {}), ("docker", DOCKER))
+    ]
+    assert lines == [lines[0], f"on the host: {lines[0]}"]
+
+
+LIBCUDA = f"{LIBRARIES}/libcuda.so.1"
+NO_CUDA = "libcuda.so.1 is in no folder of the loader"
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({LIBCUDA: b"\x7fELF\x02"}, ("ok", None, f"{LIBCUDA}: there")),
+        ({}, ("unknown", None, f"{NO_CUDA}; other folders may have it")),
+        (
+            {f"{LIBRARIES}/libnvidia-ml.so.1": b"\x7fELF\x02", f"{LIBRARIES}/libc.so.6": b""},
+            ("broken", "libcuda-missing", NO_CUDA),
+        ),
+        (
+            {f"{LIBRARIES}/libc.so.6": b""},
+            ("unknown", None, f"{NO_CUDA}; other folders may have it"),
+        ),
+    ],
+)
+def test_the_library_of_cuda(files: dict[str, Any], expected: Any, tmp_path: Path) -> None:
+    assert shown(runtime(gpu(), scene_of(tmp_path, files))) == expected
+
+
+def told(status: str, code: str | None = None, step: str = "library", **fields: Any) -> Any:
+    return {"step": step, "status": status, "evidence": f"it is {status}", "code": code, **fields}
+
+
+OK, BROKEN, OPEN, NONE = (
+    told("ok"),
+    told("broken", "nvml-missing"),
+    told("unknown"),
+    told("not_applicable"),
+)
+FACT = {"evidence": "it answers", "prober": "acme"}
+
+
+@pytest.mark.parametrize(
+    ("own", "fact", "taken"),
+    [
+        # What a library answers outweighs what files look like, of the steps that it proves.
+        (BROKEN, told("ok", **FACT), "fact"),
+        (BROKEN, told("unknown", **FACT), "own"),
+        (BROKEN, told("broken", "other", **FACT), "own"),
+        (told("broken", "not-responding", "responding"), told("broken", "x", "responding"), "fact"),
+        (told("broken", "not-responding", "responding"), told("ok", None, "responding"), "fact"),
+        (told("broken", "x", "responding"), told("broken", "y", "responding"), "own"),
+        (told("broken", "x", "runtime"), told("ok", None, "runtime", **FACT), "fact"),
+        (told("broken", "x", "driver"), told("ok", None, "driver", **FACT), "both"),
+        (told("broken", "x", "driver"), told("unknown", None, "driver", **FACT), "own"),
+        # Nodes and permission the core judges itself, as far as it can.
+        (told("broken", "x", "node"), told("ok", None, "node", **FACT), "own"),
+        (told("ok", None, "node"), told("broken", "x", "node", **FACT), "own"),
+        (told("unknown", None, "node"), told("ok", None, "node", **FACT), "fact"),
+        (told("unknown", None, "permission"), told("broken", "x", "permission", **FACT), "fact"),
+        (told("not_applicable", None, "node"), told("ok", None, "node", **FACT), "own"),
+        # Elsewhere a prober knows more.
+        (OK, told("broken", "x", **FACT), "fact"),
+        (OK, told("ok", **FACT), "fact"),
+        (OK, told("unknown", **FACT), "own"),
+        (NONE, told("unknown", **FACT), "own"),
+        (NONE, told("ok", **FACT), "fact"),
+        (OPEN, told("unknown", **FACT), "fact"),
+        (OPEN, told("not_applicable", **FACT), "fact"),
+        ({**OPEN, "opened": ["/dev/x"]}, told("ok", **FACT), "own"),
+        ({**OPEN, "opened": ["/dev/x"]}, told("broken", "x", **FACT), "fact"),
+    ],
+)
+def test_the_cores_judgement_and_a_probers_fact(own: Any, fact: Any, taken: str) -> None:
+    text = f"{own['evidence']}; but acme: it answers"
+    expected = {"own": own, "fact": fact, "both": {**own, "evidence": text}}[taken]
+    assert combined(own, [fact, told("broken", "later")]) == expected
+    assert combined(own, []) == own
+
+
+def chain(**steps: Any) -> list[Any]:
+    return [{**step, "step": name} for name, step in steps.items()]
+
+
+BLOCKING, LIMITING = told("broken", "nomodeset"), told("broken", "link-narrow")
+UNRECORDED = told("unknown", "node-unrecorded")
+NOBODY_KNOWS = told("unknown", "node-unknown")
+
+
+@pytest.mark.parametrize(
+    ("steps", "state", "first"),
+    [
+        (chain(hardware=OK, driver=OK, node=OK), "ready", None),
+        (chain(hardware=OK, driver=OK, node=NONE), "ready", None),
+        (chain(hardware=OK, driver=OPEN, node=OK), "unknown", None),
+        (chain(hardware=OK, driver=OK, node=OPEN), "unknown", None),
+        (chain(hardware=OK, driver=OK), "unknown", None),
+        (chain(node=OK), "unknown", None),
+        (chain(node=OK, responding=OK), "ready", None),
+        (chain(node=OK, responding=OPEN), "unknown", None),
+        (chain(driver=OPEN, node=OK, responding=OK), "ready", None),
+        (chain(driver={**OPEN, "opened": ["x"]}, node=OK), "ready", None),
+        (chain(driver=OK, node={**OPEN, "opened": ["x"]}), "ready", None),
+        (chain(driver=OK, node=UNRECORDED), "unknown", None),
+        (chain(driver=OK, node=UNRECORDED, responding=OK), "unknown", None),
+        (chain(driver=OK, node=UNRECORDED, responding={**OK, "prober": "a"}), "ready", None),
+        (chain(driver=OK, node=NOBODY_KNOWS, responding=OK), "ready", None),
+        (chain(driver=OK, node=NOBODY_KNOWS, responding=OPEN), "unknown", None),
+        (chain(hardware=LIMITING, driver=OK, node=OK), "limited", "hardware"),
+        (chain(hardware=LIMITING, driver=BLOCKING, node=OK), "blocked", "driver"),
+        (chain(hardware=OK, driver=BLOCKING), "blocked", "driver"),
+    ],
+)
+def test_what_steps_amount_to(steps: list[Any], state: str, first: str | None) -> None:
+    found = conclusion(steps)
+    assert (found["state"], found["broken"]) == (state, first)
+    # They are in the order of the table, whatever order they come in.
+    assert conclusion(steps[::-1]) == found
+    assert [step["step"] for step in found["steps"]] == [step["step"] for step in steps]
+
+
+def test_steps_behind_one_that_blocks_are_not_judged() -> None:
+    found = conclusion(chain(hardware=OK, driver=BLOCKING, node=OK, runtime=LIMITING))
+    behind = ("unknown", "not judged: driver is broken")
+    assert [(step["status"], step["evidence"]) for step in found["steps"]] == [
+        ("ok", "it is ok"), ("broken", "it is broken"), behind, behind
+    ]  # fmt: skip
+    hidden = told("broken", "hidden-by-variable")
+    found = conclusion(chain(driver=OK, node=OK, visible=hidden, runtime=OK))
+    assert [step["status"] for step in found["steps"]].count("ok") == 3

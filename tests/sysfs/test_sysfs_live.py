@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from probe_core.sysfs.drm_use import SWEEP_S, DrmUse
+from probe_core.sysfs.drm_use import DrmUse
 from probe_core.sysfs.live import Live, share
 from probe_core.sysfs.rates import MAX_KEYS, NEEDS_TWO, WENT_BACK, Rates
 from probe_core.sysfs.users import Users
@@ -168,12 +168,68 @@ def test_a_sweep_comes_seldom(tmp_path: Path) -> None:
     use = DrmUse(tree.machine(), clock)
     use.refresh()
     client(tree, 10, 1, 3, {"gfx": 0})
-    clock.now += SWEEP_S - 0.1
+    clock.now += 4.875
     use.refresh()
     assert use.of(["renderD128"]).processes == []
-    clock.now += 0.2
+    clock.now += 0.125
     use.refresh()
     assert len(use.of(["renderD128"]).processes) == 1
+
+
+def test_a_long_sweep_comes_later(tmp_path: Path) -> None:
+    """Half a percent of a core: after one of 0.125 s the next comes 25 s later."""
+    times = iter([100.0, 100.125, 124.5, 125.0, 125.0])
+    tree = Tree(tmp_path)
+    use = DrmUse(tree.machine(), lambda: next(times))
+    use.refresh()
+    client(tree, 10, 1, 3, {"gfx": 0})
+    use.refresh()
+    assert use.of(["renderD128"]).processes == []
+    use.refresh()
+    assert len(use.of(["renderD128"]).processes) == 1
+
+
+def test_a_device_without_clients_is_idle(tmp_path: Path) -> None:
+    tree, clock = Tree(tmp_path), Clock()
+    use = DrmUse(tree.machine(), clock)
+    assert (use.of(["card0"]).busy, use.of(["card0"]).reason) == (None, NEEDS_TWO)
+    for _ in range(2):
+        use.refresh()
+        clock.now += 10
+    assert (use.of(["card0"]).busy, use.of(["card0"]).reason) == (0.0, None)
+
+
+def test_cycles_that_stand_still_keep_no_engine_busy(tmp_path: Path) -> None:
+    tree, clock = Tree(tmp_path), Clock()
+    client(tree, 10, 1, 3, {}, drm_cycles_ccs=50, drm_total_cycles_ccs=100)
+    use = DrmUse(tree.machine(), clock)
+    for _ in range(2):
+        use.refresh()
+        clock.now += 10
+    assert use.of(["renderD128"]).busy == 0
+
+
+def test_no_engine_is_busier_than_all_the_time(tmp_path: Path) -> None:
+    tree, clock = Tree(tmp_path), Clock()
+    use = DrmUse(tree.machine(), clock)
+    use.refresh()
+    clock.now += 10
+    # One that began since: what it counts of the time before is not of this one.
+    client(tree, 10, 1, 3, {"gfx": 90 * 10**9})
+    client(tree, 11, 2, 3, {"gfx": 90 * 10**9})
+    use.refresh()
+    assert use.of(["renderD128"]).busy == 1.0
+
+
+def test_a_driver_that_counts_no_engine(tmp_path: Path) -> None:
+    tree, clock = Tree(tmp_path), Clock()
+    client(tree, 10, 1, 3, {})
+    use = DrmUse(tree.machine(), clock)
+    for _ in range(2):
+        use.refresh()
+        clock.now += 10
+    here = use.of(["renderD128"])
+    assert (here.busy, here.reason) == (None, "the driver's fdinfo files count no engine")
 
 
 def test_others_processes_are_counted_and_not_denied(tmp_path: Path) -> None:
