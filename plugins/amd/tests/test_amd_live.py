@@ -115,6 +115,49 @@ def test_firmwares_table(raw: bytes, busy: float | None, reasons: list[str] | No
     assert (metrics.busy(raw), metrics.throttled(raw)) == (busy, reasons)
 
 
+# Bytes before `average_gfx_activity`, by kgd_pp_interface.h: the header, then temperatures of 16
+# bits, and of v1.4 on the socket's power; and what of it is all.
+ACTIVITY = {
+    **dict.fromkeys([(1, 1), (1, 2), (1, 3)], (4 + 2 * 6, 100)),
+    **dict.fromkeys([(1, 4), (1, 5), (1, 6)], (4 + 2 * 3 + 2, 100)),
+    **dict.fromkeys([(2, 1), (2, 2), (2, 3), (2, 4)], (4 + 2 * (2 + 8 + 2), 10_000)),
+    (3, 0): (4 + 2 * (2 + 16 + 1), 100),
+}
+
+
+@pytest.mark.parametrize("version", ACTIVITY)
+def test_the_activity_of_each_layout(version: tuple[int, int]) -> None:
+    place, whole = ACTIVITY[version]
+    values = [metrics.busy(table(*version, 264, busy=(place, 2, n))) for n in (1, whole, whole + 1)]
+    assert values == [1 / whole, 1.0, None]
+    assert metrics.busy(table(*version, place + 2, busy=(place, 2, 7))) == 7 / whole
+    assert metrics.busy(table(*version, place + 1)) is None
+
+
+@pytest.mark.parametrize("version", [(1, 0), (2, 0), (1, 7), (2, 5), (3, 1), (0, 0)])
+def test_of_another_layout_nothing_is_read(version: tuple[int, int]) -> None:
+    raw = table(*version, 264, first=(0, 4, 0))
+    raw = raw[:2] + bytes(version) + raw[4:]
+    raw = len(raw).to_bytes(2, "little") + raw[2:]
+    assert metrics.layout(raw) == version
+    assert (metrics.busy(raw), metrics.energy(raw), metrics.throttled(raw)) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("bit", "kind"),
+    [
+        *[(0, "power"), (15, "power"), (16, "current"), (31, "current"), (32, "thermal")],
+        *[(55, "thermal"), (56, "other"), (63, "other")],
+    ],
+)
+@pytest.mark.parametrize(
+    ("version", "place"), [((1, 3), 112), ((2, 2), 120), ((2, 3), 120), ((2, 4), 120)]
+)
+def test_the_kind_of_each_limit(version: tuple[int, int], place: int, bit: int, kind: str) -> None:
+    assert metrics.throttled(table(*version, place + 8, why=(place, 8, 1 << bit))) == [kind]
+    assert metrics.throttled(table(*version, place + 7)) is None
+
+
 @pytest.mark.parametrize(
     ("raw", "joules"),
     [
