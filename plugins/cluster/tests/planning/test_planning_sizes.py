@@ -253,6 +253,16 @@ def test_a_gguf_head_gives_bytes_and_cache(tmp_path: Path) -> None:
         assert len(read_gguf(alone).tensors) == 6
 
 
+@pytest.mark.parametrize(("count", "is_kept"), [(4096, True), (4097, False)])
+def test_lists_are_kept_that_may_be_figures_of_layers(
+    tmp_path: Path, count: int, is_kept: bool
+) -> None:
+    keys = {"long": [7] * count, "scores": [0.5] * 3, "flags": [True, False], "after": 5}
+    values = read_gguf(write_sparse(tmp_path / "m.gguf", gguf(keys, []), 0)).values
+    kept = {"long": [7] * count} if is_kept else {}
+    assert values == {**kept, "flags": [1, 0], "after": 5}
+
+
 def test_a_split_gguf_is_summed_and_its_missing_part_named(tmp_path: Path) -> None:
     first, second = GGUF_TENSORS[:3], GGUF_TENSORS[3:]
     path = tmp_path / "m-00001-of-00002.gguf"
