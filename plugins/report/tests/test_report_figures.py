@@ -1,0 +1,263 @@
+"""Figures, names and rows of the page at the bounds of what is shown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from probe_core.commands import bandwidth, rate
+from probe_report.devices import best_of, devices_of, measured_of
+from probe_report.figures import (
+    UNKNOWN,
+    Names,
+    alike,
+    cut,
+    has_own_memory,
+    percent,
+    short,
+    spaced,
+    style_of,
+    summed,
+    word_of,
+)
+
+GIB = 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "expected"),
+    [
+        (0, 1, 0.0),
+        (1, 1, 100.0),
+        (3, 2, 100.0),
+        (1, 3, 33.3),
+        (-1, 2, None),
+        (1, 0, None),
+        (1, -1, None),
+        (None, 1, None),
+        (1, None, None),
+    ],
+)
+def test_the_length_of_a_bar(part: float | None, whole: float | None, expected: Any) -> None:
+    assert percent(part, whole) == expected
+
+
+def test_rates_have_three_digits() -> None:
+    figures = [None, 0.004, 9.994, 9.995, 99.94, 99.95, 9999, 10_000, 1_234_567]
+    assert [rate(figure) for figure in figures] == [
+        UNKNOWN, "0.00", "9.99", "10.0", "99.9", "100", "9999", "10000", "1234567"
+    ]  # fmt: skip
+    assert [spaced(figure) for figure in figures[-4:]] == [
+        "100", "9999", "10\u2009000", "1\u2009234\u2009567"
+    ]  # fmt: skip
+    assert (spaced(None), spaced(9.994)) == (UNKNOWN, "9.99")
+    rates = [None, 9.94e9, 9.999e9, 10e9, 1008.4e9]
+    assert [bandwidth(figure) for figure in rates] == [
+        UNKNOWN, "9.9 GB/s", "10.0 GB/s", "10 GB/s", "1008 GB/s"
+    ]  # fmt: skip
+
+
+def test_sums_lists_and_cuts() -> None:
+    assert [summed(values) for values in ([], [None], [1, None, 2], [0])] == [
+        (None, 0), (None, 1), (3, 1), (0, 0)
+    ]  # fmt: skip
+    assert [short("abc", limit) for limit in (2, 3, 4)] == ["a b and 1 more", "a b c", "a b c"]
+    assert short([str(number) for number in range(9)]).endswith("6 7 and 1 more")
+    assert (cut(None), cut(""), cut("a" * 160), cut("a" * 161)) == (
+        "", "", "a" * 160, "a" * 159 + "…"
+    )  # fmt: skip
+    assert alike([1, 12, 2, 13], lambda number: number > 9) == [[1, 2], [12, 13]]  # type: ignore[list-item, arg-type, operator, comparison-overlap]
+    words = ["ready", "limited", "passthrough", "asleep", "hidden", "MIG mode", "unknown", ""]
+    assert [style_of(word) for word in [*words, "no driver"]] == [
+        "good", "warn", "warn", "asleep", "none", "none", "none", "none", "bad"
+    ]  # fmt: skip
+
+
+def device(number: int = 1, **fields: Any) -> Any:
+    name = f"pci:0000:0{number}:00.0"
+    known = {
+        **{"id": name, "ids": [name], "kind": "gpu", "vendor": "nvidia", "name": "Card"},
+        **{"parent": None, "visibility": {}, "readiness": None, "power_state": None, "links": []},
+        **{"memory": {"kind": "dedicated", "total": 8 * GIB, "free": None, "used": None}},
+        **{"bandwidth": 1e12, "fp32": 10.0, "fp16": 20.0, "int8": None, "peaks": [], "unknown": {}},
+        **{"driver": None, "chip": {"id": None, "candidates": []}, "seen_by": ["bus", "nvidia"]},
+        **{"node_index": {}, "backends": {}, "sources": {}},
+    }
+    return {**known, **fields}
+
+
+def report(*devices: Any) -> Any:
+    return {"devices": list(devices), "primary": None}
+
+
+def sight(index: int | None, runtime: str = "cuda") -> dict[str, Any]:
+    return {"visibility": {runtime: {"visible": True, "index": index, "reason": None}}}
+
+
+def test_gpus_have_the_numbers_of_their_runtime_where_all_have_one() -> None:
+    swapped = [device(1, **sight(1)), device(2, **sight(0)), device(3, kind="npu")]
+    names = Names(report(*swapped))
+    assert [names.label(one) for one in swapped] == ["GPU 1", "GPU 0", "NPU 0"]
+    assert names.runtime == "cuda"
+    for others in (
+        [device(1, **sight(1)), device(2, **sight(1))],
+        [device(1, **sight(1)), device(2, **sight(None))],
+        [device(1, **sight(1)), device(2, vendor="amd", **sight(0, "hip"))],
+    ):
+        names = Names(report(*others))
+        assert [names.label(one) for one in others] == ["GPU 0", "GPU 1"]
+        assert names.runtime == ""
+    part = device(2, parent="pci:0000:01:00.0")
+    names = Names(report(device(1), part, device(3, kind="display")))
+    assert [names.of(place) for place in (None, "pci:0000:01:00.0", part["id"], "x:1")] == [
+        "", "GPU 0", "02:00.0", "x:1"
+    ]  # fmt: skip
+
+
+def test_whose_memory_it_is() -> None:
+    kinds = [("dedicated", "npu"), (None, "gpu"), (None, "npu"), ("shared", "gpu")]
+    found = [has_own_memory(device(memory={"kind": m}, kind=kind)) for m, kind in kinds]
+    assert found == [True, True, False, False]
+    assert word_of(device(kind="display")) == "display only"
+
+
+def rows(*devices: Any) -> Any:
+    document = report(*devices)
+    return devices_of(document, Names(document))
+
+
+def test_equal_devices_share_a_row_and_accelerators_come_first() -> None:
+    found = rows(device(1, kind="cpu"), device(2, kind="display"), device(3), device(4))
+    assert [(row.number, row.ids) for row in found.rows] == [
+        (2, "03:00.0 04:00.0"), (1, "01:00.0"), (1, "02:00.0")
+    ]  # fmt: skip
+    display = found.rows[2]
+    assert (display.figures, display.memory, display.style) == ((), "", "none")
+    for field, value in (
+        ("name", "Other"), ("vendor", "amd"), ("profile", "1g"), ("bandwidth", 2e12), ("fp16", 1.0),
+        ("driver", {"name": "x"}), ("memory", {"kind": "dedicated", "total": 9 * GIB}),
+        ("memory", {"kind": None, "total": 8 * GIB}),
+        ("links", [{"kind": "pcie", "width": 8, "generation": 4}]),
+        ("measured", [{"best": 5.0, "dtype": "fp32"}]),
+    ):  # fmt: skip
+        assert len(rows(device(1), device(2, **{field: value})).rows) == 2, field
+
+
+def test_so_many_rows_at_most() -> None:
+    many = [device(1, name=f"Card {number}") for number in range(66)]
+    found = rows(*many[:64])
+    assert (len(found.rows), found.hidden) == (64, 0)
+    found = rows(*many, many[65])
+    assert (len(found.rows), found.hidden) == (64, 3)
+
+
+def test_what_a_row_says() -> None:
+    links = [{"kind": "nvlink"}, {"kind": "pcie", "width": 0, "generation": 4},
+             {"kind": "pcie", "width": 16, "generation": 5}]  # fmt: skip
+    card = device(links=links, power={"limit_watts": 450.0}, driver={"name": "nvidia"}, parent="x")
+    row = rows(card).rows[0]
+    assert (row.link, row.power, row.driver, row.source, row.is_part) == (
+        "PCIe 5 ×16", "limit 450 W", "nvidia", "bus, nvidia", True
+    )  # fmt: skip
+    assert (row.memory, row.memory_kind) == ("8.0 GiB", "dedicated")
+    bare = rows(device(power={"limit_watts": 0}, seen_by=None)).rows[0]
+    assert (bare.link, bare.power, bare.driver, bare.source, bare.is_part) == (
+        "",
+        "",
+        "",
+        "",
+        False,
+    )
+    for kind in ("shared", "unified"):
+        assert rows(device(memory={"kind": kind, "total": None})).rows[0].memory_kind == "shared"
+    assert rows(device(memory={"kind": None, "total": None})).rows[0].memory_kind == ""
+
+
+def test_figures_and_why_there_are_none() -> None:
+    card = device(unknown={"peaks": "no clock", "chip": "unknown chip", "bandwidth": "no bus"},
+                  fp32=None, bandwidth=None, peaks=[{"bound": "lower"}])  # fmt: skip
+    figures = {figure.label: figure for figure in rows(card).rows[0].figures}
+    assert list(figures) == ["fp32", "fp16", "int8", "bandwidth"]
+    assert [(f.derived, f.reason) for f in figures.values()] == [
+        (UNKNOWN, "no clock"), ("≥ 20.0", ""), (UNKNOWN, "no clock"), (UNKNOWN, "no bus")
+    ]  # fmt: skip
+    known = {figure.label: figure for figure in rows(device()).rows[0].figures}
+    assert [(f.derived, f.reason) for f in known.values()] == [
+        ("10.0", ""), ("20.0", ""), (UNKNOWN, "not known"), ("1000", "")
+    ]  # fmt: skip
+    only_chip = rows(device(unknown={"chip": "unknown chip"})).rows[0].figures[2]
+    assert only_chip.reason == "unknown chip"
+
+
+def entry(best: object = 8.0, **fields: Any) -> dict[str, Any]:
+    return {"best": best, "dtype": "fp32", "kind": "dense", "unit": "TFLOPS", **fields}
+
+
+@pytest.mark.parametrize(
+    ("fields", "measured", "share", "doubt"),
+    [
+        ({}, "8.00 measured · 80\u00a0%", 80.0, ""),
+        ({"best": 12.0}, "12.0 measured · 120\u00a0%", 100.0, ""),
+        ({"fraction": 0.8}, "8.00 measured · 80\u00a0%", 80.0, ""),
+        ({"fraction": 0.785}, "8.00 measured · 80\u00a0%", 80.0, ""),
+        ({"fraction": 0.78}, "8.00 measured", None, ""),
+        ({"fraction": 0.4}, "8.00 measured", None, ""),
+        ({"stale": "another driver"}, "8.00 measured · 80\u00a0%", 80.0, "stale: another driver"),
+        ({"disturbed": ["a", "b"]}, "8.00 measured · 80\u00a0%", 80.0, "disturbed: a, b"),
+        ({"disturbed": []}, "8.00 measured · 80\u00a0%", 80.0, ""),
+    ],
+)
+def test_what_was_measured_stands_beneath(
+    fields: dict[str, Any], measured: str, share: float | None, doubt: str
+) -> None:
+    figure = rows(device(measured=[entry(**fields)])).rows[0].figures[0]
+    assert (figure.measured, figure.share, figure.doubt) == (measured, share, doubt)
+
+
+@pytest.mark.parametrize(
+    ("best", "is_taken"),
+    [(1, True), (0.5, True), (0, False), (-1, False), (9.9e17, True), (1e18, False), (True, False)],
+)
+def test_which_figures_count(best: object, is_taken: bool) -> None:
+    assert len(measured_of(device(measured=[entry(best)]))) == is_taken
+
+
+def test_so_many_measurements_at_most() -> None:
+    assert len(measured_of(device(measured=[entry()] * 25))) == 24
+    assert measured_of(device(measured={"best": 1})) == []
+    assert measured_of(device(measured=["x", {"dtype": "fp32"}])) == []
+
+
+def test_the_best_is_one_that_nothing_speaks_against() -> None:
+    card = device(measured=[entry(9.0, stale="old"), entry(5.0), entry(6.0), entry(7.0, dtype="x")])
+    assert best_of(card, "fp32").value == 6.0  # type: ignore[union-attr]
+    assert best_of(card, "int8") is None
+    assert best_of(device(measured=[entry(9.0, stale="old")]), "fp32").value == 9.0  # type: ignore[union-attr]
+
+
+def test_sentences_about_what_was_measured() -> None:
+    memory = entry(5e11, unit="B/s", figure="copy", by="probe bench", date="2026-01-02T03:04")
+    found = rows(device(1, measured=[memory]), device(2, measured=[memory]))
+    text = "memory copy 500 GB/s, achieved by probe bench on 2026-01-02"
+    assert found.measured == (f"GPU 0, GPU 1: {text}",)
+    found = rows(*(device(number, measured=[memory]) for number in range(1, 6)))
+    assert found.measured == (f"5 devices: {text}",)
+    found = rows(*(device(number, measured=[memory]) for number in range(1, 5)))
+    assert found.measured == (f"GPU 0, GPU 1, GPU 2, GPU 3: {text}",)
+    bare = rows(device(measured=[entry(stale="old")]))
+    assert bare.measured == (
+        "GPU 0: fp32 dense 8.00 TFLOPS, achieved by an unknown program (stale: old)",
+    )
+
+
+def test_so_many_sentences_at_most() -> None:
+    def found(count: int) -> tuple[str, ...]:
+        entries = [entry(float(number + 1)) for number in range(count)]
+        parts = [entries[at : at + 24] for at in range(0, count, 24)]
+        devices = [device(at, measured=part) for at, part in enumerate(parts)]
+        sentences: tuple[str, ...] = rows(*devices).measured
+        return sentences
+
+    assert len(found(64)) == 64
+    assert found(66)[63:] == (found(66)[63], "and 2 more")
