@@ -1,11 +1,13 @@
 """The walk over dist-info folders: cheap, and nobody's broken metadata hides another's."""
 
 import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from probe_chipdb.database import load
+from probe_chipdb.database import Database, load, load_by_position
 from probe_chipdb.entry.files import read
 from probe_chipdb.packages import find
 
@@ -49,6 +51,16 @@ def test_a_package_of_a_newer_group_is_named(tmp_path: Path, group: str) -> None
     (sentence,) = load(path=[str(tmp_path)]).problems
     assert sentence.startswith("acme 3.0: acme: it needs")
     assert "upgrade probe-chipdb, or install a version of it that fits" in sentence
+
+
+@pytest.mark.parametrize("opened", [load, load_by_position])
+def test_packages_are_looked_for_unless_they_are_not_wanted(
+    opened: Callable[..., Database], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dist(tmp_path, "acme-3.0", "[probe_core.chipdb.v2]\nacme = acme_chips\n")
+    monkeypatch.setattr("sys.path", [str(tmp_path), *sys.path])
+    assert [problem[:14] for problem in opened().problems] == ["acme 3.0: acme"]
+    assert opened(packages=False).problems == ()
 
 
 def test_a_package_for_several_versions_is_read(tmp_path: Path) -> None:

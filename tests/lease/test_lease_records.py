@@ -1,0 +1,131 @@
+"""What a lease writes about itself is what others read, within the bounds of each field."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from probe_core.leasing.folder import Folder
+from probe_core.leasing.records import (
+    Record,
+    command_text,
+    marks,
+    own_record,
+    read_records,
+    rewrite,
+    sign,
+)
+from probe_core.proc import pid_namespace, started
+
+
+def written(folder: Path, text: str, name: str = "abc") -> Record | None:
+    """Return the record that others read from a file with this text."""
+    (folder / "records").mkdir(exist_ok=True)
+    (folder / "records" / name).write_text(text)
+    with Folder(str(folder)) as box:
+        return next(iter(read_records(box)), None)
+
+
+def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
+    record = own_record(["python", "a b", ""], share=True, mark="a1", reserve=5)
+    record.keeper, record.keeper_started, record.since = 7, 8, 12.5
+    record.devices, record.wholes = ["pci:0000:01:00.0", "uuid:MIG-1"], ["uuid:GPU-1"]
+    with Folder(str(tmp_path)) as box:
+        handle = sign(box, record)
+        (read,) = read_records(box)
+        os.close(handle)
+    fields = ("name", "pid", "started", "pidns", "share", "mark", "reserve", "keeper",
+              "keeper_started", "since", "devices", "wholes", "command")  # fmt: skip
+    assert [getattr(read, name) for name in fields] == [getattr(record, name) for name in fields]
+    assert (read.command, read.reserve, read.share) == ("python a b ''", 5, True)
+    assert read.uid == os.geteuid()
+    assert (read.pid, read.alive(), read.running()) == (os.getpid(), True, {os.getpid()})
+
+
+def test_a_record_that_becomes_shorter_has_nothing_left_of_the_longer(tmp_path: Path) -> None:
+    record = own_record(["long command"], share=False, mark="a1")
+    with Folder(str(tmp_path)) as box:
+        handle = sign(box, record)
+        record.command = "x"
+        rewrite(handle, record)
+        (read,) = read_records(box)
+        os.close(handle)
+    assert (read.command, read.share) == ("x", False)
+    assert (tmp_path / "records" / "a1").read_text().endswith("command x\n")
+
+
+def test_who_runs_is_known_in_the_own_namespace_alone() -> None:
+    own, namespace = os.getpid(), pid_namespace()
+    cases = [
+        (own, started(own), namespace, True, {own}),
+        (own, (started(own) or 0) + 1, namespace, False, set()),
+        (own, None, namespace, False, set()),
+        (None, 5, namespace, None, set()),
+        (own, started(own), None, None, set()),
+        (own, started(own), (namespace or 0) + 1, None, set()),
+    ]
+    for pid, began, pidns, alive, running in cases:
+        record = Record()
+        record.pid, record.started, record.pidns = pid, began, pidns
+        assert (record.alive(), record.running()) == (alive, running)
+    keeper = Record()
+    keeper.keeper, keeper.keeper_started, keeper.pidns = own, started(own), namespace
+    assert (keeper.alive(), keeper.running()) == (None, {own})
+
+
+@pytest.mark.parametrize(
+    ("environ", "depths", "expected"),
+    [
+        ({}, {}, "b"),
+        ({"PROBE_LEASE_ID": "a"}, {"x": 1}, "a,b"),
+        ({"PROBE_LEASE_ID": "a"}, {}, "b"),
+        ({"PROBE_LEASE_ID": ""}, {"x": 1}, "b"),
+        ({}, {"x": 1}, "b"),
+    ],
+)
+def test_marks_of_outer_leases_come_first(
+    environ: dict[str, str], depths: dict[str, int], expected: str
+) -> None:
+    assert marks(environ, depths, "b") == expected
+
+
+def test_a_command_in_one_line() -> None:
+    assert command_text(["a", "", "\xe9\n"]) == "a '' \\xe9\\n"
+    assert command_text(["a" * 200]) == "a" * 200
+    assert command_text(["a" * 201]) == "a" * 197 + "..."
+    assert command_text(["abcdef"], 5) == "ab..."
+
+
+def test_what_another_user_wrote_is_read_within_bounds(tmp_path: Path) -> None:
+    lines = f"command \x1b{'c' * 300}\ndevice a\x07\nmark {'m' * 64}\nshare 2\nsince -1\npid x\n"
+    read = written(tmp_path, f"{lines}started 1e18\nreserve 9e17\nother 1\n")
+    assert read is not None
+    assert (read.command, read.devices) == ("?" + "c" * 199, ["a?"])
+    assert (read.mark, read.share, read.since) == ("m" * 64, False, None)
+    assert (read.pid, read.started, read.reserve) == (None, None, 9 * 10**17)
+    read = written(tmp_path, f"mark {'m' * 65}\nshare 1\nsince 0\npid 0\n")
+    assert read is not None
+    assert (read.mark, read.share, read.since, read.pid) == ("", True, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_read"),
+    [("a" * 64, True), ("a" * 65, False), (".hidden", False), ("a-b", False), ("\xe9", False)],
+)
+def test_names_of_records(name: str, is_read: bool, tmp_path: Path) -> None:
+    assert (written(tmp_path, "pid 1\n", name) is not None) is is_read
+
+
+@pytest.mark.parametrize(("count", "is_read"), [(4096, True), (4097, False)])
+def test_so_many_devices_of_a_user_are_read(count: int, is_read: bool, tmp_path: Path) -> None:
+    text = "device a\n" * (count - 1) + "whole b\n"
+    assert (written(tmp_path, text) is not None) is is_read
+
+
+def test_a_file_with_a_second_name_is_no_record(tmp_path: Path) -> None:
+    assert written(tmp_path, "pid 1\n") is not None
+    os.link(tmp_path / "records" / "abc", tmp_path / "records" / "other")
+    with Folder(str(tmp_path)) as box:
+        assert read_records(box) == []
