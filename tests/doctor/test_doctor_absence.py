@@ -355,6 +355,17 @@ def test_what_may_be_an_enclosure(name: str | None, severity: str, tmp_path: Pat
     assert (finding["code"], finding["severity"]) == ("egpu-not-authorized", severity)
 
 
+def test_an_enclosure_is_enrolled_by_the_id_that_the_kernel_has(tmp_path: Path) -> None:
+    known = only_sign(machines.thunderbolt("Core X"), tmp_path / "known")
+    folder = "/sys/bus/thunderbolt/devices/0-1"
+    assert known["evidence"] == f"{folder}/authorized: 0 (Razer Core X)"
+    assert known["fix"] == f"`boltctl enroll {machines.UUID}`"
+    unnamed = machines.with_files(machines.thunderbolt(None), {f"{folder}/unique_id": ""})
+    found = only_sign(unnamed, tmp_path / "unnamed")
+    assert found["evidence"] == f"{folder}/authorized: 0 (a device without a name)"
+    assert found["fix"] == "`boltctl enroll UUID`, of `boltctl list`"
+
+
 def test_a_security_level_that_allows_no_pcie(tmp_path: Path) -> None:
     finding = only_sign(machines.thunderbolt("Core X", security="dponly"), tmp_path)
     assert finding["fix"] == "allow PCIe devices in the firmware setup's Thunderbolt security level"
