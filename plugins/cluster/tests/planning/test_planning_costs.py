@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -219,3 +221,65 @@ def test_layers_that_a_memory_holds() -> None:
     assert predict.split_width(two, DENSE) == 2
     # In halves of 50 bytes on pairs of memories, of which the smaller counts.
     assert predict.layer_cap(two, DENSE, "available", 0.0) == 7 + 3
+
+
+PEAKS: Any = {
+    "arithmetic": {
+        "vllm": {"hbm": 0.5}, "llama-cpp": {"hbm": 0.25}, "arch": {"hopper": 2.0},
+        "engine": {"fast": 1.5}, "bits": {"8": 0.8}, "kind": {"experts": 0.5},
+    }
+}  # fmt: skip
+EIGHT, FOUR = 300 * 0.8 / 100, 1.5 * 300 * 0.8 / 100
+
+
+def operations(
+    quant: str, arch: str, computes: str = "vllm", int8: float | None = 300.0, **more: Any
+) -> Any:
+    """Operations of weights and of attention, in shares of the device's peak of 100 TFLOPS."""
+    facts = {"half": 100.0, "int8": int8, "class_": "hbm", "equal": 1, **more}
+    member: Any = SimpleNamespace(offer=SimpleNamespace(arch=arch), **facts)
+    efficiency = Efficiency(1.0, 0.0, "by hand", computes=computes)
+    model = replace(MODEL, quant=quant, kind=more.get("kind", "dense"))
+    weights, attention = serving._arithmetic(member, efficiency, model, PEAKS)
+    return (weights and round(weights / 1e14, 9), attention and round(attention / 1e14, 9))
+
+
+@pytest.mark.parametrize(
+    ("quant", "arch", "times"),
+    [
+        ("bf16", "ada", 1.0),
+        *(("fp8", arch, EIGHT) for arch in ("ada", "blackwell-gb202", "cdna3", "cdna4")),
+        ("fp8_fp4", "ada", EIGHT),
+        ("fp8", "ampere", 1.0),
+        ("int8", "ampere", EIGHT),
+        ("int8", "ada", EIGHT),
+        ("int8", "turing", 1.0),
+        ("mxfp4", "cdna4", EIGHT),
+        ("mxfp4", "cdna3", 1.0),
+        ("mxfp4", "blackwell-gb202", FOUR),
+        ("nvfp4", "blackwell-gb202", FOUR),
+        ("nvfp4", "cdna4", 1.0),
+        ("nvfp4", "ada", 1.0),
+    ],
+)
+def test_weights_compute_in_the_precision_that_the_chip_has_for_them(
+    quant: str, arch: str, times: float
+) -> None:
+    assert operations(quant, arch) == (round(0.5 * times, 9), 0.5)
+    # llama.cpp has kernels of fewer bits for Blackwell's four alone.
+    beside = times if times == FOUR else 1.0
+    assert operations(quant, arch, "llama-cpp") == (round(0.25 * beside, 9), 0.25)
+
+
+def test_peaks_that_nobody_knows() -> None:
+    assert operations("fp8", "ada", int8=None) == (0.5, 0.5)
+    assert operations("nvfp4", "blackwell", int8=None) == (None, None)
+    assert operations("bf16", "ada", half=None) == (None, None)
+    assert operations("bf16", "ada", class_="other") == (None, None)
+
+
+def test_what_a_share_is_multiplied_with() -> None:
+    assert operations("bf16", "hopper") == (1.0, 1.0)
+    assert operations("bf16", "ada", equal=2) == (0.25, 0.25)
+    assert operations("bf16", "ada", equal=0) == (0.5, 0.5)
+    assert operations("bf16", "ada", kind="experts") == (0.25, 0.5)
