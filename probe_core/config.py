@@ -211,7 +211,7 @@ def refuse_unknown(call: Callable[..., object], settings: Mapping[str, object]) 
         if name not in SETTINGS:
             from inspect import signature
 
-            from probe_core.wording import did_you_mean
+            from probe_core.likeness import did_you_mean
 
             known = {*SETTINGS, *signature(call).parameters} - {"settings"}
             problem = f"{call.__name__}() got an unexpected keyword argument {name!r}"

@@ -55,7 +55,11 @@ _PARTS: dict[str, tuple[str, ...]] = {
     "tree": ("probe_core.probers.tree",),
     "kinds": ("probe_core.resolve.cores",),
     "cores": ("probe_core.probers.clusters", "probe_core.probers.cpuinfo_other"),
-    "nodes": ("probe_core.machine.numa", "probe_core.pipeline.node_memory"),
+    "nodes": (
+        "probe_core.machine.numa",
+        "probe_core.pipeline.node_memory",
+        "probe_core.sizes",
+    ),
     "fabric": ("probe_core.pipeline.fabric",),
     "buses": (
         "probe_core.machine.links",

@@ -16,8 +16,9 @@ from probe_core.config import (
     IgnoredSetting,
     default_file,
 )
+from probe_core.likeness import did_you_mean
 from probe_core.machine import Untrusted, read_trusted
-from probe_core.wording import clean_text, did_you_mean
+from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

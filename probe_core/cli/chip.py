@@ -28,11 +28,11 @@ def parse_size(size: str) -> int:
 
     ``G`` is binary and ``GB`` decimal. Raises `CommandError`.
     """
-    from probe_core import wording
+    from probe_core import sizes
     from probe_core.commands import CommandError
 
     try:
-        return wording.parse_size(size)
+        return sizes.parse_size(size)
     except ValueError:
         raise CommandError(
             f"{size!r} is no memory size; write 24GiB, 24576MiB or 25769803776"

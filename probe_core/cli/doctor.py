@@ -224,7 +224,8 @@ ASSUMABLE = ("driver", "kernel", "torch")
 def _assumed(args: argparse.Namespace) -> dict[str, str]:
     """Return what `--next-boot` and `--if` assume, by name; refuse what is no assumption."""
     from probe_core.commands.context import CommandError
-    from probe_core.wording import clean_text, did_you_mean
+    from probe_core.likeness import did_you_mean
+    from probe_core.wording import clean_text
 
     result = {"boot": "next"} if args.next_boot else {}
     for part in (args.supposed or "").split(",") if args.supposed is not None else ():
@@ -277,7 +278,8 @@ def _sets(context: Context) -> list[CheckSet]:
 
 def _refuse_unknown(only: Collection[str], known: Collection[str]) -> None:
     from probe_core.commands import CommandError
-    from probe_core.wording import clean_text, suggestion
+    from probe_core.likeness import suggestion
+    from probe_core.wording import clean_text
 
     for code in only:
         if code not in known:

@@ -8,7 +8,8 @@ import sys
 from probe_core import __version__
 from probe_core.cli import DEFAULT, FAMILIES
 from probe_core.commands.options import COLOR, PROBING, Argument, add_options, with_color
-from probe_core.wording import clean_text, closest, joined, suggestion
+from probe_core.likeness import closest, suggestion
+from probe_core.wording import clean_text, joined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -85,7 +85,7 @@ def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str
 
 def _shown(path: str, value: object) -> str:
     if path.startswith("memory.") and type(value) is int:
-        from probe_core.wording import format_size
+        from probe_core.sizes import format_size
 
         return f"{value} ({format_size(value, decimals=1)})"
     if isinstance(value, (dict, list)):

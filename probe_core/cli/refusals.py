@@ -26,7 +26,8 @@ def known_runtime(name: str | None) -> str | None:
         return None
     runtime = canonical(name)
     if runtime not in RUNTIMES:
-        from probe_core.wording import clean_text, joined, suggestion
+        from probe_core.likeness import suggestion
+        from probe_core.wording import clean_text, joined
 
         hint = suggestion(name, RUNTIMES) or f" It can be {joined(RUNTIMES)}."
         raise CommandError(f"no runtime {clean_text(name, 80)!r}.{hint}")

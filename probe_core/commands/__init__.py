@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from probe_core.config import state_base as state_base
     from probe_core.doctor.check import Request as Request
     from probe_core.leasing.listing import leases_now as leases_now
+    from probe_core.likeness import did_you_mean as did_you_mean
     from probe_core.machine.trust import Trust as Trust
     from probe_core.machine.trust import allowed as allowed
     from probe_core.machine.writing import replace_file as replace_file
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
     from probe_core.registry import scan as scan
     from probe_core.resolve import shorthand as shorthand
     from probe_core.selection.candidates import document_of as document_of
-    from probe_core.wording import did_you_mean as did_you_mean
 
 _NAMES = {
     "awaiting": "within",
@@ -75,6 +75,7 @@ _NAMES = {
     "config": "journal_file state_base",
     "doctor.check": "Request",
     "leasing.listing": "leases_now",
+    "likeness": "did_you_mean",
     "machine.trust": "Trust allowed",
     "machine.writing": "replace_file",
     "measured.compare": "above_peak claims with_fractions with_repeat",
@@ -84,7 +85,6 @@ _NAMES = {
     "registry": "find_module scan",
     "resolve": "shorthand",
     "selection.candidates": "document_of",
-    "wording": "did_you_mean",
 }
 """Module below the core to the names of it that a command may import."""
 

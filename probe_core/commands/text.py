@@ -207,7 +207,7 @@ def size(count: float | None) -> str:
     """Return bytes as ``23.9 GiB``; ``–`` when unknown."""
     if count is None:
         return _UNKNOWN
-    from probe_core.wording import format_size
+    from probe_core.sizes import format_size
 
     return format_size(count, decimals=2 if count >= 1 << 40 else 1)
 

@@ -9,7 +9,8 @@ import os
 
 from probe_core.commands.context import CommandError
 from probe_core.config import SETTINGS
-from probe_core.wording import clean_text, suggestion
+from probe_core.likeness import suggestion
+from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from probe_core.selection.environment import confine
 from probe_core.selection.occupied import is_used, occupancy
 from probe_core.selection.refusals import Refusals
 from probe_core.selection.request import chooser, plan, reserved_bytes
-from probe_core.wording import parse_size
+from probe_core.sizes import parse_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

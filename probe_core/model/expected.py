@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import re
 
-from probe_core.wording import clean_text, did_you_mean, parse_size
+from probe_core.likeness import did_you_mean
+from probe_core.sizes import parse_size
+from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

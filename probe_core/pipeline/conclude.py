@@ -15,7 +15,6 @@ from probe_core.pipeline.validate import failed
 from probe_core.probers.cpu import last_resort, verdict
 from probe_core.registry.prober import FALLBACK, unknown_names
 from probe_core.resolve import resolve
-from probe_core.wording import clean_text, gib
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -409,7 +408,10 @@ def last_findings(
         findings += unqueried(unconfirmed, decisions, untrusted, ran, load)
     memory = document["node"]["memory"]
     if memory["limit"] is not None:
-        findings.append(_memory_limited(memory["limit"], memory.get("limited_by") or ""))
+        load("nodes")
+        from probe_core.pipeline.node_memory import memory_limited
+
+        findings.append(memory_limited(memory["limit"], memory.get("limited_by") or ""))
     processors = [device for device in document["devices"] if device["kind"] == "cpu"]
     if any(device.get("allowed") for device in processors):
         load("kinds")
@@ -426,22 +428,6 @@ def last_findings(
             )
         )
     return findings
-
-
-def _memory_limited(limit: int, file: str) -> FindingDoc:
-    """Return the finding of a limit in bytes, which a cgroup's `file` holds."""
-    if "mems" in file.rpartition("/")[2]:
-        fix = "allow more memory nodes: `docker run --cpuset-mems`, or `AllowedMemoryNodes=`"
-    else:
-        fix = "raise the limit: `docker run --memory`, or `MemoryMax=` of the systemd unit"
-    return finding(
-        "memory-limited",
-        f"this process may use {gib(limit)} of memory",
-        f"{clean_text(file) or 'a cgroup'} limits it; the machine has more",
-        fix,
-        severity="info",
-        evidence=file or None,
-    )
 
 
 def by_severity(findings: list[FindingDoc]) -> list[FindingDoc]:

@@ -14,7 +14,8 @@ from probe_core.model.ids import ACCELERATORS, driver_version, pci_address, pci_
 from probe_core.readiness.siblings import active_links, lanes
 from probe_core.readiness.vacant import bus_sign
 from probe_core.setting_values import ARGUMENTS
-from probe_core.wording import clean_text, gib
+from probe_core.sizes import gib
+from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -210,7 +211,7 @@ class _Comparison:
     def _near(self, name: str) -> str:
         if self._database is None:
             return ""
-        from probe_core.wording import closest
+        from probe_core.likeness import closest
 
         chips = self._database.chips()
         names = {chip.id.partition("/")[2].replace("-", " ") for chip in chips}

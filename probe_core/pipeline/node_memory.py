@@ -1,17 +1,20 @@
-"""Memory by NUMA node: that of GPUs is not the node's, and a cpuset may allow only some nodes."""
+"""What the node's memory is less by: GPUs' memory that Linux counts, memory nodes, cgroups."""
 
 from __future__ import annotations
 
 from probe_core.machine import NODES, cpu_list, decimal
 from probe_core.machine.numa import numbers
 from probe_core.machine.surroundings import hierarchies
+from probe_core.model.findings import finding
+from probe_core.sizes import gib
+from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from probe_core.machine import Machine
-    from probe_core.model.document import NodeMemoryDoc
+    from probe_core.model.document import FindingDoc, NodeMemoryDoc
 
 
 GPUS = "/proc/driver/nvidia/gpus"
@@ -91,3 +94,19 @@ def _pairs(lines: Iterable[str]) -> Iterable[tuple[str, int]]:
         number = decimal(size)
         if number is not None:
             yield name.rstrip(":"), number * 1024
+
+
+def memory_limited(limit: int, file: str) -> FindingDoc:
+    """Return the finding of a limit in bytes, which a cgroup's `file` holds."""
+    if "mems" in file.rpartition("/")[2]:
+        fix = "allow more memory nodes: `docker run --cpuset-mems`, or `AllowedMemoryNodes=`"
+    else:
+        fix = "raise the limit: `docker run --memory`, or `MemoryMax=` of the systemd unit"
+    return finding(
+        "memory-limited",
+        f"this process may use {gib(limit)} of memory",
+        f"{clean_text(file) or 'a cgroup'} limits it; the machine has more",
+        fix,
+        severity="info",
+        evidence=file or None,
+    )

@@ -10,7 +10,7 @@ that work are compared by it.
 from __future__ import annotations
 
 from probe_core.model.ids import ACCELERATORS, pci_model, pci_subsystem
-from probe_core.wording import gib
+from probe_core.sizes import gib
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ read while the device sleeps.
 
 from __future__ import annotations
 
+from probe_core.likeness import did_you_mean
 from probe_core.machine.trust import allowed
 from probe_core.probers.records import RECORDS
 from probe_core.recording.anonymise import check_mask
 from probe_core.recording.paths import check_absolute, check_relative, shown
 from probe_core.registry.prober import Mistake, discover, manifest_problem
-from probe_core.wording import did_you_mean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

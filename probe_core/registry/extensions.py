@@ -134,7 +134,7 @@ def texts(table: dict[str, Any], name: str, limits: Iterable[tuple[str, int]]) -
         raise ValueError(f"it has no entry {name!r}")
     for key in fields:
         if key not in known:
-            from probe_core.wording import did_you_mean
+            from probe_core.likeness import did_you_mean
 
             raise ValueError(f"unknown key {shown(key)}: {did_you_mean(key[:MAX_SHOWN], known)}")
     for key, limit in known.items():

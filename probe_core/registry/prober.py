@@ -24,7 +24,7 @@ from probe_core.registry import (
     scan,
     top_level_exists,
 )
-from probe_core.wording import clean_text, did_you_mean, joined
+from probe_core.wording import clean_text, joined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -250,6 +250,12 @@ def _reason(error: Exception) -> str:
     return (error.strerror or "cannot be read") if isinstance(error, OSError) else str(error)
 
 
+def _hint(name: str, known: Iterable[str]) -> str:
+    from probe_core.likeness import did_you_mean  # once something is wrong
+
+    return did_you_mean(name, known)
+
+
 def _shown(value: object) -> str:
     try:
         return repr(value)[:60]
@@ -266,7 +272,7 @@ def read_manifest(path: str, name: str) -> dict[str, Json]:
         raise ValueError(f"schema {_shown(document.get('schema'))} is not supported; expected 1")
     fields = document["probers"].get(name)
     if not isinstance(fields, dict):
-        hint = did_you_mean(name, list(document["probers"])[:MAX_VALUES])
+        hint = _hint(name, list(document["probers"])[:MAX_VALUES])
         raise ValueError(f"says nothing of {name!r}: {hint}")
     return fields
 
@@ -274,7 +280,7 @@ def read_manifest(path: str, name: str) -> dict[str, Json]:
 def take_field(prober: Prober, key: str, value: object) -> None:
     """Take one field of a manifest into `prober`, or note the mistake in it."""
     if key not in _CHECKS:
-        reason = f"unknown key {key[:80]!r}: {did_you_mean(key[:80], _CHECKS)}"
+        reason = f"unknown key {key[:80]!r}: {_hint(key[:80], _CHECKS)}"
     else:
         try:
             setattr(prober, key, _CHECKS[key](value))
@@ -343,7 +349,7 @@ def _is_alternative(value: object) -> TypeGuard[When]:
 
 def _check_values(key: str, values: object) -> None:
     if key not in WHEN_KEYS:
-        raise ValueError(f"unknown precondition {key[:80]!r}: {did_you_mean(key[:80], WHEN_KEYS)}")
+        raise ValueError(f"unknown precondition {key[:80]!r}: {_hint(key[:80], WHEN_KEYS)}")
     if not _is_texts(values):
         raise ValueError(f"{key} must be a list of texts")
     if len(values) > MAX_VALUES or max(map(len, values), default=0) > MAX_VALUE:
@@ -812,7 +818,7 @@ def unknown_names(config: Config, known: Collection[str]) -> list[FindingDoc]:
             "unknown-prober",
             f"{config.origins[setting]} set {setting!r} to a prober {name!r}",
             "no prober of that name is installed",
-            did_you_mean(name, known),
+            _hint(name, known),
             prober=name,
             setting=setting,
             variable=config.variable_of(setting),

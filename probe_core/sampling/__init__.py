@@ -153,9 +153,9 @@ def _ids_of(devices: object) -> Sequence[str] | None:
 
 def _check_listed(names: Sequence[str], listed: Sequence[Mapping[str, Any]]) -> None:
     """Raise `ConfigError` for a name that no device of the report has, nor the node itself."""
+    from probe_core.likeness import did_you_mean
     from probe_core.model.naming import answers_to
     from probe_core.sampling.node import NODE
-    from probe_core.wording import did_you_mean
 
     known = [
         [NODE],

@@ -71,7 +71,7 @@ def _in_words(selector: str | None, count: int | None, memory: str | int | None)
 def _bytes(memory: str | int | None, refusals: Refusals) -> int | None:
     if memory is None:
         return None
-    from probe_core.wording import parse_size
+    from probe_core.sizes import parse_size
 
     try:
         return parse_size(memory)

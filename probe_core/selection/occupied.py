@@ -79,7 +79,7 @@ def occupancy(devices: Iterable[DeviceDoc], root: str = "") -> dict[str, str]:
 
 def _used(device: DeviceDoc) -> str:
     """Return the memory in use, and a blank; "" where the driver does not tell it."""
-    from probe_core.wording import format_size
+    from probe_core.sizes import format_size
 
     memory = device["memory"]
     total, free, used = memory["total"], memory["free"], memory.get("used")

@@ -116,7 +116,7 @@ class Refusals:
         return self.error(unmet, code, fix, variable=_variable(hidden.values()))
 
     def _too_little(self, usable: Sequence[DeviceDoc], count: int) -> SelectionError:
-        from probe_core.wording import format_size
+        from probe_core.sizes import format_size
 
         amounts = sorted((free_memory(device) or 0 for device in self.choice.visible), reverse=True)
         # What the device that would be the last one taken has: all the others have more.
@@ -137,7 +137,7 @@ class Refusals:
 
     def lacks_memory(self, device: DeviceDoc, least: int) -> SelectionError:
         """Return the error of a named device that has less than `least` bytes free."""
-        from probe_core.wording import format_size
+        from probe_core.sizes import format_size
 
         free = free_memory(device)
         amount = "an unknown amount" if free is None else format_size(free)

@@ -103,7 +103,7 @@ def reserved_bytes(request: Request) -> int | None:
     """Return the bytes of each device that a request would reserve; raises `ValueError`."""
     if request.reserve is None:
         return None
-    from probe_core.wording import parse_size
+    from probe_core.sizes import parse_size
 
     return parse_size(request.reserve)
 
@@ -115,7 +115,7 @@ def _check_reserve(document: ReportDoc, request: Request) -> None:
         raise _refusals(document, request).error(str(error), "syntax") from None
     largest = max(map(capacity, candidates(document, request.runtime).visible), default=0)
     if amount > largest:
-        from probe_core.wording import format_size
+        from probe_core.sizes import format_size
 
         raise _refusals(document, request).error(
             f"no visible device has {format_size(amount)} to reserve",

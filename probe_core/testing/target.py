@@ -11,11 +11,11 @@ import os
 import sys
 from keyword import iskeyword
 
+from probe_core.likeness import did_you_mean
 from probe_core.machine import read_regular, text_of
 from probe_core.machine.trust import Trust
 from probe_core.registry import find_module, is_module_name
 from probe_core.registry.prober import FILE_LIMIT, HOST, RESERVED, Prober, apply_manifest, discover
-from probe_core.wording import did_you_mean
 
 _AFFIX = "prober"
 """What authors add to a name: ``acme_prober``, ``probe_acme.prober``."""

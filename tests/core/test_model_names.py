@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from probe_core.likeness import closest, did_you_mean, suggestion
 from probe_core.model.ids import (
     NATIVE,
     NO_PLACE,
@@ -39,18 +40,8 @@ from probe_core.model.naming import (
     short_name,
     title,
 )
-from probe_core.wording import (
-    clean_text,
-    closest,
-    counted,
-    did_you_mean,
-    error_text,
-    format_size,
-    gib,
-    joined,
-    parse_size,
-    suggestion,
-)
+from probe_core.sizes import format_size, gib, parse_size
+from probe_core.wording import clean_text, counted, error_text, joined
 
 
 @pytest.mark.parametrize(

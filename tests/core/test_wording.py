@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from probe_core.wording import clean_text, did_you_mean, error_text, joined
+from probe_core.likeness import did_you_mean
+from probe_core.wording import clean_text, error_text, joined
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from hypothesis import given
 from probe_core.pipeline.refresh import refresh
 from probe_core.pipeline.static import complete_report
 from probe_core.selection import SelectionError, select
+from probe_core.sizes import parse_size
 from probe_core.visibility import annotate, findings, see
-from probe_core.wording import parse_size
 
 VARIABLES = (
     "CUDA_VISIBLE_DEVICES CUDA_DEVICE_ORDER NVIDIA_VISIBLE_DEVICES NVIDIA_REQUIRE_CUDA"

@@ -14,9 +14,9 @@ from probe_core.leasing import LeaseError, lease
 from probe_core.leasing.folder import lease_folder
 from probe_core.pipeline.refresh import refresh
 from probe_core.selection import SelectionError, select
+from probe_core.sizes import format_size
 from probe_core.visibility import findings, see
 from probe_core.visibility.amd import amd_uuid
-from probe_core.wording import format_size
 
 FOUR = nodes.h100s(4)
 MIXED = [nodes.nvidia(1), nodes.nvidia(2, name="NVIDIA T4")]

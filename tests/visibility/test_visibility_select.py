@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from probe_core.pipeline.refresh import refresh
 from probe_core.selection import SelectionError, select
 from probe_core.selection.environment import confine
+from probe_core.sizes import format_size, parse_size
 from probe_core.visibility import see
-from probe_core.wording import format_size, parse_size
 
 
 def report(devices: list[Any], **environ: str) -> dict[str, Any]:

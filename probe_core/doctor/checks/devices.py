@@ -10,7 +10,8 @@ from probe_core.model.ids import ACCELERATORS, pci_address
 from probe_core.readiness.node import CONTROL, KFD, UVM, required
 from probe_core.readiness.scene import folder_of
 from probe_core.readiness.siblings import differences, lone_links, nvlinks
-from probe_core.wording import clean_text, counted, gib, joined
+from probe_core.sizes import gib
+from probe_core.wording import clean_text, counted, joined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -173,7 +173,7 @@ def load(name: str, formats: dict[str, Format]) -> Exporter:
 
 
 def _unknown(name: str) -> str:
-    from probe_core.wording import suggestion
+    from probe_core.likeness import suggestion
 
     typed = clean_text(name, 60)
     if name in BROUGHT_BY:

@@ -11,7 +11,7 @@ from probe_cluster.planning.model import Model
 from probe_cluster.planning.predict import RESERVE, check_reserve, layer_cap, undivided
 from probe_cluster.shared import ClusterError
 from probe_core.commands import document_of
-from probe_core.wording import gib
+from probe_core.sizes import gib
 
 POLICIES = {
     "available": "every layer is in memory that is available now",

@@ -13,7 +13,8 @@ from probe_cluster.planning.members import Member
 from probe_cluster.planning.model import Model
 from probe_cluster.planning.search import pairs, ring_seconds
 from probe_cluster.shared import ClusterError
-from probe_core.wording import counted, gib
+from probe_core.sizes import gib
+from probe_core.wording import counted
 
 # Activations and buffers grow with the batch, which a plan does not know: a judgement.
 RESERVE = 0.05

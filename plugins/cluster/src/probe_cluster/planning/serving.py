@@ -31,7 +31,8 @@ from probe_cluster.planning.members import Member
 from probe_cluster.planning.model import Model
 from probe_cluster.planning.predict import RESERVE, widths
 from probe_cluster.shared import ClusterError, names
-from probe_core.wording import counted, gib
+from probe_core.sizes import gib
+from probe_core.wording import counted
 
 ANSWER = 256
 """Tokens of an answer where nobody says: a judgement."""
