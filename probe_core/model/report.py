@@ -23,7 +23,7 @@ from probe_core.model.field import (
     part,
 )
 from probe_core.model.field import Field as F
-from probe_core.model.ids import ACCELERATORS, SEVERITIES, canonical, in_runtime_order
+from probe_core.model.ids import ACCELERATORS, SEVERITIES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -602,10 +602,9 @@ class Report(View):
 
         A device that a step of its readiness keeps from this process is not among them.
         """
-        name = canonical(runtime)
-        usable = [device for device in self.devices if not _is_blocked(device)]
-        places = in_runtime_order(device.visibility.get(name) for device in usable)
-        return tuple(usable[place] for place in places)
+        from probe_core.model.views import visible  # here: most hosts never ask
+
+        return visible(self.devices, runtime)
 
     def __iter__(self) -> Iterator[Device]:
         return iter(self.devices)
@@ -620,13 +619,6 @@ class Report(View):
         from probe_core.model.notebook import html
 
         return html(self)
-
-
-def _is_blocked(device: Device) -> bool:
-    from probe_core.model.verdict import blocking_step_of  # here: most hosts never ask
-
-    readiness = device.readiness
-    return blocking_step_of(readiness.state, readiness.broken, readiness.steps) is not None
 
 
 REPORT = fields_of(Report)

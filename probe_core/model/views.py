@@ -9,12 +9,21 @@ from probe_core.model.report import stand_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from inspect import Signature
 
+    from probe_core.model.device import Device
     from probe_core.model.field import Field, View
 
-__all__ = ["arguments", "attributes", "attrs_fields", "match_args", "signature", "values"]
+__all__ = [
+    "arguments",
+    "attributes",
+    "attrs_fields",
+    "match_args",
+    "signature",
+    "values",
+    "visible",
+]
 
 
 class _Required:
@@ -133,3 +142,19 @@ def values(view: type[View]) -> Callable[[View], tuple[object, ...]]:
     from operator import attrgetter
 
     return attrgetter(*view.__match_args__)
+
+
+def visible(devices: Iterable[Device], runtime: str) -> tuple[Device, ...]:
+    """Return the devices that a runtime surely shows, in its order; see `Report.visible`."""
+    from probe_core.model.ids import canonical, in_runtime_order
+    from probe_core.model.verdict import blocking_step_of
+
+    name = canonical(runtime)
+    usable = [
+        device
+        for device in devices
+        if blocking_step_of(device.readiness.state, device.readiness.broken, device.readiness.steps)
+        is None
+    ]
+    places = in_runtime_order(device.visibility.get(name) for device in usable)
+    return tuple(usable[place] for place in places)

@@ -33,7 +33,17 @@ if TYPE_CHECKING:
     from probe_core.registry.prober import Decision
     from probe_core.visibility import Views
 
-__all__ = ["best", "broken", "judge", "see", "troubles", "unqueried", "usable", "warm_up"]
+__all__ = [
+    "behind_parents",
+    "best",
+    "broken",
+    "judge",
+    "see",
+    "troubles",
+    "unqueried",
+    "usable",
+    "warm_up",
+]
 
 
 def warm_up(collected: Collected, chips: Chips, os: str, load: Load) -> None:
@@ -152,7 +162,7 @@ def _unseen(error: Exception) -> FindingDoc:
     )
 
 
-# Which accelerator is the primary device.
+# Which accelerator is the primary device, and where the parts of one stand in a report.
 
 
 def best(accelerators: Sequence[DeviceDoc], priorities: Mapping[str, int]) -> DeviceDoc | None:
@@ -193,6 +203,29 @@ def _rank(
         -(memory["total"] or 0),
         pci_place(device) or NO_PLACE,
     )
+
+
+def behind_parents(devices: Iterable[DeviceDoc]) -> list[DeviceDoc]:
+    """Return the devices, each part behind its parent."""
+    listed = list(devices)
+    ids = {device["id"] for device in listed}
+    parts: dict[str, list[DeviceDoc]] = {}
+    whole = []
+    for device in listed:
+        parent = device["parent"]
+        if parent is not None and parent in ids and parent != device["id"]:
+            parts.setdefault(parent, []).append(device)
+        else:
+            whole.append(device)
+    ordered = [member for device in whole for member in _with_parts(device, parts)]
+    # Two devices that call each other their parent are reached from no whole device.
+    return ordered + [device for orphans in parts.values() for device in orphans]
+
+
+def _with_parts(device: DeviceDoc, parts: dict[str, list[DeviceDoc]]) -> list[DeviceDoc]:
+    """Return a device with its parts behind it, and take them out of `parts`."""
+    own = parts.pop(device["id"], [])
+    return [device, *(member for part in own for member in _with_parts(part, parts))]
 
 
 # What is to be said of devices that only the bus saw: displays, and those without a plugin.

@@ -227,18 +227,11 @@ def in_order(devices: Iterable[DeviceDoc]) -> list[DeviceDoc]:
     addresses first. Parts (MIG instances, XCDs) stand behind their parent, in their prober's order.
     """
     ordered = sorted(devices, key=_order)
-    ids = {device["id"] for device in ordered}
-    parts: dict[str, list[DeviceDoc]] = {}
-    whole = []
-    for device in ordered:
-        parent = device["parent"]
-        if parent is not None and parent in ids and parent != device["id"]:
-            parts.setdefault(parent, []).append(device)
-        else:
-            whole.append(device)
-    listed = [member for device in whole for member in _with_parts(device, parts)]
-    # Two devices that call each other their parent are reached from no whole device.
-    return listed + [device for orphans in parts.values() for device in orphans]
+    if all(device["parent"] is None for device in ordered):
+        return ordered
+    from probe_core.pipeline.accelerators import behind_parents
+
+    return behind_parents(ordered)
 
 
 def _order(device: DeviceDoc) -> tuple[int, tuple[int, ...], tuple[int, str]]:
@@ -250,31 +243,19 @@ def _order(device: DeviceDoc) -> tuple[int, tuple[int, ...], tuple[int, str]]:
     return KIND_ORDER[device["kind"]], pci_place(device) or NO_PLACE, (len(identity), identity)
 
 
-def _with_parts(device: DeviceDoc, parts: dict[str, list[DeviceDoc]]) -> list[DeviceDoc]:
-    """Return a device with its parts behind it, and take them out of `parts`."""
-    own = parts.pop(device["id"], [])
-    return [device, *(member for part in own for member in _with_parts(part, parts))]
-
-
-def choose(devices: Iterable[DeviceDoc], priorities: Mapping[str, int]) -> DeviceDoc | None:
+def choose(devices: Sequence[DeviceDoc], priorities: Mapping[str, int]) -> DeviceDoc | None:
     """Return the primary device: the best accelerator that is not blocked, else the first CPU."""
-    listed = list(devices)
-    accelerators = [device for device in listed if device["kind"] in ACCELERATORS]
+    accelerators = [device for device in devices if device["kind"] in ACCELERATORS]
     if accelerators:
         from probe_core.pipeline.accelerators import best
 
         chosen = best(accelerators, priorities)
         if chosen is not None:
             return chosen
-    processors = [device for device in listed if device["kind"] == "cpu"]
+    processors = [device for device in devices if device["kind"] == "cpu"]
     # A cpuset may leave this process no CPU of the first socket.
-    return next(
-        (cpu for cpu in processors if _may_run_on(cpu)), processors[0] if processors else None
-    )
-
-
-def _may_run_on(device: DeviceDoc) -> bool:
-    return (device.get("allowed") or {}).get("threads") != 0
+    allowed = [cpu for cpu in processors if (cpu.get("allowed") or {}).get("threads") != 0]
+    return next(iter(allowed or processors), None)
 
 
 # Put the report's document together from what the steps made; plain data in, plain data out.
@@ -309,18 +290,12 @@ def _limit(memory: MemoryDoc, system: NodeMemoryDoc, *, is_shared: bool) -> None
         # What firmware carved out for an APU (its `vram`) is no part of the system's own count.
         available, carved = system["available"], memory["parts"].get("vram", 0)
         free_now = None if available is None else available + carved
-    reason = "used" if not is_shared else "cgroup" if system["limit"] is not None else "system"
-    limits = [
-        (size, name)
-        for size, name in (
-            (memory["usable"], memory.pop("limited_by", None) or "driver"),
-            (free_now, reason),
-        )
-        if size is not None
-    ]
-    memory["usable"], name = min(limits, key=lambda limit: limit[0], default=(None, ""))
-    total = memory["total"]
-    if memory["usable"] is not None and total is not None and memory["usable"] < total:
+    usable, name = memory["usable"], memory.pop("limited_by", None) or "driver"
+    if free_now is not None and (usable is None or free_now < usable):
+        usable = free_now
+        name = "used" if not is_shared else "cgroup" if system["limit"] is not None else "system"
+    memory["usable"], total = usable, memory["total"]
+    if usable is not None and total is not None and usable < total:
         memory["limited_by"] = name
 
 

@@ -187,8 +187,8 @@ def merge(
 
 def _point_at_parents(groups: Sequence[Group]) -> None:
     """Point each `parent` at the id that the parent device will have."""
-    sightings = (member.sighting for device in groups for member in device.members.values())
-    parts = [sighting for sighting in sightings if sighting.get("parent") is not None]
+    members = [member for device in groups for member in device.members.values()]
+    parts = [m.sighting for m in members if m.sighting.get("parent") is not None]
     if not parts:
         return
     names = {identity: device.name for device in groups for identity in device.ids}

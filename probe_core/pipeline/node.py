@@ -303,11 +303,16 @@ def network(machine: Machine, anonymous: bool = False, load: Load = bool) -> lis
 
 
 def _interfaces(machine: Machine) -> tuple[list[NetworkDoc], list[Question]]:
-    names = machine.listdir(_NET)[:MAX_NAMES]
-    hardware = [name for name in names if machine.exists(f"{_NET}/{name}/device")]
-    own = [name for name in hardware if not shares(machine, f"{_NET}/{name}/device", "net")]
-    links = [_interface(machine, name) for name in own[:MAX_LINKS]]
-    return links, [_speed_of(machine, name, link) for name, link in zip(own, links, strict=False)]
+    links: list[NetworkDoc] = []
+    questions: list[Question] = []
+    for name in machine.listdir(_NET)[:MAX_NAMES]:
+        hardware = f"{_NET}/{name}/device"
+        if machine.exists(hardware) and not shares(machine, hardware, "net"):
+            links.append(_interface(machine, name))
+            questions.append(_speed_of(machine, name, links[-1]))
+            if len(links) == MAX_LINKS:
+                break
+    return links, questions
 
 
 def shares(machine: Machine, folder: str, kind: str) -> bool:

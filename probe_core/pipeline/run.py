@@ -79,8 +79,13 @@ def run_pipeline(
     start = monotonic()
     have: Callable[[str], object] = load or bool  # a command imports what it uses
     if load is not None:
-        for part in _parts_of(machine):
-            load(part)
+        _load_wanted(
+            load,
+            tree=may_have_tree(machine),
+            # A tree of files is that of any computer.
+            cores=machine.arch not in X86 or not machine.live,
+            nodes=not has_one_node(machine),
+        )
     builtins = Builtins(machine, config, have)
     if builtins.scan is not None and builtins.scan.shows_any:
         have("buses")
@@ -247,15 +252,11 @@ def described(
     return {**before, "memory": memory(machine)}
 
 
-def _parts_of(machine: Machine) -> list[str]:
-    """Return which parts of the core only some machines need, as `gate` has them."""
-    wanted = {
-        "tree": may_have_tree(machine),
-        # A tree of files is that of any computer.
-        "cores": machine.arch not in X86 or not machine.live,
-        "nodes": not has_one_node(machine),
-    }
-    return [part for part, is_wanted in wanted.items() if is_wanted]
+def _load_wanted(load: Callable[[str], object], **parts: object) -> None:
+    """Load those parts of the core, as `gate` has them, that this machine or call needs."""
+    for part, is_wanted in parts.items():
+        if is_wanted:
+            load(part)
 
 
 def document(
@@ -277,8 +278,7 @@ def document(
     """
     unusable: list[FindingDoc] = []
     if load is not None:
-        for part in _parts(config, hooks):
-            load(part)
+        _load_wanted(load, static=config.static, hooks=hooks, active=config.active)
     if config.static:
         from probe_core.pipeline.static import load_static
 
@@ -305,12 +305,6 @@ def document(
     )
     report["findings"] = unusable + report["findings"]
     return report
-
-
-def _parts(config: Config, hooks: Sequence[object]) -> list[str]:
-    """Return which parts of the core only these settings and arguments need."""
-    wanted = {"static": config.static, "hooks": hooks, "active": config.active}
-    return [part for part, is_wanted in wanted.items() if is_wanted]
 
 
 def _as_visible_here(static: ReportDoc, machine: Machine | None) -> ReportDoc:

@@ -210,9 +210,10 @@ class _Checker:
         """Leave out ids that no device of this kind has: they would join it to another's."""
         ids, kind = self.fields.get("ids"), self.fields.get("kind")
         if isinstance(ids, list) and isinstance(kind, str):
-            unfit = [i for i in ids if isinstance(i, str) and not fits_kind(i, kind)]
-            self.problems += [f"ids: {identity} is no id of a {kind}" for identity in unfit]
-            self.fields["ids"] = [identity for identity in ids if identity not in unfit]
+            for identity in [*ids]:
+                if not fits_kind(str(identity), kind):
+                    self.problems.append(f"ids: {identity} is no id of a {kind}")
+                    ids.remove(identity)
 
     def _reject(self, path: str, reason: str) -> None:
         self.unknown[path] = reason
