@@ -324,7 +324,7 @@ def _plugin_names(typed: str, before: Sequence[str], environ: Mapping[str, str])
 
 
 def _runtimes(typed: str, before: Sequence[str], environ: Mapping[str, str]) -> Offered:
-    from probe_core.model.ids import RUNTIMES
+    from probe_core.model.runtimes import RUNTIMES
 
     return [(name, "") for name in RUNTIMES]
 

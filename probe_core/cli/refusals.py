@@ -20,7 +20,7 @@ def known_runtime(name: str | None) -> str | None:
 
     An unknown one shows no device, so that a typing error looked like a computer without a GPU.
     """
-    from probe_core.model.ids import RUNTIMES, canonical
+    from probe_core.model.runtimes import RUNTIMES, canonical
 
     if name is None:
         return None

@@ -60,7 +60,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 def _chosen(runtime: str | None) -> list[str]:
     """Return the runtime of `--for` by the name that reports use, or all; raises `CommandError`."""
     from probe_core.cli.refusals import known_runtime
-    from probe_core.model.ids import RUNTIMES
+    from probe_core.model.runtimes import RUNTIMES
 
     name = known_runtime(runtime)
     return list(RUNTIMES) if name is None else [name]

@@ -16,7 +16,8 @@ from probe_core.machine import read_regular, text_of
 from probe_core.machine.writing import make_own_folder, replace_file
 from probe_core.model.causes import CAUSES
 from probe_core.model.findings import finding
-from probe_core.model.ids import ACCELERATORS, RUNTIMES, driver_text
+from probe_core.model.ids import ACCELERATORS, driver_text
+from probe_core.model.runtimes import RUNTIMES
 from probe_core.model.verdict import grantable, state_of
 from probe_core.pipeline.expected import saved_devices
 from probe_core.wording import clean_text

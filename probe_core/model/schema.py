@@ -17,8 +17,9 @@ from probe_core.model.field import (
     Value,
     figure,
 )
-from probe_core.model.ids import RUNTIMES, STATUSES
+from probe_core.model.ids import STATUSES
 from probe_core.model.report import REPORT
+from probe_core.model.runtimes import RUNTIMES
 
 Schema = dict[str, Json]
 

@@ -9,7 +9,8 @@ nothing of the machine.
 
 from __future__ import annotations
 
-from probe_core.model.ids import ACCELERATORS, NATIVE, canonical, in_runtime_order, pci_model
+from probe_core.model.ids import ACCELERATORS, pci_model
+from probe_core.model.runtimes import NATIVE, canonical, in_runtime_order
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -146,7 +146,7 @@ def values(view: type[View]) -> Callable[[View], tuple[object, ...]]:
 
 def visible(devices: Iterable[Device], runtime: str) -> tuple[Device, ...]:
     """Return the devices that a runtime surely shows, in its order; see `Report.visible`."""
-    from probe_core.model.ids import canonical, in_runtime_order
+    from probe_core.model.runtimes import canonical, in_runtime_order
     from probe_core.model.verdict import blocking_step_of
 
     name = canonical(runtime)

@@ -262,7 +262,7 @@ def _document(source: str, text: str) -> ExpectedDoc:
 
 def _is_general(name: str) -> bool:
     """Return whether a name is a kind or a vendor, which any of its devices fits."""
-    from probe_core.model.ids import NATIVE
+    from probe_core.model.runtimes import NATIVE
 
     return name.lower() in (*ACCELERATORS, *NATIVE)
 

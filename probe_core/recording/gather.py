@@ -7,7 +7,7 @@ import re
 
 from probe_core.machine.surroundings import SIGNS
 from probe_core.machine.surroundings import VARIABLES as SURROUNDINGS
-from probe_core.model.ids import RUNTIMES
+from probe_core.model.runtimes import RUNTIMES
 from probe_core.readiness import Scene
 from probe_core.readiness.granted import LIMITS_PATH
 from probe_core.recording.anonymise import Anonymiser, disguised, masked

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from probe_core.model.findings import NO_FIX
-from probe_core.model.ids import ACCELERATORS, NATIVE, NO_PLACE, canonical, pci_place
+from probe_core.model.ids import ACCELERATORS, NO_PLACE, pci_place
+from probe_core.model.runtimes import NATIVE, canonical
 from probe_core.model.verdict import blocking_step, native_runtime, state_word
 
 TYPE_CHECKING = False

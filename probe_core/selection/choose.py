@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from probe_core.model.ids import RUNTIMES, canonical
 from probe_core.model.naming import named_by
+from probe_core.model.runtimes import RUNTIMES, canonical
 from probe_core.selection.candidates import candidates, free_memory, load
 from probe_core.selection.refusals import Refusals
 

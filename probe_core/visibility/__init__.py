@@ -7,7 +7,7 @@ are imported when a device of its vendor is there.
 
 from __future__ import annotations
 
-from probe_core.model.ids import RUNTIMES
+from probe_core.model.runtimes import RUNTIMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

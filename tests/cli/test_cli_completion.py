@@ -18,7 +18,7 @@ from probe_core.cli import COMMANDS, main
 from probe_core.cli.candidates import answer, candidates, split
 from probe_core.cli.parser import command_parser, long_name, sections
 from probe_core.cli.plugins import SUB_COMMANDS
-from probe_core.model.ids import RUNTIMES
+from probe_core.model.runtimes import RUNTIMES
 
 DEVICES = ["cpu:0", "pci:0000:01:00.0", "pci:0000:02:00.0"]
 

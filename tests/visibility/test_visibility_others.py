@@ -13,7 +13,7 @@ import visibility_nodes as nodes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from probe_core.model.ids import RUNTIMES
+from probe_core.model.runtimes import RUNTIMES
 from probe_core.model.verdict import visible
 from probe_core.visibility import annotate, findings, parts, see, tinygrad
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import visibility_nodes as nodes
 
-from probe_core.model.ids import canonical
+from probe_core.model.runtimes import canonical
 from probe_core.pipeline.refresh import refresh
 from probe_core.visibility import see
 

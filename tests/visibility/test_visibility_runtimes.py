@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import visibility_nodes as nodes
 
-from probe_core.model.ids import NATIVE, RUNTIMES, canonical
+from probe_core.model.runtimes import NATIVE, RUNTIMES, canonical
 from probe_core.model.schema import schema
 from probe_core.model.verdict import native_runtime, usable_here
 from probe_core.visibility import (

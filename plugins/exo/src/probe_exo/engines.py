@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from probe_cluster.shared import amount, text, verdict
-from probe_core.model.ids import in_runtime_order
+from probe_core.model.runtimes import in_runtime_order
 from probe_exo.figures import no_reasons, rows, table
 from probe_exo.installed import MLX_WHEELS, Installed
 

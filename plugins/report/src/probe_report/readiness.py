@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from probe_core.model.findings import NO_FIX
-from probe_core.model.ids import RUNTIMES
+from probe_core.model.runtimes import RUNTIMES
 from probe_core.model.verdict import broken_step
 from probe_core.wording import counted
 from probe_report.figures import (
