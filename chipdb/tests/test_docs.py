@@ -28,7 +28,7 @@ def test_the_readmes_session() -> None:
         "exclusions",
         "name_facts",
         "name_form",
-        "peaks",
+        "chip_peaks",
         "shortcuts",
         "spelling",
     ],

@@ -12,7 +12,7 @@ from probe_chipdb.entry.name_rules import RuleFiles
 from probe_chipdb.entry.validate import Data
 from probe_chipdb.patterns import BadPattern, Pattern
 from probe_chipdb.rules import Rule, Rules
-from probe_chipdb.table import escape, rules_text
+from probe_chipdb.table import RULES, built_text, escape
 from probe_chipdb.tools.rules import row_problems
 
 CHIPDB = Path(__file__).parents[1]
@@ -79,7 +79,7 @@ def _parts(rules: "Iterable[Rule]") -> list[tuple[str, str, str]]:
 
 @pytest.mark.parametrize("stage", ["line", "fact", "form", "machine"])
 def test_sorted_gates_find_the_rows_that_a_look_at_each_finds(stage: str) -> None:
-    rules = Rules(rules_text())
+    rules = Rules(built_text(RULES))
     [*rules.every("x", stage)]
     chosen = rules._chosen[stage, "", ""]
     chosen.sort()
@@ -91,7 +91,7 @@ def test_sorted_gates_find_the_rows_that_a_look_at_each_finds(stage: str) -> Non
 
 def test_a_name_passes_no_gate_by_its_first_letter_alone() -> None:
     """Each row that it passes is read: lines begin with PCI ids, and "amd" with one's digit."""
-    rules, text = Rules(rules_text()), "amd instinct mi300x oam"
+    rules, text = Rules(built_text(RULES)), "amd instinct mi300x oam"
     assert [*rules.every(text, "fact")] == []
     assert rules._chosen["fact", "", ""].gated(text) == []
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from probe_chipdb.chip import Chip
+from probe_chipdb.chip_peaks import natural_accumulator
 from probe_chipdb.database import Database
-from probe_chipdb.peaks import natural_accumulator
 
 Make = Callable[..., Database]
 

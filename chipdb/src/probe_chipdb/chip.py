@@ -409,7 +409,7 @@ class Chip:
         accumulate None means the usual one: fp32 for a matrix path, the type itself for a vector
         path, int32 for integers. None when the chip has no such path, or its figure is unknown.
         """
-        from probe_chipdb.peaks import find, natural_accumulator
+        from probe_chipdb.chip_peaks import find, natural_accumulator
 
         rate = f"{dtype}.{path}.{accumulate or natural_accumulator(dtype, path)}"
         return find(self.peaks(units=units), rate, sparsity)

@@ -333,3 +333,27 @@ def _multiply(peak: Peak, factor: float) -> None:
     peak.tflops *= factor
     if peak.low is not None:
         peak.low *= factor
+
+
+# One of several peaks.
+
+
+def natural_accumulator(dtype: str, path: str) -> str:
+    """The accumulator that people mean when they name none: what MFU is computed against.
+
+    >>> natural_accumulator("bf16", "matrix"), natural_accumulator("fp16", "vector")
+    ('fp32', 'fp16')
+    """
+    if dtype.startswith("int"):
+        return "int32"
+    if path == "vector" or dtype == "fp64":
+        return dtype
+    return "fp32"
+
+
+def find(peaks: "Iterable[Peak]", rate: str, sparsity: str = "dense") -> Peak | None:
+    """The peak with exactly this rate key and sparsity, or None."""
+    for peak in peaks:
+        if peak.sparsity == sparsity and peak.rate == rate:
+            return peak
+    return None

@@ -135,7 +135,7 @@ class Database:
             from probe_chipdb.rules import Rules
 
             self._readers = tuple(
-                (Database(own), Rules(table.rules_text(), own.rules))
+                (Database(own), Rules(table.built_text(table.RULES), own.rules))
                 for own in self.tables()
                 if own.rules
             )
@@ -220,7 +220,7 @@ class Database:
     def formats(self) -> str:
         """Number formats: what packages say of architectures of their own, then the built ones."""
         own = "".join(source.formats for source in self.tables() if source is not self._built)
-        return own + (self._built.formats or table.formats_text())
+        return own + (self._built.formats or table.built_text(table.FORMATS))
 
     def source(self, key: str) -> dict[str, str] | None:
         """title, publisher, ref and status of a source, or None."""

@@ -8,30 +8,8 @@ from probe_chipdb.table import ARCH, items, number, parts, unescape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import NotRequired, TypedDict
-
     from probe_chipdb.database import Database
-
-    class PeakJson(TypedDict):
-        """A peak as plain JSON data; figures in TFLOPS (TOPS for integers) and MHz."""
-
-        dtype: str
-        path: str
-        accumulate: str
-        sparsity: str
-        clock: str
-        tflops: float
-        source: str
-        confidence: str
-        variant: NotRequired[str | None]
-        mhz: NotRequired[float | None]
-        low: NotRequired[float | None]
-        condition: NotRequired[str | None]
-        published: NotRequired[float | None]
-        confirmed_by: NotRequired[str | None]
-        bound: NotRequired[str | None]
-        high: NotRequired[float | None]
+    from probe_chipdb.document import PeakJson
 
 
 DTYPES = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4", "int8", "int4")
@@ -251,27 +229,6 @@ class Peak:
 
     def __repr__(self) -> str:
         return f"<Peak {self.rate} {self.sparsity} {self.tflops:.4g} T at {self.clock}>"
-
-
-def natural_accumulator(dtype: str, path: str) -> str:
-    """The accumulator that people mean when they name none: what MFU is computed against.
-
-    >>> natural_accumulator("bf16", "matrix"), natural_accumulator("fp16", "vector")
-    ('fp32', 'fp16')
-    """
-    if dtype.startswith("int"):
-        return "int32"
-    if path == "vector" or dtype == "fp64":
-        return dtype
-    return "fp32"
-
-
-def find(peaks: "Iterable[Peak]", rate: str, sparsity: str = "dense") -> Peak | None:
-    """The peak with exactly this rate key and sparsity, or None."""
-    for peak in peaks:
-        if peak.sparsity == sparsity and peak.rate == rate:
-            return peak
-    return None
 
 
 def from_rates(

@@ -1,6 +1,6 @@
 """The rules of names: rows of `data/rules` as the build has compiled them, and how they apply."""
 
-from probe_chipdb.table import items, rules_text
+from probe_chipdb.table import RULES, built_text, items
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ def built() -> Rules:
     """The rules that ship in this package. Raises OSError where the table was not built."""
     global _built
     if _built is None:
-        _built = Rules(rules_text())
+        _built = Rules(built_text(RULES))
     return _built
 
 

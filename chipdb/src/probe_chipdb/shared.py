@@ -1,6 +1,7 @@
 """What is certain of a device although its product is not: what all products that fit share."""
 
-from probe_chipdb.peaks import Arch, Peak, find
+from probe_chipdb.chip_peaks import find
+from probe_chipdb.peaks import Arch, Peak
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

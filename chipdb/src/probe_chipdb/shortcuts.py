@@ -13,9 +13,10 @@ Nothing here raises, whatever it is given: an unknown answer is None, and `why` 
 """
 
 from probe_chipdb import database
+from probe_chipdb.chip_peaks import find, natural_accumulator
 from probe_chipdb.matching import has_memory
 from probe_chipdb.name_facts import ids_in
-from probe_chipdb.peaks import ACCUMULATORS, PATHS, Peak, find, natural_accumulator
+from probe_chipdb.peaks import ACCUMULATORS, PATHS, Peak
 from probe_chipdb.spelling import claimed_vendor, normalise
 
 TYPE_CHECKING = False

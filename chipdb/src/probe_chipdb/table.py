@@ -303,14 +303,9 @@ class Table:
     ) -> None:
         self.origin = origin
         self.version = version
-        self.index, self.chips, self.archs, self.sources = (
-            SortedText(text) if isinstance(text, bytes) else text
-            for text in (texts.get(name, b"") for name in FILES)
-        )
-        self.rules, self.formats = (
-            text.decode() if isinstance(text := texts.get(name, b""), bytes) else ""
-            for name in (RULES, FORMATS)
-        )
+        lines = [texts.get(name, b"") for name in FILES]
+        self.index, self.chips, self.archs, self.sources = map(_sorted, lines)
+        self.rules, self.formats = _text(texts, RULES), _text(texts, FORMATS)
 
     def ids(self, key: str) -> tuple[str, ...]:
         """The chip (or arch) ids filed under an index key, in the order of the data."""
@@ -318,19 +313,23 @@ class Table:
         return tuple(ids.split(" ")) if ids else ()
 
 
+def _sorted(lines: bytes | SortedText | SortedFile) -> SortedText | SortedFile:
+    return SortedText(lines) if isinstance(lines, bytes) else lines
+
+
+def _text(texts: "Mapping[str, bytes | SortedText | SortedFile]", name: str) -> str:
+    text = texts.get(name)
+    return text.decode() if isinstance(text, bytes) else ""
+
+
 def built() -> Table:
     """The table that ships in this package. Raises NotBuilt when it is not there."""
     return _table(_read)
 
 
-def rules_text() -> str:
-    """The compiled rules of names that ship in this package. Raises NotBuilt without them."""
-    return _read(RULES).decode()
-
-
-def formats_text() -> str:
-    """The matrix of number formats that ships in this package. Raises NotBuilt without it."""
-    return _read(FORMATS).decode()
+def built_text(name: str) -> str:
+    """One of the compiled texts of this package, RULES or FORMATS. Raises NotBuilt without it."""
+    return _read(name).decode()
 
 
 def built_by_position() -> Table:

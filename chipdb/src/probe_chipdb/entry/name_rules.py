@@ -4,7 +4,7 @@ from typing import TypedDict, cast
 
 from probe_chipdb.patterns import BadPattern, Pattern
 from probe_chipdb.rules import Rules
-from probe_chipdb.table import escape, rules_text
+from probe_chipdb.table import RULES, built_text, escape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,13 +88,13 @@ class RuleFiles:
 
     def read(self) -> Rules:
         """The rules, behind those to which they add."""
-        return Rules(rules_text() if self.base else "", self.compiled())
+        return Rules(built_text(RULES) if self.base else "", self.compiled())
 
     def without_each(self) -> "Iterator[Rules]":
         """Yield for each row the rules but for it."""
         head, rows = "".join(self._head_lines()), self._row_lines()
         for at in range(len(rows)):
-            yield Rules(rules_text() if self.base else "", head, *rows[:at], *rows[at + 1 :])
+            yield Rules(built_text(RULES) if self.base else "", head, *rows[:at], *rows[at + 1 :])
 
     def pattern(self, row: RuleRow) -> Pattern:
         """The pattern of a row, whose fields may be words of these files and of the base."""

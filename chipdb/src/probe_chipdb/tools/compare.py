@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from probe_chipdb.chip import Chip
-from probe_chipdb.chip_peaks import TOLERANCE
+from probe_chipdb.chip_peaks import TOLERANCE, find, natural_accumulator
 from probe_chipdb.database import Database
 from probe_chipdb.entry.files import Refused, read_text
-from probe_chipdb.peaks import Peak, find, natural_accumulator
+from probe_chipdb.peaks import Peak
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from probe_chipdb._version import __version__
 from probe_chipdb.chip import Chip, Clock, Memory
+from probe_chipdb.chip_peaks import find, natural_accumulator
 from probe_chipdb.database import Database
 from probe_chipdb.formats import BY, FORMATS, cells
 from probe_chipdb.peaks import (
@@ -22,8 +23,6 @@ from probe_chipdb.peaks import (
     STATED,
     VARIANTS,
     Peak,
-    find,
-    natural_accumulator,
 )
 from probe_chipdb.table import CHIP, READS, parts
 

@@ -4,7 +4,7 @@ import math
 import re
 from difflib import get_close_matches
 
-from probe_chipdb.chip_peaks import RANGES, TOLERANCE
+from probe_chipdb.chip_peaks import RANGES, TOLERANCE, find
 from probe_chipdb.entry.evidence import entry_faults, evidence, figure_faults
 from probe_chipdb.entry.pack import chip_keys
 from probe_chipdb.entry.spec import Problem
@@ -12,7 +12,7 @@ from probe_chipdb.exclusions import exclusion
 from probe_chipdb.name_facts import facts_in
 from probe_chipdb.name_form import Form
 from probe_chipdb.name_lookup import has_codename, machine_keys
-from probe_chipdb.peaks import Peak, find
+from probe_chipdb.peaks import Peak
 from probe_chipdb.rules import Rules
 from probe_chipdb.spelling import is_generic, normalise
 from probe_chipdb.table import CHIP, parts
