@@ -65,6 +65,7 @@ _PARTS: dict[str, tuple[str, ...]] = {
         "probe_core.machine.links",
         "probe_core.machine.numa",
         "probe_core.model.parts",
+        "probe_core.probers.functions",
         "probe_core.sysfs.accel",
         "probe_core.sysfs.drivers",
         "probe_core.sysfs.drm",

@@ -1,7 +1,7 @@
 """Tells which PCI functions compute or display, and describes those.
 
-Most nodes have none: so all functions are judged by two files each, and the toolkit that describes
-one is imported when there is one.
+Most nodes have none: so all functions are judged by two files each, and what describes one is
+imported when there is one.
 """
 
 from __future__ import annotations
@@ -10,62 +10,15 @@ from probe_core.api import NotApplicable, Request, hookimpl, not_applicable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from probe_core.machine import Machine
     from probe_core.model.document import Kind, Sighting
     from probe_core.probers.tree import TreeCandidate
 
-    Minors = Mapping[str, dict[str, int]]
     Answer = list[Sighting] | NotApplicable
 
 
 FOLDER = "/sys/bus/pci/devices"
 _DISPLAY, _ACCELERATOR, _BRIDGE, _COPROCESSOR = 0x03, 0x12, 0x06, 0x0B40
-
-VENDORS = {
-    "10de": "nvidia",
-    "1002": "amd",
-    "1022": "amd",
-    "8086": "intel",
-    "1da3": "intel",  # Habana Labs
-    "106b": "apple",
-    "13b5": "arm",
-    "17cb": "qualcomm",
-    "5143": "qualcomm",
-    "1ae0": "google",
-    "1ac1": "google",  # Global Unichip: Coral Edge TPU
-    "1d0f": "amazon",
-    "1e52": "tenstorrent",
-    "1e60": "hailo",
-    "19e5": "huawei",
-    "1ed5": "moorethreads",
-    "1d17": "zhaoxin",
-    "1d94": "hygon",
-    "1d95": "graphcore",
-    "cabc": "cambricon",
-    "10ee": "xilinx",
-    "1e36": "enflame",
-    "1e3e": "iluvatar",
-    "1ed2": "furiosa",
-    "1eff": "rebellions",
-    "9999": "metax",
-    "0731": "jingjia",
-    "1a03": "aspeed",
-    "102b": "matrox",
-    "1013": "cirrus",
-    "1234": "qemu",
-    "1b36": "redhat",
-    "1af4": "virtio",
-    "15ad": "vmware",
-    "1414": "microsoft",
-    "80ee": "virtualbox",
-    "18ca": "xgi",
-    "126f": "silicon-motion",
-    "5333": "s3",
-    "1039": "sis",
-}
-"""PCI vendor ids of display and accelerator devices, as the PCI ID repository assigns them."""
 
 DISPLAY_ONLY = frozenset("1a03 102b 1013 1234 1b36 1af4 15ad 1414 80ee 18ca 126f 1039".split())
 """Vendors whose displays cannot compute: board management controllers and virtual adapters.
@@ -173,45 +126,6 @@ def _digits(machine: Machine, path: str) -> str:
     return digits if len(digits) == 4 and _HEXADECIMAL.issuperset(digits) else ""
 
 
-def describe_pci(machine: Machine, candidate: PciCandidate, minors: Minors) -> Sighting | None:
-    """Return the sighting of a function; None when its name in /sys is no PCI address.
-
-    `minors` are the DRM and accel minors of all devices, by their real folders.
-    """
-    from probe_core.sysfs import drivers, pci, pcie, power
-
-    identity = pci.normal_id(candidate.address)
-    if identity is None:
-        return None
-    folder = f"{FOLDER}/{candidate.address}"
-    numbers = {"vendor": int(candidate.vendor, 16), "class": candidate.pci_class}
-    if candidate.device:
-        numbers["device"] = int(candidate.device, 16)
-    status = power.status(machine, folder)
-
-    def number(name: str) -> int | None:
-        return numbers.get(name) or pci.hexadecimal(machine, f"{folder}/{name}")
-
-    sighting: Sighting = {
-        "ids": [identity],
-        "kind": candidate.kind,
-        "pci": pci.identity_of(number),
-        "node_index": dict(minors.get(machine.realpath(folder), {})),
-        "links": pcie.links(machine, folder, status),
-    }
-    if bridges := pcie.bridges(machine, folder):
-        sighting["bridges"] = bridges
-    if candidate.vendor in VENDORS:
-        sighting["vendor"] = VENDORS[candidate.vendor]
-    if driver := drivers.bound(machine, folder):
-        sighting["driver"] = {"name": driver}
-    if status in power.TOLD:
-        sighting["power_state"] = status
-    if (node := pci.numa_node(machine, folder)) is not None:
-        sighting["numa_node"] = node
-    return sighting
-
-
 # Where there may be a device tree at all.
 
 FIRMWARE = "/sys/firmware"
@@ -307,9 +221,10 @@ class Scan:
         if not self.shows_any:
             return not_applicable("no display, GPU or accelerator is on any bus")
         from probe_core.machine.links import remembering
+        from probe_core.probers.functions import describe_pci, minors_of
 
         machine = remembering(self._machine)
-        minors = _minors(machine)
+        minors = minors_of(machine)
         described = (describe_pci(machine, function, minors) for function in self._functions)
         sightings = [sighting for sighting in described if sighting]
         if self._nodes:
@@ -318,13 +233,3 @@ class Scan:
             sightings += describe_tree(machine, self._nodes, minors)
         sightings += self._usb
         return sightings or not_applicable("no display, GPU or accelerator is on any bus")
-
-
-def _minors(machine: Machine) -> dict[str, dict[str, int]]:
-    """Return the DRM and accel minors of all devices, by their real folders in /sys."""
-    from probe_core.sysfs import accel, drm
-
-    minors = drm.by_device(machine)
-    for folder, numbers in accel.by_device(machine).items():
-        minors.setdefault(folder, {}).update(numbers)
-    return minors

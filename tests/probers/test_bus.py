@@ -9,7 +9,8 @@ from trees import Tree
 
 from probe_core.api import NotApplicable, Request
 from probe_core.probers import bus
-from probe_core.probers.bus import DISPLAY_ONLY, VENDORS
+from probe_core.probers.bus import DISPLAY_ONLY
+from probe_core.probers.functions import VENDORS
 
 
 def pci(tree: Tree, address: str, ids: str, pci_class: str, **files: str) -> str:
