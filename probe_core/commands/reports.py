@@ -114,6 +114,15 @@ def numa_cpus(machine: Machine) -> dict[int, list[int]]:
     """
     if machine.os != "linux":
         return {}
-    from probe_core.probers.cpu_files import cpus_of_nodes
+    from probe_core.probers.cpu_files import nodes, nodes_of, online, sockets
 
-    return cpus_of_nodes(machine)
+    running, listed = online(machine), nodes(machine)
+    if listed is not None and len(listed) == 1:
+        return dict.fromkeys(listed, running)
+    if listed is not None:
+        return {node: own for node, cpus in listed.items() if (own := sorted(cpus or ()))}
+    found: dict[int, list[int]] = {}  # the packages stand for nodes without lists of CPUs
+    for members in sockets(machine, running):
+        for node in nodes_of(machine, members)[:1]:
+            found.setdefault(node, []).extend(members)
+    return found

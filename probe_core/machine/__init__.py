@@ -42,6 +42,10 @@ _OS_NAMES = {"darwin": "darwin", "win32": "windows", "cygwin": "windows"}
 _ARCHES = {"amd64": "x86_64", "x64": "x86_64", "arm64": "aarch64"}
 
 
+_VALUE = ("root", "os", "arch", "environ", "access", "answers")
+"""What two machines that are equal have in common."""
+
+
 class Machine:
     """One machine to look at; immutable, and comparable by value. It can be pickled and copied.
 
@@ -171,14 +175,10 @@ class Machine:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Machine):
             return NotImplemented
-        return self._key() == other._key() and self.answers == other.answers
+        return all(getattr(self, name) == getattr(other, name) for name in _VALUE)
 
     def __hash__(self) -> int:
-        root, os, arch, *tables = self._key()
-        return hash((root, os, arch, *(frozenset(table.items()) for table in tables)))
-
-    def _key(self) -> tuple[str, str, str, Mapping[str, str], Mapping[str, str]]:
-        return self.root, self.os, self.arch, self.environ, self.access
+        return hash((self.root, self.os, self.arch))
 
     def __repr__(self) -> str:
         return f"Machine({self.root!r}, os={self.os!r}, arch={self.arch!r})"
@@ -332,8 +332,12 @@ def text_of(raw: bytes) -> str:
 
 def named_lines(text: str) -> dict[str, str]:
     """Return the lines "Name: value" of a file of /proc as a table; of equal names the last."""
-    pairs = (line.partition(":") for line in text.splitlines())
-    return {name.strip(): value.strip() for name, colon, value in pairs if colon}
+    table = {}
+    for line in text.splitlines():
+        name, colon, value = line.partition(":")
+        if colon:
+            table[name.strip()] = value.strip()
+    return table
 
 
 def cpu_list(text: str | None) -> list[int]:

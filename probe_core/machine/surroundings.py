@@ -139,18 +139,6 @@ def in_slurm(machine: Machine, cgroup: str | None = None) -> bool:
     return cgroup_kind(cgroup_text(machine) if cgroup is None else cgroup) == "slurm"
 
 
-def service_of(text: str) -> str | None:
-    """Return the unit of the system's service that this process is in: "ollama.service".
-
-    `text` is /proc/self/cgroup. A session's processes lie below user@1000.service, in scopes.
-    """
-    for line in text.splitlines():
-        name = line.rpartition("/")[2]
-        if name.endswith(".service") and "/system.slice/" in line:
-            return name
-    return None
-
-
 _KINDS = (
     ("kubepods", "kubernetes"),
     # slurmstepd.scope/job_N with version 2, /slurm/uid_N/job_N with version 1.
@@ -175,14 +163,14 @@ def cgroup_kind(text: str) -> str | None:
     kubernetes, slurm, docker, podman, lxc, user, system, machine (systemd's slices), root, or
     "other"; None where there is no cgroup. The path itself holds ids of jobs and containers.
     """
-    paths = [line.partition(":")[2].partition(":")[2] for line in text.splitlines()]
-    paths = [path for path in paths if path]
-    for stem, kind in _KINDS:
-        if any(stem in path for path in paths):
-            return kind
+    paths = {line.partition(":")[2].partition(":")[2] for line in text.splitlines()} - {""}
     if not paths:
         return None
-    return "root" if all(path == "/" for path in paths) else "other"
+    every = "\n".join(paths)
+    for stem, kind in _KINDS:
+        if stem in every:
+            return kind
+    return "root" if paths == {"/"} else "other"
 
 
 def is_wsl(machine: Machine) -> bool:
@@ -293,8 +281,11 @@ def _used(machine: Machine, folder: str, names: tuple[str, str, str]) -> int:
 
 def upward(root: str, path: str) -> list[str]:
     """Return the group's folder and its ancestors; in a container the path may not exist there."""
-    parts = [part for part in path.split("/") if part not in ("", ".", "..")][:MAX_GROUPS]
-    return [root + "".join("/" + part for part in parts[:n]) for n in range(len(parts), -1, -1)]
+    folders = [root]
+    for part in path.split("/"):
+        if part not in ("", ".", "..") and len(folders) <= MAX_GROUPS:
+            folders.append(f"{folders[-1]}/{part}")
+    return folders[::-1]
 
 
 def _mounted(machine: Machine) -> Iterator[Hierarchy]:

@@ -211,11 +211,14 @@ def online(machine: Machine) -> list[int]:
     if text is not None:
         return cpu_list(text)
     # Kernels before 2.6.27 have no such file, and gather tools may leave it out.
-    names = (name[3:] for name in machine.listdir(CPUS) if name[:3] == "cpu")
-    folders = sorted(number for name in names if (number := decimal(name)) is not None)
-    shown = [cpu for cpu in folders if machine.read_int(f"{CPUS}/cpu{cpu}/online") != 0]
-    described = [cpu for cpu in shown if machine.exists(f"{CPUS}/cpu{cpu}/topology")]
-    return (described or shown)[:MAX_CPUS]
+    shown, described = [], []
+    for name in machine.listdir(CPUS):
+        cpu = decimal(name[3:]) if name[:3] == "cpu" else None
+        if cpu is not None and machine.read_int(f"{CPUS}/{name}/online") != 0:
+            shown.append(cpu)
+            if machine.exists(f"{CPUS}/{name}/topology"):
+                described.append(cpu)
+    return sorted(described or shown)[:MAX_CPUS]
 
 
 def own_cpus(machine: Machine) -> frozenset[int] | None:
@@ -329,24 +332,6 @@ def nodes_of(machine: Machine, members: Sequence[int], listed: Nodes | None = No
         return [n for n, cpus in listed.items() if cpus is None or not cpus.isdisjoint(members)]
     names = [n[4:] for n in machine.listdir(f"{CPUS}/cpu{members[0]}") if n[:4] == "node"]
     return [int(names[0])] if names and names[0].isdecimal() else []
-
-
-def cpus_of_nodes(machine: Machine) -> dict[int, list[int]]:
-    """Return the CPUs that run of each NUMA node that has some; nothing where no node is known.
-
-    Where nodes have no lists of CPUs, those of the packages stand for them.
-    """
-    running = online(machine)
-    listed = nodes(machine)
-    if listed is not None and len(listed) == 1:
-        return dict.fromkeys(listed, running)
-    if listed is not None:
-        return {node: own for node, cpus in listed.items() if (own := sorted(cpus or ()))}
-    found: dict[int, list[int]] = {}
-    for members in sockets(machine, running):
-        for node in nodes_of(machine, members)[:1]:
-            found.setdefault(node, []).extend(members)
-    return found
 
 
 def _hybrid(machine: Machine, cores: Sequence[Core]) -> list[Cluster]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from probe_core.machine import access as nodes
 from probe_core.machine import decimal, named_lines
 from probe_core.machine.links import remembering
-from probe_core.machine.surroundings import cgroup_text, container, in_slurm, is_wsl, service_of
+from probe_core.machine.surroundings import cgroup_text, container, in_slurm, is_wsl
 from probe_core.model.ids import NO_PLACE, driver_name, pci_address, pci_place
 from probe_core.sysfs.drivers import bound
 
@@ -114,8 +114,15 @@ class Scene:
 
     @lazy
     def service(self) -> str | None:
-        """The unit of the system's service that this process is in."""
-        return service_of(self.cgroup)
+        """The unit of the system's service that this process is in: "ollama.service".
+
+        A session's processes lie below user@1000.service, in scopes.
+        """
+        for line in self.cgroup.splitlines():
+            name = line.rpartition("/")[2]
+            if name.endswith(".service") and "/system.slice/" in line:
+                return name
+        return None
 
     @lazy
     def slurm(self) -> bool:
