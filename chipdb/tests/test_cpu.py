@@ -33,6 +33,13 @@ def test_known(real: Database, facts: dict[str, object], arch: str, fp32: float)
     assert (match.arch.id, match.rates[FP32]) == (arch, fp32)
 
 
+def test_equal_sockets_are_looked_up_once(real: Database) -> None:
+    facts = {"vendor": "AuthenticAMD", "family": 25, "model": 0x61, "name": "AMD EPYC"}
+    first = real.cpu(**facts, flags=iter(("avx2", "fma")))  # type: ignore[arg-type]
+    assert real.cpu(**facts, flags=["fma", "avx2"]) is first  # type: ignore[arg-type]
+    assert real.cpu(**facts, flags=["avx2"]) is not first  # type: ignore[arg-type]
+
+
 def test_a_program_learns_when_a_brand_must_be_read(real: Database) -> None:
     """Reading one imports more, for which a core has a place of its own."""
     known = {"vendor": "AuthenticAMD", "family": 25, "model": 0x61, "name": "AMD Ryzen 9 7950X"}

@@ -56,7 +56,7 @@ def warm_up(collected: Collected, chips: Chips, os: str, load: Load) -> None:
     from probe_core.resolve.accelerators import load_chips
 
     seen = [observation.sighting for observation in collected.observations]
-    load_chips(seen, chips.open())
+    load_chips(seen, chips.open(), load)
     vendors = {str(sighting["vendor"]) for sighting in seen if sighting["kind"] == "gpu"}
     if vendors:
         from probe_core.visibility import load_rules, parts

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Facts = Mapping[str, Json]
     """What the kernel reports of a processor, or of one kind of its cores."""
 
-__all__ = ["acceptance", "open_chipdb", "resolve"]
+__all__ = ["acceptance", "load_cores", "open_chipdb", "resolve"]
 
 MAX_PROBLEM = 1024
 """Characters of what chipdb says of a file: it quotes the path and a wrong value."""
@@ -410,6 +410,15 @@ def _group(device: DeviceDoc, cluster: Facts, database: Database, load: Load) ->
     _name(group)
     group.missing = _add_peaks(group, device)
     return group
+
+
+def load_cores(processor: Any, database: Database, load: Load) -> None:
+    """Have chipdb look a processor's cores up: `resolve` gets the answer from memory."""
+    try:
+        for cluster in _clusters(processor):
+            _match(processor, cluster, database, load)
+    except Exception:  # a broken table: `resolve` says so
+        return
 
 
 def _match(device: DeviceDoc, cluster: Facts, database: Database, load: Load) -> CpuMatch:

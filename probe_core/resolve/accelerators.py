@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from probe_core.model.findings import NO_FIX, finding
 from probe_core.model.ids import ACCELERATORS, pci_model, pci_revision, pci_subsystem
-from probe_core.resolve import SHORTHANDS, fill_count, fill_text, from_chipdb, shorthand
+from probe_core.resolve import (
+    SHORTHANDS,
+    fill_count,
+    fill_text,
+    from_chipdb,
+    load_cores,
+    shorthand,
+)
 from probe_core.wording import joined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from typing import Any, TypedDict
 
     from probe_chipdb import Arch, Chip, Database, Match
     from probe_core.model.document import DeviceDoc, FindingDoc, Json, PeakDoc, Sighting
-    from probe_core.resolve import ResolveHook, Shorthand
+    from probe_core.resolve import Load, ResolveHook, Shorthand
 
     class LiveFacts(TypedDict, total=False):
         """What a driver reports of clocks and power, as `Chip.peaks` takes it."""
@@ -36,15 +43,16 @@ _COPROCESSOR = "unknown coprocessor"
 _NAME_KINDS = {"nvidia": "nvml", "amd": "amdgpu", "pyamdgpuinfo": "amdgpu"}
 
 
-def load_chips(sightings: Iterable[Sighting], database: Database | None) -> None:
-    """Have chipdb read the rows of the chips on the buses.
+def load_chips(sightings: Sequence[Sighting], database: Database | None, load: Load) -> None:
+    """Have chipdb read the rows of the processors, and of the chips on the buses.
 
-    By their ids alone: which name a driver prints is not known yet, and some print none.
+    Of chips by their ids alone: which name a driver prints is not known yet, and some print none.
     """
     if database is None:
         return
-    import probe_chipdb.cpu  # noqa: F401
-
+    for sighting in sightings:
+        if sighting["kind"] == "cpu":
+            load_cores(sighting, database, load)
     ids = {(pci_model(s), pci_subsystem(s)) for s in sightings if s.get("pci")}
     for number, subsystem in ids:
         try:

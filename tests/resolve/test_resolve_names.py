@@ -10,7 +10,7 @@ from reports import report_of
 
 from probe_core.pipeline.merge import Observation, merge
 from probe_core.resolve import open_chipdb, resolve
-from probe_core.resolve.accelerators import look_up
+from probe_core.resolve.accelerators import load_chips, look_up
 from probe_core.testing import Tree
 
 
@@ -60,3 +60,17 @@ def test_what_was_looked_up_on_arrival_is_not_looked_up_again() -> None:
     assert resolve(devices, database) == []
     assert devices[0]["chip"]["id"] == "amd/instinct-mi300x"
     assert database._memo == answers
+
+
+def test_processors_are_looked_up_while_children_start() -> None:
+    database, _ = open_chipdb(())
+    assert database is not None
+    cpu = {"vendor_id": "AuthenticAMD", "family": 25, "model": 0x11, "flags": ["avx2", "fma"]}
+    sighting: Any = {"ids": ["cpu:0"], "kind": "cpu", "name": "AMD EPYC 9654", "cpu": cpu}
+    load_chips([sighting], database, bool)
+    devices, _ = merge([Observation("cpu", 100, sighting)])
+    answers = dict(database._cores)
+    assert len(answers) == 1
+    assert resolve(devices, database) == []
+    assert devices[0]["arch"] == "zen4"
+    assert database._cores == answers

@@ -8,6 +8,7 @@ from probe_chipdb.peaks import Arch
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from typing import TypeVar
 
     from probe_chipdb.chip import Chip
     from probe_chipdb.cpu import CpuMatch
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from probe_chipdb.peaks import Peak
     from probe_chipdb.rules import Rules
 
+    Answer = TypeVar("Answer", Match, CpuMatch)
     Added = tuple[Sequence[table.Table], Sequence[table.Table], tuple[str, ...]]
     """Tables of sites, tables of packages, and what was left out of them."""
 
@@ -75,8 +77,8 @@ class Database:
     """Chips, architectures and sources, by id and by everything that identifies them."""
 
     __slots__ = (
-        "_accept", "_added", "_archs", "_built", "_chips", "_extra", "_memo", "_packages", "_path",
-        "_problems", "_readers", "_tables", "version",
+        "_accept", "_added", "_archs", "_built", "_chips", "_cores", "_extra", "_memo", "_packages",
+        "_path", "_problems", "_readers", "_tables", "version",
     )  # fmt: skip
 
     def __init__(
@@ -101,6 +103,7 @@ class Database:
         self._archs: dict[str, Arch | None] = {}
         self._chips: dict[str, Chip] = {}
         self._memo: dict[object, Match] = {}
+        self._cores: dict[object, CpuMatch] = {}
 
     def tables(self) -> "tuple[table.Table, ...]":
         """Site files first, then the built table, then vendor packages."""
@@ -272,13 +275,7 @@ class Database:
         from probe_chipdb.matching import match
 
         facts = Facts(**dict(zip(Facts.__annotations__, key, strict=True)))
-        return self._remember(key, match(self, facts))
-
-    def _remember(self, key: object, answer: "Match") -> "Match":
-        if len(self._memo) >= _MEMO:
-            self._memo.clear()
-        self._memo[key] = answer
-        return answer
+        return _remember(self._memo, key, match(self, facts))
 
     def arch_for(
         self,
@@ -356,6 +353,13 @@ class Database:
         before_name: called before the brand string alone is read, which imports
         `probe_chipdb.cpu_brand`: for programs that import where nobody waits.
         """
+        shown = frozenset(flags)
+        key = (
+            vendor, family, model, stepping, implementer, part, variant, architecture, name, shown,
+        )  # fmt: skip
+        answer = self._cores.get(key)  # of two sockets, and of a node that is asked again
+        if answer is not None:
+            return answer
         from probe_chipdb.cpu import CpuFacts, find_cpu
 
         facts = CpuFacts(
@@ -368,10 +372,10 @@ class Database:
             variant=variant,
             architecture=architecture,
             name=name,
-            flags=flags,
+            flags=shown,
             before_name=before_name,
         )
-        return find_cpu(self, facts)
+        return _remember(self._cores, key, find_cpu(self, facts))
 
     def of_machine_type(self, name: str) -> "tuple[Chip, ...]":
         """Return what a cloud's type of machine has, `p5.48xlarge`: one of these; () of no type."""
@@ -391,3 +395,10 @@ class Database:
 
     def __repr__(self) -> str:
         return f"<chipdb {self.version}>"
+
+
+def _remember(memo: "dict[object, Answer]", key: object, answer: "Answer") -> "Answer":
+    if len(memo) >= _MEMO:
+        memo.clear()
+    memo[key] = answer
+    return answer
