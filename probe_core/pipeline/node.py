@@ -45,6 +45,8 @@ def describe(
     `load` is called with the part of `gate` that rare links need.
     """
     is_linux = machine.os == "linux"
+    # Drivers are asked while the rest is read.
+    links = begin_network(machine, anonymous, load) if is_linux else list
     cgroup = cgroup_text(machine) if is_linux else ""
     inside = container(machine, cgroup)
     return {
@@ -60,7 +62,7 @@ def describe(
         "vm": _hypervisor(machine) if is_linux else None,
         "cgroup": cgroup_kind(cgroup),
         "memory": memory(machine),
-        "network": network(machine, anonymous, load) if is_linux else [],
+        "network": links(),
     }
 
 
@@ -285,6 +287,11 @@ def network(machine: Machine, anonymous: bool = False, load: Load = bool) -> lis
     `anonymous` leaves out the ids of Thunderbolt hosts, and the digits of names made of a MAC.
     `load` is as `describe` has it.
     """
+    return begin_network(machine, anonymous, load)()
+
+
+def begin_network(machine: Machine, anonymous: bool, load: Load) -> Callable[[], list[NetworkDoc]]:
+    """Begin to ask drivers; return what waits for their answers and returns the links."""
     links, questions = _interfaces(machine)
     adapters, others = machine.listdir(RDMA), machine.listdir(BUS)[:MAX_NAMES]
     if adapters or others:
@@ -293,13 +300,18 @@ def network(machine: Machine, anonymous: bool = False, load: Load = bool) -> lis
 
         ports, more_questions = fabric.ports(machine, adapters)
         links, questions = links + ports, questions + more_questions
-    _ask(links, questions, machine.live)
-    if others:
-        links += fabric.connections(machine, others, anonymous)
-    if anonymous:
-        for link in links:
-            link["name"] = _without_identity(link["name"])
-    return links
+    await_answers = _ask(links, questions, machine.live)
+
+    def finish() -> list[NetworkDoc]:
+        await_answers()
+        if others:
+            links.extend(fabric.connections(machine, others, anonymous))
+        if anonymous:
+            for link in links:
+                link["name"] = _without_identity(link["name"])
+        return links
+
+    return finish
 
 
 def _interfaces(machine: Machine) -> tuple[list[NetworkDoc], list[Question]]:
@@ -393,52 +405,51 @@ def sleeps(machine: Machine, folder: str) -> bool:
     return status in ("suspended", "suspending")
 
 
-def _ask(links: list[NetworkDoc], questions: list[Question], live: bool) -> None:
-    """Fill in what drivers alone know.
+def _ask(links: list[NetworkDoc], questions: list[Question], live: bool) -> Callable[[], object]:
+    """Ask what drivers alone know; return what waits for the answers and fills them in.
 
     The kernel asks a NIC's driver under a lock of all interfaces (net-sysfs.c, rtnl_trylock), and
     an RDMA device's firmware for each port. Where either is stuck a read never returns, and no
     signal but SIGKILL ends it: so a thread reads, which is left to itself after `LIMIT_S`.
-    """
-    if not questions:
-        return
-    if not live:
-        for link, question in zip(links, questions, strict=True):
-            _answer(link, question())
-        return
-    answers = _in_thread(questions)
-    late = (None, f"the kernel did not answer within {LIMIT_S:g} s"), None
-    for number, link in enumerate(links):
-        _answer(link, answers.get(number, late))
-
-
-def _in_thread(questions: list[Question]) -> dict[int, tuple[Rate, str | None]]:
-    """Return the answers by number, without those that take longer than `LIMIT_S`.
 
     A thread that an earlier call left to a driver still holds that driver's lock: no other thread
     would fare better, and exo asks every few seconds.
     """
-    global _waits
+    if not questions:
+        return bool
+    if not live:
+        for link, question in zip(links, questions, strict=True):
+            _answer(link, question())
+        return bool
     from os import getpid
     from time import monotonic
 
     from probe_core.background import OwnThread
 
+    answers: dict[int, tuple[Rate, str | None]] = {}
+
     def ask_all() -> None:
         for number, question in enumerate(questions):
             answers[number] = question()
 
-    answers: dict[int, tuple[Rate, str | None]] = {}
-    if _waits is not None and _waits[0] == getpid() and not _waits[1].over:
-        return answers
-    asking = OwnThread(ask_all)
-    asking.begin(in_place=False)  # without a thread nobody is asked
-    asking.wait(monotonic() + LIMIT_S)
-    if asking.over:
-        asking.join()
-    else:
-        _waits = getpid(), asking
-    return dict(answers)
+    def await_answers() -> None:
+        global _waits
+        if not is_held:
+            asking.wait(until)
+            if asking.over:
+                asking.join()
+            else:
+                _waits = getpid(), asking
+        known = dict(answers)
+        late = (None, f"the kernel did not answer within {LIMIT_S:g} s"), None
+        for number, link in enumerate(links):
+            _answer(link, known.get(number, late))
+
+    is_held = _waits is not None and _waits[0] == getpid() and not _waits[1].over
+    asking, until = OwnThread(ask_all), monotonic() + LIMIT_S
+    if not is_held:
+        asking.begin(in_place=False)  # without a thread nobody is asked
+    return await_answers
 
 
 def _answer(link: NetworkDoc, answer: tuple[Rate, str | None]) -> None:

@@ -247,7 +247,7 @@ def test_a_driver_that_never_answers_costs_its_speed_alone(
 
     rows: list[Any] = [{"name": name, "state": "up"} for name in ("a", "b")]
     begin = time.monotonic()
-    module._ask(rows, [lambda: ((1.0, None), None), stuck], live=True)
+    module._ask(rows, [lambda: ((1.0, None), None), stuck], live=True)()
     release.set()
     assert time.monotonic() - begin < 10
     assert [(row["bandwidth"], row["reason"]) for row in rows] == [
@@ -266,7 +266,7 @@ def test_without_room_for_a_thread_no_driver_is_asked(monkeypatch: pytest.Monkey
     monkeypatch.setattr(module, "_waits", None)
     asked: list[object] = []
     rows: list[Any] = [{"name": "a", "state": "up"}]
-    module._ask(rows, [lambda: ((1.0, None), asked.append(1))], live=True)
+    module._ask(rows, [lambda: ((1.0, None), asked.append(1))], live=True)()
     assert (rows[0]["bandwidth"], asked) == (None, [])
 
 
@@ -284,14 +284,14 @@ def test_a_driver_that_never_answers_keeps_a_thread_and_no_more(
 
     for _ in range(3):
         rows: list[Any] = [{"name": "a", "state": "up"}]
-        module._ask(rows, [stuck], live=True)
+        module._ask(rows, [stuck], live=True)()
         assert rows[0]["reason"] == "the kernel did not answer within 0.05 s"
     assert asked.acquire(timeout=10)
     assert not asked.acquire(blocking=False)
     release.set()
     monkeypatch.setattr(module, "LIMIT_S", 10)
     for _ in range(1000):
-        module._ask(rows, [lambda: ((1.0, None), None)], live=True)
+        module._ask(rows, [lambda: ((1.0, None), None)], live=True)()
         if rows[0]["bandwidth"] == 1.0:
             break
         time.sleep(0.01)
