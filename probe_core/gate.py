@@ -110,6 +110,7 @@ _PARTS: dict[str, tuple[str, ...]] = {
     "nvidia": ("probe_core.visibility.container", "probe_core.visibility.cuda"),
     "amd": ("probe_core.readiness.rocm", "probe_core.visibility.amd"),
     "intel": ("probe_core.visibility.oneapi",),
+    "uncertain": ("probe_core.resolve.uncertain",),
     "explain": ("probe_core.visibility.explain",),
     "measured": (
         "probe_core.measured.compare",

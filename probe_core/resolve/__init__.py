@@ -182,12 +182,16 @@ def _resolve_device(
         return []
     from probe_core.resolve import accelerators
 
-    if device["kind"] == "coprocessor" and not accelerators.is_known(device, database):
-        return []
+    if device["kind"] == "coprocessor":
+        load("uncertain")
+        from probe_core.resolve.uncertain import is_known
+
+        if not is_known(device, database):
+            return []
     parent = None
     if device.get("parent") is not None:
         parent = next((d for d in devices if d["id"] == device["parent"]), None)
-    return accelerators.resolve(device, parent, database, hook, memo)
+    return accelerators.resolve(device, parent, database, hook, memo, load)
 
 
 def _failure(device: DeviceDoc, error: Exception) -> FindingDoc:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from probe_core.model.findings import NO_FIX, finding
 from probe_core.model.ids import ACCELERATORS, pci_model, pci_revision, pci_subsystem
 from probe_core.resolve import (
     SHORTHANDS,
@@ -12,14 +11,13 @@ from probe_core.resolve import (
     load_cores,
     shorthand,
 )
-from probe_core.wording import joined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any, TypedDict
 
-    from probe_chipdb import Arch, Chip, Database, Match
+    from probe_chipdb import Chip, Database, Match
     from probe_core.model.document import DeviceDoc, FindingDoc, Json, PeakDoc, Sighting
     from probe_core.resolve import Load, ResolveHook, Shorthand
 
@@ -36,8 +34,6 @@ if TYPE_CHECKING:
     Clock = tuple[float | None, str]
     """The driver's clock that comes nearest to a boost clock: (MHz or None, label)."""
 
-
-_COPROCESSOR = "unknown coprocessor"
 
 # Which tool prints the name decides how it is spelt; see chipdb's `normalise`.
 _NAME_KINDS = {"nvidia": "nvml", "amd": "amdgpu", "pyamdgpuinfo": "amdgpu"}
@@ -83,6 +79,7 @@ def resolve(
     database: Database,
     hook: ResolveHook | None,
     memo: PeaksMemo,
+    load: Load,
 ) -> list[FindingDoc]:
     """Fill in what chipdb knows of one device; return what a person should know."""
     if parent is not None and parent.get("chip"):
@@ -92,35 +89,14 @@ def resolve(
     _set_chip(device, match)
     if match.chip is not None:
         _use_chip(device, match.chip, memo)
-    else:
-        device["unknown"]["chip"] = match.reason or "chipdb does not have it"
-        resolve_unknown(device, database, _driver_clock(device))
-        _use_shared_arch(device, match)
-        if device["kind"] in ("npu", "accelerator") and match.candidates:
-            # A driver's own name of a GPU says more than the products that share a PCI id.
-            fill_text(device, "name", _one_of([chip.name for chip in match.candidates]))
-    if match.chip is not None and not match.conflicts:
-        return []
+        if not match.conflicts:
+            return []
+    load("uncertain")
+    from probe_core.resolve.uncertain import chip_finding, resolve_unknown
+
+    if match.chip is None:
+        resolve_unknown(device, match, database, _driver_clock(device))
     return [chip_finding(device, match)]
-
-
-def is_known(device: DeviceDoc, database: Database) -> bool:
-    """Give a coprocessor the kind of its chip, in place; False where chipdb knows none.
-
-    Its PCI class says nothing: QuickAssist and other crypto cards share it with vector engines.
-    """
-    match = chip_of(device, database)
-    chips = [match.chip] if match.chip else match.candidates
-    kinds = {chip.kind for chip in chips}
-    if len(kinds) == 1:
-        (kind,) = kinds
-        device["kind"] = kind if kind in ("gpu", "npu") else "accelerator"
-        device["sources"]["kind"] = "chipdb"
-        return True
-    fill_text(device, "name", _COPROCESSOR)
-    device["unknown"]["chip"] = "neither chipdb nor a plugin knows it as an accelerator"
-    device["unknown"]["peaks"] = "whether it computes is not known"
-    return False
 
 
 class HostMatch:
@@ -191,41 +167,6 @@ def _set_chip(device: DeviceDoc, match: Match | HostMatch) -> None:
     }
     if match.conflicts:
         device["chip"]["conflicts"] = list(match.conflicts)
-
-
-def _use_shared_arch(device: DeviceDoc, match: Match | HostMatch) -> None:
-    """Take the architecture that all chips have which the device may be.
-
-    A GPU without driver shows its PCI id alone, which products share (GH200, RX 9070 and XT), and
-    readiness needs the architecture to say why the driver refuses it.
-    """
-    families = {candidate.family for candidate in match.candidates}
-    if len(families) == 1:
-        fill_text(device, "arch", families.pop())
-
-
-_MOST_NAMED = 4
-"""Products that a name lists: a PCI id of Ascend stands for six."""
-
-
-def _one_of(names: Sequence[str]) -> str | None:
-    """Return "Tenstorrent Wormhole, n150 or n300" of the names of products that may be it.
-
-    None where they share nothing that tells a person what it is.
-    """
-    words = [name.split() for name in names]
-    shared = 0
-    while all(len(parts) > shared + 1 and parts[shared] == words[0][shared] for parts in words):
-        shared += 1
-    if len(names) <= _MOST_NAMED:
-        products = joined([" ".join(parts[shared:]) for parts in words], "or")
-        family = " ".join(words[0][:shared])
-        return f"{family}, {products}" if family else products
-    # What the first and the last in the alphabet share, all share.
-    pairs = enumerate(zip(min(names), max(names), strict=False))
-    end = next((place for place, (one, other) in pairs if one != other), None)
-    stem = min(names)[:end].rstrip(" -")
-    return f"{stem}, one of {len(names)}" if " " in stem else None
 
 
 def _use_chip(device: DeviceDoc, chip: Chip, memo: PeaksMemo) -> None:
@@ -386,111 +327,3 @@ def _scaled(peak: PeakDoc, units: float, whole: int) -> PeakDoc:
     part["source"] = f"{units} of {whole} units of: {peak['source']}"
     part["confidence"] = "derived"
     return part
-
-
-# Peaks of a chip that chipdb does not have, derived where its architecture is known.
-
-
-def resolve_unknown(device: DeviceDoc, database: Database, clock: Clock) -> None:
-    """Set `arch` and `peaks` as far as the driver's facts fix them, or say what is missing."""
-    arch, reason = database.arch_for(
-        compute_capability=device.get("compute_capability"),
-        gfx=device.get("gfx"),
-        name=device.get("name"),
-        gpu_id=device.get("gpu_id"),
-        dt=device.get("dt", ()),
-        pci=pci_model(device),
-    )
-    if device["bandwidth"] is None:
-        device["unknown"].setdefault("bandwidth", "unknown chip")
-    if arch is not None:
-        fill_text(device, "arch", arch.family or arch.id)
-    if device["peaks"]:  # the prober knows them itself
-        return
-    if arch is None:
-        device["unknown"].setdefault("peaks", f"unknown chip; {reason}")
-        return
-    missing = _derive(device, arch, database, clock)
-    if missing:
-        device["unknown"].setdefault("peaks", missing)
-
-
-def _derive(device: DeviceDoc, arch: Arch, database: Database, clock: Clock) -> str | None:
-    """Set the peaks from the live counts; return why there are none."""
-    units = device.get("units")
-    mhz, label = clock
-    if not units or not mhz:
-        fact = "clock" if units else "unit count"
-        return f"unknown chip of architecture {arch.name}; the driver gives no {fact}"
-    source = device["sources"].get(f"clocks.{label}_mhz", "driver")
-    if label == "max":
-        # NVML's maximum is 23 % above an RTX 4090's boost clock, and equal to a T4's.
-        source += "; an upper bound: a driver's maximum is no boost clock"
-    peaks = database.derive(arch.id, units=units, clock_mhz=mhz, clock=label, source=source)
-    if not peaks:
-        return f"the rates of {arch.name} depend on the product"
-    device["peaks"] = [peak.as_json() for peak in peaks]
-    device["sources"]["peaks"] = "derived"
-    return None
-
-
-# Findings of a chip that is unknown or ambiguous, or whose keys disagree.
-
-_LISTED = 8
-"""Candidates in one sentence; `chip.candidates` has all of them."""
-
-
-_ADD = "add it: see the chipdb documentation, or PROBE_CHIPDB=FILE for this site"
-
-
-def chip_finding(device: DeviceDoc, match: Match | HostMatch) -> FindingDoc:
-    """Return the finding of a match that is not certain; `evidence` is what was looked up."""
-    name = device.get("name") or device["id"]
-    if match.conflicts:
-        return finding(
-            "chip-conflict",
-            f"the ids, name and live facts of {name} disagree about its chip",
-            "; ".join(match.conflicts),
-            "its peaks may be wrong: compare its PCI id and name with the vendor's",
-            device=device["id"],
-            evidence=_keys(device),
-        )
-    if match.candidates:
-        return finding(
-            "chip-ambiguous",
-            f"the chip of {name} is ambiguous",
-            "candidates: " + ", ".join(candidate.id for candidate in match.candidates[:_LISTED]),
-            "install a plugin that reads its memory size or unit count; `probe chip` lists them",
-            severity="info",
-            device=device["id"],
-            evidence=_keys(device),
-        )
-    is_share = getattr(match, "profile", None) is not None
-    return finding(
-        "chip-unknown",
-        f"{name} is a share of a card" if is_share else f"the chip of {name} is unknown",
-        match.reason or "no id or name of it is in chipdb",
-        # Nobody is to add a profile: which share a machine is given changes, the card does not.
-        NO_FIX if is_share else _ADD,
-        severity="info",
-        device=device["id"],
-        evidence=_keys(device),
-    )
-
-
-def _keys(device: DeviceDoc) -> str | None:
-    """Return what was looked up, as ``pci=10de:2684, name=NVIDIA GeForce RTX 4090``."""
-    memory = device.get("memory") or {}
-    keys = {
-        "pci": pci_model(device),
-        "subsystem": pci_subsystem(device),
-        "revision": pci_revision(device),
-        "gpu_id": device.get("gpu_id"),
-        "dt": " ".join(device.get("dt", ())),
-        "compute_capability": device.get("compute_capability"),
-        "gfx": device.get("gfx"),
-        "units": device.get("units"),
-        "memory": memory.get("total") if memory.get("kind") == "dedicated" else None,
-        "name": device.get("name"),
-    }
-    return ", ".join(f"{key}={value}" for key, value in keys.items() if value) or None
