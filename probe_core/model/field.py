@@ -521,13 +521,15 @@ class _Declared(type):
         fields: dict[str, Field] = {}
         private: dict[str, object] = {}
         body: dict[str, Any] = {}
+        is_ordered = True
         for key, value in declared.items():
             if isinstance(value, Field):
                 value.name = key
                 fields[key] = value
+                is_ordered = is_ordered and not value.before
             else:
                 (private if key in types else body)[key] = value
-        if any(field.before for field in fields.values()):
+        if not is_ordered:
             fields = _in_order(fields)
         body |= {"__slots__": tuple(types), "__annotations__": types}
         body |= {"__types__": types, "__fields__": fields, "__private__": private}

@@ -211,12 +211,12 @@ class _Merger:
 
     def device(self) -> dict[str, Any]:
         """Return the device."""
-        observations = self._group.observations
-        for observation in observations:
+        probers: dict[str, None] = {}
+        for observation in self._group.observations:
             self._add(observation.sighting, observation.prober)
+            probers[observation.prober] = None
         for prober, identity in self._group.stray:
             self._others.setdefault("ids", []).append({"prober": prober, "value": identity})
-        probers = dict.fromkeys(observation.prober for observation in observations)
         self._fields["sources"] = self._sources
         self._fields["others"] = self._others
         self._fields["unknown"] = {

@@ -335,12 +335,13 @@ class Builtins:
         self._verbose = config.verbose
         self._load = load
         self._collected: Collected | None = None
-        self._calls = [
-            BuiltinCall(prober, machine, config)
-            for prober in builtin_probers()
-            if prober.name not in config.disable
-        ]
-        self._bus = next((call for call in self._calls if call.prober.name == "bus"), None)
+        self._calls: list[BuiltinCall] = []
+        self._bus: BuiltinCall | None = None
+        for prober in builtin_probers():
+            if prober.name not in config.disable:
+                self._calls.append(BuiltinCall(prober, machine, config))
+                if prober.name == "bus":
+                    self._bus = self._calls[-1]
         self.scan = None if self._bus is None else self._bus.scan()
 
     def describe_bus(self) -> Sequence[Sighting]:
