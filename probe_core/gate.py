@@ -111,6 +111,8 @@ _PARTS: dict[str, tuple[str, ...]] = {
     "amd": ("probe_core.readiness.rocm", "probe_core.visibility.amd"),
     "intel": ("probe_core.visibility.oneapi",),
     "uncertain": ("probe_core.resolve.uncertain",),
+    "vulkan drivers": ("probe_core.visibility.vulkan_drivers",),
+    "tinygrad's DEV": ("probe_core.visibility.tinygrad_dev",),
     "explain": ("probe_core.visibility.explain",),
     "measured": (
         "probe_core.measured.compare",

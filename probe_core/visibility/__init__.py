@@ -116,12 +116,16 @@ def _see_nvidia_and_amd(
 
 
 def parts(vendors: Collection[str | None], environ: Mapping[str, str]) -> list[str]:
-    """Return the parts of `gate` with the rules by which `see` judges GPUs of these vendors."""
-    from probe_core.visibility.opencl import DEVICE_SELECTOR
+    """Return the parts of `gate` with the rules of these vendors, and of variables that are set."""
+    from probe_core.visibility import opencl, tinygrad, vulkan
 
-    # SYCL's variable selects among the devices of all of them.
-    read = {*vendors, "intel"} if environ.get(DEVICE_SELECTOR) else vendors
-    return [vendor for vendor in ("nvidia", "amd", "intel") if vendor in read]
+    of_variables = {
+        "intel": (opencl.DEVICE_SELECTOR,),  # SYCL's, which selects devices of all vendors
+        "vulkan drivers": vulkan.OF_DRIVERS,
+        "tinygrad's DEV": (tinygrad.DEV,),
+    }
+    read = [part for part, names in of_variables.items() if any(n in environ for n in names)]
+    return [*(name for name in ("nvidia", "amd", "intel") if name in vendors), *read]
 
 
 def load_rules(vendors: Collection[str], os: str) -> None:

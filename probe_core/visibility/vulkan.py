@@ -1,8 +1,8 @@
-"""Which Vulkan drivers the loader's variables leave: lists of manifest files, and globs over them.
+"""What the Vulkan loader shows: its order of GPUs and the variables that filter or reorder them.
 
-Source: Vulkan-Loader, loader/loader.c (`loader_icd_scan`), loader/loader_environment.c
-(`determine_filter_type`, `check_name_matches_filter_environment_var`). The manifests' names are
-those that NVIDIA's, AMD's and Mesa's packages install.
+Sources: Vulkan-Loader, loader/loader_linux.c (`compare_devices`), loader_environment.c,
+docs/LoaderInterfaceArchitecture.md; Mesa, src/vulkan/device-select-layer. No variable says whether
+a driver (ICD) for a GPU is installed: a GPU is "visible" when nothing hides it.
 """
 
 from __future__ import annotations
@@ -41,119 +41,9 @@ VENDORS = {
 # For devices whose PCI id no prober reports (pci.ids).
 PCI_VENDORS = {"nvidia": 0x10DE, "amd": 0x1002, "intel": 0x8086}
 
-_NOUVEAU = ("nouveau_icd.json", "nouveau_icd.x86_64.json")
-
-# What in a manifest's name tells whose driver it is.
-_NAME_PARTS = {
-    "nvidia": ("nvidia", "nouveau", "nvk"),
-    "amd": ("radeon", "amd"),
-    "intel": ("intel",),
-    "arm": ("mali", "panfrost", "panvk", "pan"),
-    "qualcomm": ("freedreno", "adreno", "turnip"),
-    "broadcom": ("broadcom", "v3d"),
-    "apple": ("asahi", "molten"),
-    "imagination": ("powervr",),
-}
-_LAVAPIPE = ("lvp_icd.json", "lvp_icd.x86_64.json", "lvp_icd.aarch64.json")
-_SOFTWARE = ("lvp", "lavapipe", "swiftshader", "gfxstream", "virtio", "dzn")
-_ALL_NAME_PARTS = (*(part for parts in _NAME_PARTS.values() for part in parts), *_SOFTWARE)
-_FILES = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
-_SELECT, _DISABLE = "VK_LOADER_DRIVERS_SELECT", "VK_LOADER_DRIVERS_DISABLE"
-_ALL = ("~all~", "*", "**")
-
-
-def matches(name: str, globs: Sequence[str]) -> bool:
-    """Return whether a manifest's file name fits one of the loader's globs, in any case.
-
-    A glob is a name, with ``*`` at its beginning or end only; ``~all~`` fits everything.
-    """
-    return any(_fits(name.lower(), glob) for glob in globs)
-
-
-def _fits(name: str, glob: str) -> bool:
-    if glob in _ALL:
-        return True
-    bare = glob.removeprefix("*").removesuffix("*")
-    if glob.startswith("*") and glob.endswith("*"):
-        return bare in name
-    if glob.startswith("*"):
-        return name.endswith(bare)
-    return name.startswith(bare) if glob.endswith("*") else name == bare
-
-
-class Filters:
-    """What the environment leaves of the installed drivers.
-
-    `variable` and `value` are those that decide; the variable is None when none is set.
-    """
-
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        names = (name for name in (*_FILES, _SELECT, _DISABLE) if environ.get(name))
-        self.variable = next(names, None)
-        self.value = environ[self.variable] if self.variable else ""
-        self._listed = _file_names(self.value) if self.variable in _FILES else None
-        self._select = _globs(environ.get(_SELECT, ""))
-        self._disable = _globs(environ.get(_DISABLE, ""))
-
-    def leave(self, vendor: str, driver: str | None) -> bool | None:
-        """Return whether a driver for the vendor's GPUs is left; None: unrecognised files decide.
-
-        `driver` is the kernel's driver: NVIDIA's GPUs have another manifest under nouveau.
-        """
-        manifests = self._manifests(vendor, driver)
-        passing = [self._passes(name) for name in manifests]
-        if not any(passing):
-            return None if self._has_unrecognised() else False
-        if all(passing) or not self._disable:
-            # Which of a vendor's drivers is installed is not read: one that may be is left.
-            return True
-        return None
-
-    def may_leave_software(self) -> bool:
-        """Return whether a software renderer's driver is left, if it is installed."""
-        if self._listed is not None:
-            return any(part in name for name in self._listed for part in _SOFTWARE)
-        return any(self._passes(name) for name in _LAVAPIPE)
-
-    def _manifests(self, vendor: str, driver: str | None) -> Sequence[str]:
-        if self._listed is not None:
-            parts = _NAME_PARTS[vendor]
-            return [name for name in self._listed if any(part in name for part in parts)]
-        open_driver = vendor == "nvidia" and driver in ("nouveau", "nova", "nova-core")
-        return _NOUVEAU if open_driver else VENDORS[vendor]
-
-    def _passes(self, name: str) -> bool:
-        if self._select and matches(name, self._select):
-            return True
-        return not self._select and not matches(name, self._disable)
-
-    def _has_unrecognised(self) -> bool:
-        """Return whether a file is listed or selected whose name tells no vendor."""
-        if self._listed is not None:
-            names = [name for name in self._listed if self._passes(name)]
-            return any(not _tells_vendor(name) for name in names)
-        return any(glob not in _ALL and not _tells_vendor(glob) for glob in self._select)
-
-
-def _tells_vendor(name: str) -> bool:
-    return any(part in name for part in _ALL_NAME_PARTS)
-
-
-def _globs(value: str) -> list[str]:
-    return [glob for glob in value.lower().split(",") if glob]
-
-
-def _file_names(value: str) -> list[str]:
-    names = [path.replace("\\", "/").rsplit("/", 1)[-1].lower() for path in value.split(":")]
-    return [name for name in names if name]
-
-
-# What the Vulkan loader shows: its order of GPUs and the variables that filter or reorder them.
-#
-# Sources: Vulkan-Loader, loader/loader_linux.c (`compare_devices`), loader_environment.c,
-# docs/LoaderInterfaceArchitecture.md; Mesa, src/vulkan/device-select-layer. No variable says
-# whether
-# a driver (ICD) for a GPU is installed: a GPU is "visible" when nothing hides it.
+FILES = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
+SELECT, DISABLE = "VK_LOADER_DRIVERS_SELECT", "VK_LOADER_DRIVERS_DISABLE"
+DRIVER_VARIABLES = (*FILES, SELECT, DISABLE)
 
 # VkDriverId: which of the installed drivers serves a GPU is not known here.
 _BY_DRIVER_ID = "VK_LOADER_DRIVER_ID_FILTER"
@@ -238,9 +128,11 @@ def _apply_drivers(
     view: View, mask: Mask, gpus: Sequence[DeviceDoc], environ: Mapping[str, str]
 ) -> None:
     """Apply the lists of driver manifests: a GPU none of whose drivers is left is not shown."""
-    filters = Filters(environ)
-    if filters.variable is None:
+    if not any(map(environ.get, DRIVER_VARIABLES)):
         return
+    from probe_core.visibility.vulkan_drivers import Filters
+
+    filters = Filters(environ)
     for gpu in gpus:
         passes = filters.leave(gpu["vendor"] or "", driver_name(gpu))
         if passes is None:
@@ -322,11 +214,18 @@ def _apply_driver_ids(view: View, mask: Mask, environ: Mapping[str, str]) -> Non
 
 GGML_VARIABLE = "GGML_VK_VISIBLE_DEVICES"
 
+OF_DRIVERS = (*DRIVER_VARIABLES, GGML_VARIABLE)
+"""What acts by the installed drivers: where one is set, `vulkan_drivers` is imported."""
+
 
 def see_ggml(environ: Mapping[str, str], vulkan: View) -> View:
     """Return what ggml would show; `vulkan` is the loader's view."""
     value = environ.get(GGML_VARIABLE)
-    software = value is not None and Filters(environ).may_leave_software()
+    software = False
+    if value is not None:
+        from probe_core.visibility.vulkan_drivers import Filters
+
+        software = Filters(environ).may_leave_software()
     masks = [ggml_visible(value, mask.ids, software=software) for mask in vulkan.masks]
     variable, shown_value = (
         (GGML_VARIABLE, value) if value is not None else (vulkan.variable, vulkan.value)

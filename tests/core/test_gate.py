@@ -205,6 +205,22 @@ def test_with_devices_too_it_imports_in_steps_alone(name: str, tmp_path: Path) -
     assert json.loads(host(script + IMPORTS, 0, settings={})) == []
 
 
+VARIABLES = {
+    "DEV": "NV",
+    "GGML_VK_VISIBLE_DEVICES": "0",
+    "ONEAPI_DEVICE_SELECTOR": "*:gpu",
+    "VK_DRIVER_FILES": "/x/nvidia_icd.json",
+}
+
+
+@pytest.mark.heavy
+def test_with_variables_too_it_imports_in_steps_alone(tmp_path: Path) -> None:
+    root = recorded.unpack(recorded.read("dgx-h100--8x-nvidia-h100-80gb-hbm3"), tmp_path)
+    machine = f"probe_core.Machine({str(root)!r}, {VARIABLES!r})"
+    script = f"settings = {{'machine': {machine}}}\n"
+    assert json.loads(host(script + IMPORTS, 0, settings={})) == []
+
+
 def test_prepare_leaves_no_thread_and_is_done_once() -> None:
     script = """
 probe_core.prepare()

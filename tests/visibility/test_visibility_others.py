@@ -300,7 +300,10 @@ def test_the_rules_import_nothing_but_themselves() -> None:
     assert done.stdout.strip() == "['__future__']"
 
 
-def test_the_rules_of_each_vendor_are_a_part_and_those_of_sycl_are_intels() -> None:
+def test_the_rules_of_a_vendor_and_of_a_variable_are_parts() -> None:
     assert parts({"amd", None}, {}) == ["amd"]
-    assert parts({"intel", "nvidia"}, {}) == ["nvidia", "intel"]
+    assert parts({"intel", "nvidia"}, {"CUDA_VISIBLE_DEVICES": "0"}) == ["nvidia", "intel"]
     assert parts({"nvidia"}, {"ONEAPI_DEVICE_SELECTOR": "cuda:0"}) == ["nvidia", "intel"]
+    assert parts({"nvidia"}, {"VK_DRIVER_FILES": "/x"}) == ["nvidia", "vulkan drivers"]
+    assert parts({"amd"}, {"GGML_VK_VISIBLE_DEVICES": ""}) == ["amd", "vulkan drivers"]
+    assert parts({"amd"}, {"DEV": "AMD"}) == ["amd", "tinygrad's DEV"]
