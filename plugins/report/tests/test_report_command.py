@@ -15,6 +15,7 @@ import pytest
 import recorded
 from report_nodes import DGX, probed
 
+from probe_core.testing import Tree
 from probe_report.cluster import members_of
 
 MACHINE = str(recorded.path("rock-5b--mali-g610-and-rk3588-npu"))
@@ -84,6 +85,15 @@ def test_private_includes_them(report: Path) -> None:
     for secret in (UUID, "node-of-alice", "1652922012345", "f" * 32):
         assert secret in page, secret
     assert "With --private: it may hold UUIDs" in page
+
+
+def test_private_asks_for_the_name_of_the_host(tmp_path: Path) -> None:
+    Tree(tmp_path).file("/proc/sys/kernel/hostname", "node-of-alice\n")
+    pages = [
+        run("--text", *options, "--machine", str(tmp_path)).stdout
+        for options in ([], ["--private"], ["--private", "--no-hostname"])
+    ]
+    assert ["node-of-alice" in page for page in pages] == [False, True, False]
 
 
 def test_one_device_alone(report: Path) -> None:
