@@ -1,0 +1,110 @@
+"""The node's memory without that of GPUs, and within the NUMA nodes that a cpuset allows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from trees import Tree
+
+from probe_core.pipeline.node_memory import correct, limit_of_nodes
+
+NODES = "/sys/devices/system/node"
+MEMS = "/sys/fs/cgroup/a/cpuset.mems.effective"
+
+
+def node(tree: Tree, number: int, total: int, free: int = 0, inactive: int | None = None) -> None:
+    lines = [f"Node {number} MemTotal: {total} kB", f"Node {number} MemFree: {free} kB"]
+    lines += [f"Node {number} Inactive(file): {inactive} kB"] if inactive is not None else []
+    tree.file(f"{NODES}/node{number}/meminfo", "\n".join([*lines, "odd", ""]))
+
+
+def gpu(tree: Tree, number: object, at: int = 1) -> None:
+    text = f"Node: {number}\nNUMA initialized: 1\nStatus: online\n"
+    tree.file(f"/proc/driver/nvidia/gpus/0000:0{at}:00.0/numa_status", text)
+
+
+def memory(total: int | None, available: int | None = None, **fields: Any) -> Any:
+    scaled = {name: value and value * 1024 for name, value in fields.items()}
+    known = {"total": total and total * 1024, "available": available and available * 1024}
+    return {**known, "limit": None, **scaled}
+
+
+def corrected(tree: Tree, given: Any) -> Any:
+    correct(tree.machine(), given)
+    return given
+
+
+def test_the_memory_of_gpus_is_not_the_nodes(tree: Tree) -> None:
+    node(tree, 255, 40, 30)
+    node(tree, 254, 10, 5)
+    gpu(tree, 255)
+    gpu(tree, 254, 2)
+    gpu(tree, 255, 3)  # the same node once more
+    expected = memory(50, 25) | {"devices": 50 * 1024}
+    assert corrected(tree, memory(100, 60)) == expected
+    assert corrected(tree, memory(100, None)) == memory(50) | {"devices": 50 * 1024}
+    assert corrected(tree, memory(100, 20))["available"] == 0
+    assert corrected(tree, memory(51))["total"] == 1024
+
+
+@pytest.mark.parametrize("total", [None, 40, 39])
+def test_what_cannot_be_the_gpus_stays(total: int | None, tree: Tree) -> None:
+    node(tree, 255, 40)
+    gpu(tree, 255)
+    assert corrected(tree, memory(total)) == memory(total)
+
+
+@pytest.mark.parametrize("number", ["none", "-1", ""])
+def test_gpus_without_a_node_change_nothing(number: str, tree: Tree) -> None:
+    node(tree, 255, 40)
+    gpu(tree, number)
+    assert corrected(tree, memory(100)) == memory(100)
+    gpu(tree, 254)  # of which nothing is known
+    assert corrected(tree, memory(100)) == memory(100)
+
+
+def limited(tree: Tree, given: Any, mems: str = "0") -> Any:
+    tree.file("/proc/self/cgroup", "0::/a\n")
+    tree.file(MEMS, f"{mems}\n")
+    tree.file(f"{NODES}/has_memory", "0-1\n")
+    limit_of_nodes(tree.machine(), given)
+    return given
+
+
+def two(tree: Tree) -> None:
+    node(tree, 0, 60, 20, 5)
+    node(tree, 1, 40, 10, 5)
+
+
+def test_only_the_allowed_nodes_count(tree: Tree) -> None:
+    two(tree)
+    own = {"limit": 60 * 1024, "limited_by": MEMS}
+    assert limited(tree, memory(100, 90)) == memory(100, 25) | own
+    assert limited(tree, memory(100, 24)) == memory(100, 24) | own
+    assert limited(tree, memory(100)) == memory(100) | own
+    one = {"limit": 40 * 1024, "limited_by": MEMS}
+    assert limited(tree, memory(100, 90, limit=41), "1") == memory(100, 15) | one
+
+
+@pytest.mark.parametrize(
+    ("given", "mems"),
+    [
+        (memory(100), "0-1"),
+        (memory(100), ""),
+        (memory(None), "0"),
+        (memory(60), "0"),
+        (memory(100, limit=60), "0"),
+        (memory(100), "7"),
+    ],
+)
+def test_a_cpuset_that_limits_nothing(given: Any, mems: str, tree: Tree) -> None:
+    two(tree)
+    assert limited(tree, {**given}, mems) == given
+
+
+def test_the_nodes_of_gpus_are_no_part_of_what_is_allowed(tree: Tree) -> None:
+    two(tree)
+    gpu(tree, 1)
+    whole = memory(60, devices=40)
+    assert limited(tree, {**whole}) == whole
