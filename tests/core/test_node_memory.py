@@ -1,4 +1,4 @@
-"""The node's memory without that of GPUs, and within the NUMA nodes that a cpuset allows."""
+"""The memory of a node and of its NUMA nodes: without that of GPUs, within what a cpuset allows."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from trees import Tree
 
+from probe_core.machine.numa import node_of, nodes, numbers
 from probe_core.pipeline.node_memory import correct, limit_of_nodes
 
 NODES = "/sys/devices/system/node"
@@ -108,3 +109,33 @@ def test_the_nodes_of_gpus_are_no_part_of_what_is_allowed(tree: Tree) -> None:
     gpu(tree, 1)
     whole = memory(60, devices=40)
     assert limited(tree, {**whole}) == whole
+
+
+def test_the_cpus_of_each_node(tree: Tree) -> None:
+    machine = tree.machine()
+    assert (numbers(machine), nodes(machine), node_of(machine, [0])) == ([], None, None)
+    tree.file(f"{NODES}/node3/cpulist", "0-1\n")
+    machine = tree.machine()
+    assert (numbers(machine), nodes(machine)) == ([3], {3: None})
+    assert (node_of(machine, [9]), node_of(machine, [])) == (3, 3)  # the only one holds everything
+    tree.file(f"{NODES}/node10/cpumap", "0000000c\n")
+    tree.file(f"{NODES}/node4/cpulist", "\n")
+    tree.file(f"{NODES}/node5/other", "")
+    machine = tree.machine()
+    assert numbers(machine) == [3, 4, 5, 10]
+    assert nodes(machine) == {3: {0, 1}, 4: set(), 10: {2, 3}}
+    cpus = [[0], [0, 1], [2], [1, 2], [], [9]]
+    assert [node_of(machine, near) for near in cpus] == [3, 3, 10, None, None, None]
+
+
+def test_of_nodes_with_the_same_cpus_the_first_has_them(tree: Tree) -> None:
+    for number in range(3):
+        tree.file(f"{NODES}/node{number}/cpulist", "0-7\n")
+    assert nodes(tree.machine()) == {0: set(range(8)), 1: set(), 2: set()}
+    assert node_of(tree.machine(), [1]) == 0
+
+
+def test_a_list_of_nodes_goes_before_their_folders(tree: Tree) -> None:
+    tree.file(f"{NODES}/online", "0,2\n")
+    tree.file(f"{NODES}/node7/cpulist", "0\n")
+    assert numbers(tree.machine()) == [0, 2]
