@@ -598,3 +598,75 @@ def test_steps_behind_one_that_blocks_are_not_judged() -> None:
     hidden = told("broken", "hidden-by-variable")
     found = conclusion(chain(driver=OK, node=OK, visible=hidden, runtime=OK))
     assert [step["status"] for step in found["steps"]].count("ok") == 3
+
+
+CARD = {
+    "/proc/driver/nvidia/gpus/0000:01:00.0/information": "Device Minor: \t 2\nGPU Excluded:\t No\n"
+}
+NODES = ("/dev/nvidia2", "/dev/nvidiactl", "/dev/nvidia-uvm")
+
+
+def made(maker: str, root: Path, *answers: str, **fields: Any) -> str:
+    """What a name stands for where the three nodes of a GPU answer so."""
+    tree = Tree(root)
+    for path, content in CARD.items():
+        tree.file(path, content)
+    access = dict(zip(NODES, answers, strict=False))
+    scene = Scene(Machine(str(root), {}, os="linux", access=access))
+    return str(MAKERS[maker](gpu(**fields), broken("node-missing"), scene))
+
+
+@pytest.mark.parametrize(
+    ("maker", "answers", "expected"),
+    [
+        ("missing_nodes", ("missing", "ok", "missing"), "-dev0 /dev/nvidia2 -dev1 /dev/nvidia-uvm"),
+        ("missing_nodes", ("ok", "ok", "ok"), ""),
+        ("device_rules", ("EPERM", "ok", "EPERM"),
+         "`DeviceAllow=/dev/nvidia2 rw`, `DeviceAllow=/dev/nvidia-uvm rw`"),
+        ("device_rules", ("ok", "ok", "ok"), "`DeviceAllow=its nodes rw`"),
+        ("node", ("ok", "EACCES", "missing"), "/dev/nvidiactl"),
+        ("node", ("ok", "unknown", "missing"), "/dev/nvidia-uvm"),
+        ("node", ("ok", "ok", "ok"), "/dev/nvidiactl"),
+        ("minor", ("missing", "ok", "ok"), "2"),
+        ("minor", ("ok", "missing", "ok"), "0"),
+    ],
+)  # fmt: skip
+def test_nodes_in_fixes(
+    maker: str, answers: tuple[str, ...], expected: str, tmp_path: Path
+) -> None:
+    assert made(maker, tmp_path, *answers) == expected
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({}, "nvidia.com/gpu"),
+        ({"vendor": "amd"}, "amd.com/gpu"),
+        ({"vendor": "intel", "driver": {"name": "i915"}}, "gpu.intel.com/i915"),
+        ({"vendor": "intel", "driver": None}, "gpu.intel.com/xe"),
+        ({"vendor": "intel", "kind": "npu"}, "npu.intel.com/accel"),
+        ({"vendor": "intel", "kind": "accelerator"}, "habana.ai/gaudi"),
+        ({"vendor": "google", "kind": "npu"}, "google.com/tpu"),
+        ({"vendor": "nvidia", "kind": "npu"}, "the resource of its plugin"),
+        ({"vendor": None}, "the resource of its plugin"),
+    ],
+)
+def test_the_resource_of_a_device_plugin(
+    fields: dict[str, Any], expected: str, tmp_path: Path
+) -> None:
+    assert made("resource", tmp_path, **fields) == expected
+
+
+@pytest.mark.parametrize(
+    ("variable", "start"),
+    [("PBS_JOBID", "PBS: "), ("LSB_JOBID", "LSF: "), ("FLUX_JOB_ID", "Flux: "), ("OTHER", "")],
+)
+def test_how_a_job_requests_a_gpu(variable: str, start: str, tmp_path: Path) -> None:
+    scene = scene_of(tmp_path, {}, **{variable: "1"})
+    found = MAKERS["job_request"](gpu(), broken("not-granted"), scene)
+    assert found.startswith(start) if start else found == ""
+
+
+def test_what_grep_looks_for(tmp_path: Path) -> None:
+    assert made("log_words", tmp_path) == "-e nvidia -e NVRM"
+    assert made("log_words", tmp_path, vendor="amd", driver={"name": "amdgpu"}) == "-e amdgpu"
