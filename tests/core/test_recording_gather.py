@@ -130,6 +130,21 @@ def test_sleeping_device_is_not_woken(power: str, tree: Tree) -> None:
     assert f"{CARD.rpartition('/')[0]}/current_link_speed" in found.recording.files
 
 
+@pytest.mark.parametrize("power", ["suspended", "active"])
+def test_what_the_kernel_keeps_of_a_sleeping_device_is_read(power: str, tree: Tree) -> None:
+    kept = {"resource": "0x0 0x0 0x0", "aer_dev_fatal": "TOTAL_ERR_FATAL 0"}
+    nodes = dict.fromkeys(
+        (f"{name}/0/dev" for name in ("hailo_chardev", "apex", "tenstorrent", "biren",
+                                      "habanalabs", "hailo1x")), "1:2"
+    )  # fmt: skip
+    sizes = dict.fromkeys((f"resource{number}_resize" for number in range(3)), "0300")
+    machine = card(tree, power, **kept, **nodes, **sizes, current_link_speed="16.0 GT/s PCIe")
+    held = gather(machine, "recorded").recording.files
+    found = {name for name in (*kept, *nodes, *sizes) if f"{CARD}/{name}" in held}
+    # The possible sizes are read from the device.
+    assert found == {*kept, *nodes, *(sizes if power == "active" else ())}
+
+
 @pytest.mark.parametrize(("power", "read"), [("suspended", False), ("active", True)])
 def test_a_drivers_own_file_about_a_sleeping_device_is_not_read(
     power: str, read: bool, tree: Tree
