@@ -159,3 +159,17 @@ def test_a_table_of_too_many_rows_is_refused(tmp_path: Path) -> None:
     path.write_text(json.dumps({f"x{at}": at + 1 for at in range(20_001)}))
     with pytest.raises(Unreadable, match="more than 20000 rows"):
         rows(str(path))
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('a\n"RTX 4090 D"\n"RTX 4090"\n', 3),
+        ("RTX 4090 D", 1),
+        ("a\nRTX 4090", 2),
+        ("a", 0),
+        ("", 0),
+    ],
+)
+def test_the_line_of_a_row_is_that_of_the_name_alone(text: str, line: int) -> None:
+    assert Row("RTX 4090", None, text).line == line

@@ -256,6 +256,12 @@ def test_what_would_work(arguments: dict[str, Any], unmet: str, fix: str | None)
     assert (caught.value.unmet, caught.value.fix) == (unmet, fix)
 
 
+def test_of_one_device_what_it_has_is_offered() -> None:
+    with pytest.raises(SelectionError) as caught:
+        select(report(1), memory=79 * GIB + 1)
+    assert (caught.value.code, caught.value.fix) == ("memory", "ask for 79 GiB each")
+
+
 def test_exactly_as_much_memory_as_is_free_can_be_had() -> None:
     assert len(select(report(4), memory=79 * GIB).ids) == 4
     assert nodes.slots(select(report(4), "2", memory=79 * GIB).ids) == [3]
