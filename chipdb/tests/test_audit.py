@@ -167,6 +167,7 @@ def test_a_table_of_too_many_rows_is_refused(tmp_path: Path) -> None:
         ('a\n"RTX 4090 D"\n"RTX 4090"\n', 3),
         ("RTX 4090 D", 1),
         ("a\nRTX 4090", 2),
+        ("\nRTX 4090", 2),
         ("a", 0),
         ("", 0),
     ],
