@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib  # slow to import: this module is imported once something is already wrong
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,6 +28,8 @@ def closest(name: str, candidates: Iterable[str], prefix: str = "") -> str | Non
 
     What all names begin with (``--``, ``PROBE_``) goes into `prefix`: it counts as no likeness.
     """
+    import difflib  # slow to import, and only needed once something is already wrong
+
     names = {candidate.removeprefix(prefix): candidate for candidate in sorted(candidates)}
     name = name.removeprefix(prefix)
     folded = {candidate.casefold(): candidate for candidate in names}

@@ -57,6 +57,8 @@ def warm_up(collected: Collected, chips: Chips, os: str, load: Load) -> None:
 
     seen = [observation.sighting for observation in collected.observations]
     load_chips(seen, chips.open(), load)
+    if any(sighting["kind"] in ACCELERATORS for sighting in seen):
+        import probe_core.readiness.library  # noqa: F401
     vendors = {str(sighting["vendor"]) for sighting in seen if sighting["kind"] == "gpu"}
     if vendors:
         from probe_core.visibility import load_rules, parts

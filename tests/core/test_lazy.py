@@ -173,7 +173,7 @@ before = set(sys.modules)
 devices, _ = conclude.merge_devices(collected, node, machine, bool)
 conclude.resolve(devices, chips.open())
 scene, _ = conclude.judge(devices, machine, (), (), bool)
-conclude.see(devices, machine, scene, (), bool)
+conclude.see(devices, machine, scene, bool)
 """
 
 

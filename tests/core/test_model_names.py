@@ -8,12 +8,9 @@ import pytest
 
 from probe_core.likeness import closest, did_you_mean, suggestion
 from probe_core.model.ids import (
-    NATIVE,
     NO_PLACE,
-    canonical,
     driver_text,
     fits_kind,
-    in_runtime_order,
     is_code,
     is_device_id,
     is_distribution_name,
@@ -40,6 +37,7 @@ from probe_core.model.naming import (
     short_name,
     title,
 )
+from probe_core.model.runtimes import NATIVE, canonical, in_runtime_order
 from probe_core.sizes import format_size, gib, parse_size
 from probe_core.wording import clean_text, counted, error_text, joined
 

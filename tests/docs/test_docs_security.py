@@ -119,6 +119,7 @@ OTHERS = {
         "test_lease_interrupted",
         "test_lease_memory",
         "test_lease_occupied",
+        "test_lease_records",
         "test_lease_signals",
         "test_lease_style",
         "test_lease_trial",

@@ -12,7 +12,8 @@ from probe_core.machine import Machine
 from probe_core.readiness.chain import combined, conclusion
 from probe_core.readiness.fixes import MAKERS, fix_of, fix_of_machine
 from probe_core.readiness.hardware import hardware, responding
-from probe_core.readiness.runtime import older_than_toolkit, rocm, runtime
+from probe_core.readiness.rocm import rocm
+from probe_core.readiness.runtime import older_than_toolkit, runtime
 from probe_core.readiness.scene import Scene
 from probe_core.testing import Tree
 

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 import probe_chipdb
-from probe_core.resolve import add_shorthands, count_allowed, shorthand, summed
-from probe_core.resolve.accelerators import chip_finding, resolve_partition
+from probe_core.resolve import add_shorthands, shorthand
+from probe_core.resolve.accelerators import resolve_partition
+from probe_core.resolve.cores import count_allowed, summed
+from probe_core.resolve.uncertain import chip_finding
 
 
 def peak(tflops: float = 8.0, dtype: str = "fp32", path: str = "vector", **fields: Any) -> Any:
