@@ -22,7 +22,8 @@ _HBM = re.compile(
 _BEFORE_VOLTA = ("pascal", "maxwell", "kepler", "fermi")
 _CDNA = "cdna"
 _APPLE = re.compile(r"\bM(\d+)\b")
-# NVIDIA's modules, whose few watts and slow cores feed the GPU: a GB10 reads 3 x their share.
+# NVIDIA's modules, whose few watts and slow cores feed the GPU: a GB10 reads 1.7 x their share, and
+# takes a third of their time of a layer.
 _JETSON = re.compile(r"\b(?:Jetson|Orin|Thor|Xavier|Tegra)\b", re.IGNORECASE)
 # Intel's graphics since Battlemage read at twice the share of Alchemist's. Older ones have names
 # without "Arc", and nothing was measured of them.
@@ -253,13 +254,14 @@ def device_class(
         return "arc" if _BATTLEMAGE.search(name or "") else "arc-alchemist"
     if kind != "gpu" or vendor not in ("nvidia", "amd"):
         return None
+    # The P100 has HBM, yet no more arithmetic for each byte than a card with GDDR; the Tegra X1 of
+    # a Jetson Nano shares LPDDR4 with its CPU, and is as far below it as its arithmetic.
+    if vendor == "nvidia" and (arch or "").startswith(_BEFORE_VOLTA):
+        return "gddr-pascal"
     if vendor == "nvidia" and _JETSON.search(name or ""):
         return "jetson"
     if unified:
         return "unified" if vendor == "nvidia" else "apu"
-    # The P100 has HBM, yet no more arithmetic for each byte than a card with GDDR.
-    if vendor == "nvidia" and (arch or "").startswith(_BEFORE_VOLTA):
-        return "gddr-pascal"
     if _HBM.search(name or ""):
         return "hbm" if vendor == "nvidia" else "hbm-cdna"
     if vendor == "amd":
@@ -268,7 +270,7 @@ def device_class(
 
 
 # Operations of FP32 that a GTX 1050 Ti has for each byte that it can read: 2.14 TFLOPS, 112 GB/s.
-_MEASURED_PASCAL = 19.1
+MEASURED_PASCAL = 19.1
 
 # Since Hopper each multiprocessor has twice as many lanes of FP32 as of integers, with which
 # llama.cpp multiplies quantised weights; before as many.
@@ -298,7 +300,7 @@ def bounded_share(
     if not isinstance(share, float) or operations is None or computes != "llama-cpp":
         return share if isinstance(share, float) else None
     if class_ == "gddr-pascal":
-        return float(min(shares["gddr-old"], share * operations / _MEASURED_PASCAL))
+        return float(min(shares["gddr-old"], share * operations / MEASURED_PASCAL))
     bound = figures["bound"].get(class_)
     return share if bound is None else float(min(share, bound * operations))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from probe_cluster.planning.efficiency import (
+    MEASURED_PASCAL,
     Efficiency,
     EfficiencyTable,
     device_class,
@@ -292,10 +293,13 @@ def _operations(own: Member, rate: float | None) -> float | None:
     if offer is None or not (offer.fp32 and rate):
         return None
     arch = offer.arch or ""
-    # Maxwell has no DP4A, which llama.cpp multiplies quantised weights with.
-    if own.class_ not in ("hbm", "apple-m1-m2") and not arch.startswith("pascal"):
+    if own.class_ not in ("hbm", "apple-m1-m2", "gddr-pascal"):
         return None
-    return integer_operations(offer.fp32, arch) * 1e12 / len(offer.devices) / rate
+    found = integer_operations(offer.fp32, arch) * 1e12 / len(offer.devices) / rate
+    # Maxwell has no DP4A, which llama.cpp multiplies quantised weights with: more of its arithmetic
+    # reads no more.
+    older = own.class_ == "gddr-pascal" and not arch.startswith("pascal")
+    return min(found, MEASURED_PASCAL) if older else found
 
 
 def _equal(report: Any, offer: Capacity) -> int:
