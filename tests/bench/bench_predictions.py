@@ -40,8 +40,8 @@ SOCKET_REDUCE = 900e-6
 OLDER = "older"
 # Classes whose kernels of vLLM are not those of NVIDIA's cards, or are fed by slower cores.
 OF_OTHERS = ("hbm-cdna", "radeon", "apu", "arc", "jetson")
-HBM = ("hbm", "hbm-cdna")
-COMPUTES = {"llama.cpp": "llama-cpp", "llama.cpp-rpc": "llama-cpp", "exo-ring": "mlx"}
+RUN_LLAMA = ("llama.cpp", "llama.cpp-rpc", "ollama")
+COMPUTES = {"exo-ring": "mlx"} | dict.fromkeys(RUN_LLAMA, "llama-cpp")
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def predicted(row: Row, figures: Mapping[str, Any]) -> float:
     )
 
     engine, model = COMPUTES.get(row.engine, row.engine), row.model
-    share = bounded_share(figures, engine, row.kind, row.operations)
+    share = bounded_share(figures, engine, row.kind, row.operations, model.bits)
     assert share is not None, row.label
     if model.quant in SIMPLE:
         share = min(1.0, share * figures["simple"].get(engine, 1.0))
@@ -167,7 +167,7 @@ def predicted(row: Row, figures: Mapping[str, Any]) -> float:
         tau *= kind_factor(figures, engine, "norms")
     if row.dies > 1:
         tau *= figures["dies"].get(engine, 1.0)
-    beside = row.beside + step_seconds(figures, engine)
+    beside = row.beside + step_seconds(figures, engine, row.engine)
     if row.older:
         beside += (figures.get(OLDER) or _older())["token"] * 1e-6
     return float(1 / (row.bytes_seconds / share + model.layers * tau + beside))
@@ -259,8 +259,9 @@ def unfitted(table: dict[str, Any]) -> list[Figures]:
         Figures(1, (arch["vllm"], "hopper")),
         Figures(1, (arch["vllm"], "blackwell-gb100"), (arch["vllm"], "blackwell-gb300")),
         Figures(1, *((arch["llama-cpp"], name) for name in arch["llama-cpp"])),
-        Figures(75, *((cuda, name) for name in ("gddr-new", "gddr-old", "radeon"))),
-        Figures(75, *((cuda, name) for name in HBM)),
+        Figures(75, (cuda, "gddr-new"), (cuda, "gddr-old")),
+        Figures(75, (cuda, "hbm")),
+        Figures(75, (cuda, "radeon"), (cuda, "hbm-cdna")),
         Figures(200, (cuda, "jetson")),
         *(Figures(75, (mlx, name)) for name in mlx),
         Figures(75, *((vllm, name) for name in vllm if name not in OF_OTHERS)),
@@ -268,7 +269,7 @@ def unfitted(table: dict[str, Any]) -> list[Figures]:
         Figures(75, (vllm, "radeon"), (vllm, "apu")),
         Figures(75, (cuda, "arc"), (cuda, "arc-alchemist")),
         Figures(75, (cuda, "unified"), (cuda, "apu")),
-        Figures(500, (table["step"], "vllm")),
+        *(Figures(500, (table["step"], name)) for name in ("vllm", "ollama")),
         *(Figures(75, (cuda, name)) for name in ("gddr-pascal", "apple-m1-m2", "apple-m3", "cpu")),
         *(Figures(2, (kind, name)) for name in ("experts", "hybrid", "mla")),
         Figures(1, (kind, "blocks")),

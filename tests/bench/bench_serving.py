@@ -202,6 +202,7 @@ def unfitted(table: dict[str, Any]) -> list[Figures]:
         Figures(0.5, (arithmetic, "unified")),
         Figures(0.7, (arch, "hopper"), (arch, "blackwell-gb100"), (arch, "blackwell-gb300")),
         Figures(1.0, (arch, "cdna4")),
+        Figures(0.7, (arch, "turing")),
         Figures(1.0, (table["generation"]["vllm"], "cdna4")),
         Figures(0.8, (shares["bits"], "8")),
         Figures(0.5, (kind, "experts"), (kind, "hybrid"), (kind, "blocks")),

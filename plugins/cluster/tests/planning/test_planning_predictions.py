@@ -148,13 +148,14 @@ def test_pascal_reads_as_fast_as_it_computes(card: str, share: float) -> None:
 @pytest.mark.parametrize(
     ("card", "share", "of_vllm"),
     [
-        # 0.059 for each operation: 66.9 TFLOPS of 3350 GB/s, halved; 66.9 of 4800; 19.5 of 2039.
-        ("H100 SXM", 0.589, 0.79),
-        ("H200", 0.411, 0.79),
-        ("A100-SXM4-80GB", 0.564, 0.79),
+        # 0.053 for each operation, of Q4_K_M:
+        # 66.9 TFLOPS of 3350 GB/s, halved; 66.9 of 4800; 19.5 of 2039.
+        ("H100 SXM", 0.529, 0.79),
+        ("H200", 0.369, 0.79),
+        ("A100-SXM4-80GB", 0.507, 0.79),
         # What its memory gives is less than its arithmetic does.
-        ("V100-SXM2-32GB", 0.78, 0.79),
-        ("MI300X", 0.41, 0.90),
+        ("V100-SXM2-32GB", 0.750, 0.79),
+        ("MI300X", 0.41, 0.92),
     ],
 )
 def test_llama_cpp_reads_no_faster_than_it_computes(
@@ -176,7 +177,7 @@ def test_llama_cpp_reads_no_faster_than_it_computes(
         ("MacBook Pro M1 Max 64GB", 0.544),
         ("MacBook Air M2 24GB", 0.734),
         # Of M3 and later nothing shows such a bound.
-        ("MacBook Pro M4 Max 128GB", 0.780),
+        ("MacBook Pro M4 Max 128GB", 0.770),
     ],
 )
 def test_llama_cpp_is_bound_by_arithmetic_on_the_first_of_apple(machine: str, share: float) -> None:
@@ -184,7 +185,28 @@ def test_llama_cpp_is_bound_by_arithmetic_on_the_first_of_apple(machine: str, sh
     by_llama, by_mlx = (with_engine(own, name).efficiency for name in ("llama.cpp", "mlx"))
     assert by_llama is not None
     assert by_mlx is not None
-    assert (by_llama.share, by_mlx.share) == (pytest.approx(share, abs=0.001), 0.89)
+    assert (by_llama.share, by_mlx.share) == (pytest.approx(share, abs=0.001), 0.88)
+
+
+def test_arithmetic_is_that_of_weights_whatever_their_bytes() -> None:
+    (own,) = read_members([], have=["H200"])
+    by_llama, by_vllm = (with_engine(own, name).efficiency for name in ("llama.cpp", "vllm"))
+    assert by_llama is not None
+    assert by_vllm is not None
+    assert by_llama.share_of("q4_k_m", 4.89) == pytest.approx(by_llama.share)
+    assert by_llama.share_of("q2_k", 3.16) == pytest.approx(by_llama.share * 3.16 / 4.89)
+    assert by_llama.share_of("q8_0", 8.5) == pytest.approx(1.11 * by_llama.share * 8.5 / 4.89)
+    # What memory gives is all that 16 bits have.
+    assert by_llama.share_of("f16", 16.0) == pytest.approx(1.11 * 0.75)
+    assert by_vllm.share_of("awq", 4.25) == by_vllm.share
+
+
+def test_ollama_takes_longer_for_a_token_than_llama_cpp() -> None:
+    own, other = (efficiency_of("gddr-old", name) for name in ("llama.cpp", "ollama"))
+    assert own is not None
+    assert other is not None
+    more = other.layer_seconds("dense", layers=30) - own.layer_seconds("dense", layers=30)
+    assert more == pytest.approx(718e-6 / 30)
 
 
 def test_each_doubling_over_pcie_is_one_exchange_more() -> None:
@@ -197,19 +219,19 @@ def test_each_doubling_over_pcie_is_one_exchange_more() -> None:
 def test_simple_blocks_norms_and_two_dies_have_their_figures() -> None:
     card = efficiency_of("gddr-old", "llama.cpp")
     assert card is not None
-    shares = [card.share_of(name) for name in ("q4_k_m", None, "q4_0", "mxfp4")]
-    assert shares == pytest.approx([0.75, 0.75, 0.84, 0.84])
-    assert card._replace(measured=True, share=1.0).share_of("q4_0") == 1.0
-    assert card.layer_seconds("dense", norms=True) == pytest.approx(1.65 * 52e-6)
+    shares = [card.share_of(name, 4.89) for name in ("q4_k_m", None, "q4_0", "mxfp4")]
+    assert shares == pytest.approx([0.80, 0.80, 0.888, 0.888])
+    assert card._replace(measured=True, share=1.0).share_of("q4_0", 4.66) == 1.0
+    assert card.layer_seconds("dense", norms=True) == pytest.approx(1.63 * 51e-6)
     vllm = efficiency_of("gddr-old", "vllm")
     assert vllm is not None
-    assert vllm.share_of("fp16") == 0.75
-    assert vllm.layer_seconds("dense", norms=True) == pytest.approx(1.53 * 42e-6)
+    assert vllm.share_of("fp16", 16.0) == 0.80
+    assert vllm.layer_seconds("dense", norms=True) == pytest.approx(1.55 * 44e-6)
     # What the engine takes for a token besides is spread over the layers.
-    assert vllm.layer_seconds("dense", layers=50) == pytest.approx(42e-6 + 8.94e-6)
+    assert vllm.layer_seconds("dense", layers=50) == pytest.approx(44e-6 + 9.16e-6)
     ultra = efficiency_of("apple-m3", "mlx", dies=2)
     assert ultra is not None
-    assert ultra.tau == pytest.approx(1.49 * 70e-6)
+    assert ultra.tau == pytest.approx(1.47 * 70e-6)
     (studio,) = read_members([], have=["Mac Studio M3 Ultra 512GB"])
     assert studio.efficiency is not None
     assert studio.efficiency.tau == ultra.tau
@@ -244,15 +266,15 @@ def test_threads_of_many_cores_wait_longer_in_each_layer() -> None:
 @pytest.mark.parametrize(
     ("card", "layer", "mla"),
     [
-        ("A100-SXM4-80GB", 42e-6, 2.1),
-        ("T4", 1.12 * 42e-6, 2.1),
-        ("H100 SXM", 0.84 * 42e-6, 2.1),
-        ("B200", 0.99 * 42e-6, 2.1),
-        ("B300", 0.99 * 42e-6, 2.1),
+        ("A100-SXM4-80GB", 44e-6, 2.05),
+        ("T4", 1.16 * 44e-6, 2.05),
+        ("H100 SXM", 0.8 * 44e-6, 2.05),
+        ("B200", 0.98 * 44e-6, 2.05),
+        ("B300", 0.98 * 44e-6, 2.05),
         # A GB10 is none of them.
-        ("DGX Spark", 42e-6, 2.1),
+        ("DGX Spark", 44e-6, 2.05),
         ("MI300X", 75e-6, 3.85),
-        ("MI355X", 0.42 * 75e-6, 3.85),
+        ("MI355X", 0.43 * 75e-6, 3.85),
     ],
 )
 def test_generations_have_their_figures(card: str, layer: float, mla: float) -> None:
@@ -267,11 +289,11 @@ def test_generations_have_their_figures(card: str, layer: float, mla: float) -> 
 @pytest.mark.parametrize(
     ("card", "seconds"),
     [
-        ("Tesla V100-SXM2-32GB", 1.22 * 75e-6),
-        ("A100-SXM4-80GB", 75e-6),
-        ("RTX 2080 Ti", 1.22 * 52e-6),
-        ("RTX 3090", 52e-6),
-        ("RTX 4090", 52e-6),
+        ("Tesla V100-SXM2-32GB", 1.25 * 68e-6),
+        ("A100-SXM4-80GB", 68e-6),
+        ("RTX 2080 Ti", 1.25 * 51e-6),
+        ("RTX 3090", 51e-6),
+        ("RTX 4090", 51e-6),
     ],
 )
 def test_without_cuda_graphs_layers_of_llama_cpp_cost_more(card: str, seconds: float) -> None:
@@ -338,7 +360,7 @@ def test_an_engine_that_no_row_has_for_a_device_gives_a_bound(home: Home) -> Non
     known = plan("fastest", [member("desk", home["desk"])], model)
     assert known.like == range_of("llama-cpp", "gddr-new", "one")
     assert known.basis == (
-        "llama.cpp on gddr-new: 92% of the bandwidth and 52 us a layer, fitted on published speeds",
+        "llama.cpp on gddr-new: 94% of the bandwidth and 51 us a layer, fitted on published speeds",
     )
     bound = plan("fastest", [member("desk", home["desk"], engine="none")], model)
     assert (bound.like, bound.bound) == (None, True)
@@ -394,10 +416,10 @@ def test_vllm_splits_layers_among_the_equal_gpus_of_a_node(home: Home) -> None:
     twin = member("twin", home["twin"], engine="vllm")
     split = plan("fastest", [twin], model)
     assert (split.parallel, twin.width) == ("tensor", 2)
-    # Half of the bytes on each, 42 us a layer and two all-reduces by PCIe, and the token's 447 us;
+    # Half of the bytes on each, 44 us a layer and two all-reduces by PCIe, and the token's 458 us;
     # an all-reduce of two takes half of one of four.
-    layer = model.layer_read_bytes / 2 / (1.008e12 * 0.92) + 42e-6 + 2 * 15e-6
-    assert split.seconds_per_token == pytest.approx(80 * layer + 447e-6, rel=1e-4)
+    layer = model.layer_read_bytes / 2 / (1.008e12 * 0.94) + 44e-6 + 2 * 15e-6
+    assert split.seconds_per_token == pytest.approx(80 * layer + 458e-6, rel=1e-4)
     assert (split.like, split.bound) == (range_of("vllm", "gddr-new", "tensor"), False)
     assert split.like is not None
     assert plan("fastest", [member("twin", home["twin"])], model).parallel == "one"

@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any, NamedTuple, TypedDict, cast
 
 from probe_cluster.planning.engines import ENGINES, engine_name, usual_engine
+from probe_cluster.planning.precision import PRECISIONS
 from probe_core.commands import bandwidth as rate_text
 
 # Makers' names of cards with high-bandwidth memory, which chips of their architecture may lack.
@@ -85,7 +86,7 @@ class Efficiency(NamedTuple):
     """How a class of device runs models with an engine."""
 
     share: float
-    """Of the theoretical bandwidth."""
+    """Of the theoretical bandwidth, where weights have the bits of Q4_K_M."""
     tau: float
     """Seconds of a layer of a dense model beyond its bytes."""
     basis: str
@@ -98,6 +99,8 @@ class Efficiency(NamedTuple):
     """What the engine computes with, as efficiency.toml names it."""
     arch: str = ""
     """Architecture of the device, where its generation has figures of its own."""
+    bound: tuple[float, float] | None = None
+    """Where arithmetic bounds the share: that of memory, and that of each bit of a weight."""
 
     def layer_seconds(
         self,
@@ -115,14 +118,20 @@ class Efficiency(NamedTuple):
         figures = figures or table()
         more = kind_factor(figures, self.computes, "norms") if norms else 1.0
         more *= generation_factor(figures, self.computes, self.arch)
-        besides = step_seconds(figures, self.computes) / layers if layers else 0.0
+        besides = step_seconds(figures, self.computes, self.engine) / layers if layers else 0.0
         return self.tau * kind_factor(figures, self.computes, kind, self.arch) * more + besides
 
-    def share_of(self, quant: str | None) -> float:
-        """Return the share at which weights of a precision are read: simple blocks read faster."""
-        if self.measured or quant not in SIMPLE:
+    def share_of(self, quant: str | None, bits: float) -> float:
+        """Return the share at which weights of a precision are read: simple blocks read faster.
+
+        Arithmetic is that of weights: the more `bits` one has, the more is read for it.
+        """
+        if self.measured:
             return self.share
-        return min(1.0, self.share * table()["simple"].get(self.computes, 1.0))
+        share = self.share if self.bound is None else min(self.bound[0], self.bound[1] * bits)
+        if quant not in SIMPLE:
+            return share
+        return min(1.0, share * table()["simple"].get(self.computes, 1.0))
 
 
 @cache
@@ -229,9 +238,13 @@ def _of_arch(factors: Mapping[str, float], arch: str) -> float:
     return next((factor for name, factor in factors.items() if arch.startswith(name)), 1.0)
 
 
-def step_seconds(figures: Mapping[str, Any], computes: str) -> float:
-    """Return the seconds of a token of one request that an engine takes beyond its layers."""
-    return float(figures["step"].get(computes, 0.0)) * 1e-6
+def step_seconds(figures: Mapping[str, Any], computes: str, engine: str | None) -> float:
+    """Return the seconds of a token of one request that an engine takes beyond its layers.
+
+    The figure is the engine's own, or of what it computes with.
+    """
+    steps = figures["step"]
+    return float(steps.get(engine, steps.get(computes, 0.0))) * 1e-6
 
 
 def core_seconds(figures: Mapping[str, Any], computes: str, cores: int | None) -> float:
@@ -269,6 +282,9 @@ def device_class(
     return "gddr-new" if (arch or "").startswith(("ada", "blackwell")) else "gddr-old"
 
 
+Q4_K_M = PRECISIONS["q4_k_m"].common
+"""Bits of a weight in the precision that most rows have."""
+
 # Operations of FP32 that a GTX 1050 Ti has for each byte that it can read: 2.14 TFLOPS, 112 GB/s.
 MEASURED_PASCAL = 19.1
 
@@ -282,15 +298,32 @@ def integer_operations(fp32: float, arch: str | None) -> float:
     return fp32 / 2 if (arch or "").startswith(_WIDE) else fp32
 
 
-def bounded_share(
+def bound_of(
     figures: Mapping[str, Any], computes: str, class_: str, operations: float | None
+) -> float | None:
+    """Return the share that arithmetic allows for each bit of a weight; None where none is bound.
+
+    llama.cpp's kernels are bound by it where a device has few `operations` for each byte it can
+    read: cards with HBM, and Apple's M1 and M2.
+    """
+    bound = figures["bound"].get(class_)
+    if bound is None or operations is None or computes != "llama-cpp":
+        return None
+    return float(bound * operations / Q4_K_M)
+
+
+def bounded_share(
+    figures: Mapping[str, Any],
+    computes: str,
+    class_: str,
+    operations: float | None,
+    bits: float = Q4_K_M,
 ) -> float | None:
     """Return the share of the bandwidth of a class; None where nothing was measured.
 
-    llama.cpp's kernels are bound by arithmetic where a card has few `operations` for each byte it
-    can read. A P40 has 1.8 times as many as the card that Pascal's figure was fitted on, and reads
-    1.8 times as large a share; cards with HBM and Apple's M1 and M2 read at most so much for each
-    operation.
+    A P40 has 1.8 times as many `operations` for each byte as the card that Pascal's figure was
+    fitted on, and reads 1.8 times as large a share; others are bound by the `bits` of a weight
+    (`bound_of`).
     """
     shares = figures["share"]
     own = shares.get(computes)
@@ -301,8 +334,8 @@ def bounded_share(
         return share if isinstance(share, float) else None
     if class_ == "gddr-pascal":
         return float(min(shares["gddr-old"], share * operations / MEASURED_PASCAL))
-    bound = figures["bound"].get(class_)
-    return share if bound is None else float(min(share, bound * operations))
+    bound = bound_of(figures, computes, class_, operations)
+    return share if bound is None else min(share, bound * bits)
 
 
 def efficiency_of(
@@ -328,8 +361,10 @@ def efficiency_of(
     figures = figures or table()
     tau = figures["tau"].get(computes, {}).get(class_ or "")
     share = bounded_share(figures, computes, class_ or "", operations)
-    if tau is None or share is None:
+    memory = bounded_share(figures, computes, class_ or "", None)
+    if tau is None or share is None or memory is None:
         return None
+    per_bit = bound_of(figures, computes, class_ or "", operations)
     if dies > 1:
         tau *= figures["dies"].get(computes, 1.0)
     tau *= 1e-6
@@ -338,7 +373,8 @@ def efficiency_of(
     layer = tau * 1e6 * generation_factor(figures, computes, arch or "")
     basis = f"{engine} on {class_}: {share:.0%} of the bandwidth and {layer:.3g} us a layer"
     text = f"{basis}, fitted on published speeds"
-    return Efficiency(share, tau, text, False, engine, computes, arch or "")
+    bound = None if per_bit is None else (memory, per_bit)
+    return Efficiency(share, tau, text, False, engine, computes, arch or "", bound)
 
 
 def with_measured(default: Efficiency, bandwidth: float, by: str) -> Efficiency:

@@ -75,7 +75,7 @@ def whole_seconds(member: Member, model: Model) -> float | None:
     efficiency = member.efficiency
     if efficiency is None:
         return max(reading, prompt_seconds(member, model) or 0.0)
-    reading /= efficiency.share_of(model.quant)
+    reading /= efficiency.share_of(model.quant, model.bits)
     beyond = efficiency.layer_seconds(model.kind, norms=model.norms, layers=model.layers)
     return max(reading, prompt_seconds(member, model) or 0.0) + beyond
 
@@ -147,7 +147,7 @@ def split_seconds(members: Sequence[Member], model: Model, reduce: float) -> flo
     for member in members:
         if member.bandwidth is None or member.efficiency is None:
             return None
-        reading = part / (member.bandwidth * member.efficiency.share_of(model.quant))
+        reading = part / (member.bandwidth * member.efficiency.share_of(model.quant, model.bits))
         # Arithmetic bounds a part as it does the whole layer.
         least = max(reading, (prompt_seconds(member, model) or 0.0) / len(members))
         beyond = member.efficiency.layer_seconds(model.kind, norms=model.norms, layers=model.layers)

@@ -293,7 +293,7 @@ def device_of(
     costs = serving_costs(efficiency, first.class_, figures or table(), chunk)
     return Device(
         memory=int(min(pools) * (1 - reserve)),
-        bandwidth=first.bandwidth * efficiency.share_of(model.quant),
+        bandwidth=first.bandwidth * efficiency.share_of(model.quant, model.bits),
         arithmetic=arithmetic,
         attention=attention,
         layer=efficiency.layer_seconds(model.kind, figures, norms=model.norms) * costs.layer,
