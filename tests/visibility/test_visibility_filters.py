@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import visibility_nodes as nodes
 
-from probe_core.visibility.vulkan import Filters, ggml_visible, matches, see_vulkan
+from probe_core.visibility.vulkan import ggml_visible, see_vulkan
+from probe_core.visibility.vulkan_drivers import Filters, matches
 
 
 @pytest.mark.parametrize(
