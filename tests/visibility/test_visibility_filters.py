@@ -76,7 +76,7 @@ def test_the_variable_that_decides() -> None:
     for variable in (FILES, "VK_ICD_FILENAMES", SELECT, DISABLE):
         filters = Filters(environ)
         assert (filters.variable, filters.value) == (variable, environ.pop(variable))
-    assert (Filters({}).variable, Filters({}).value) == (None, "")
+    assert (Filters({}).variable, Filters({}).value) == ("", "")
 
 
 IDS = ["a", "b", "c"]
