@@ -214,9 +214,6 @@ def unresponsive(collected: Collected, devices: Sequence[DeviceDoc]) -> list[Fin
     return unresponsive_findings(collected.unresponsive, devices)
 
 
-# Whether this process can use each device, judged in the steps in which it becomes known.
-
-
 # Which device is the primary one, and in which order a report lists the devices.
 
 
