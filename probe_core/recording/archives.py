@@ -124,7 +124,7 @@ def pax_records(data: bytes) -> dict[str, bytes]:
         length = int(digits) if digits.isdigit() and len(digits) < 8 else 0
         record, data = data[:length], data[length:]
         key, equals, value = record[len(digits) + 1 :].partition(b"=")
-        if not (length and equals and value.endswith(b"\n")):
+        if not (0 < length == len(record) and equals and value.endswith(b"\n")):
             raise BadRecording("it is a damaged tar archive: a pax header cannot be read")
         records[key.decode("utf-8", "replace")] = value[:-1]
     return records

@@ -83,6 +83,6 @@ def test_records_of_pax() -> None:
     assert pax_records(b"") == {}
     assert pax_records(b"6 a=b\n9 key=v=\n") == {"a": b"b", "key": b"v="}
     assert pax_records(b"5 a=\n") == {"a": b""}
-    for data in (b"6 a=b", b"5 a=b\n", b"x a=b\n", b"0 ", b"00000006 a=b\n", b"4 ab\n"):
+    for data in (b"7 a=b\n", b"6 a=b", b"5 a=b\n", b"x a=b\n", b"0 ", b"00000006 a=b\n", b"4 ab\n"):
         with pytest.raises(BadRecording, match="a pax header cannot be read"):
             pax_records(data)
