@@ -46,7 +46,9 @@ def test_what_decodes_without_sampling_tells_nothing_of_its_cost(
     monkeypatch.syspath_prepend(str(BENCH))
     bench = importlib.import_module("bench_serving")
     rows = [row for row in bench.rows() if row.engine == "llama.cpp"]
-    assert {row.source for row in rows if not row.server} == {"dgx-spark", "m2-ultra-batched"}
+    assert {row.source for row in rows if not row.server} == {
+        "dgx-spark", "m2-ultra-batched", "braid",
+    }  # fmt: skip
     dearer = copy.deepcopy(table())
     dearer["serving"]["llama-cpp"]["request"] *= 2
     for (usual, row), (slower, _) in zip(
@@ -138,9 +140,9 @@ def test_first_tokens_come_after_all_prompts_before() -> None:
     assert alone.first_token == alone.last_first_token == many.first_token
     assert many.first_token is not None
     assert many.last_first_token == pytest.approx(8 * many.first_token)
-    # 65.8 TFLOP of weights at 1979 x 0.80 x 0.96 x 0.86, 4.4 of attention at 989 x 0.80 x 0.96, and
+    # 65.8 TFLOP of weights at 1979 x 0.76 x 0.93 x 0.90, 4.4 of attention at 989 x 0.76 x 0.93, and
     # 32 layers and the scheduler in one step of at most 8192 tokens.
-    assert alone.first_token == pytest.approx(0.0606, rel=0.01)
+    assert alone.first_token == pytest.approx(0.0637, rel=0.01)
 
 
 def test_who_waits_for_room_waits_for_answers_before() -> None:

@@ -21,6 +21,7 @@ from probe_cluster.planning.precision import (
     PRECISIONS,
     Precision,
     as_run_by,
+    beside_fp8,
     beside_mxfp4,
     bits_per_weight,
     nearest_precisions,
@@ -279,6 +280,8 @@ def _weighed(fields: Fields, bits: Any, form: Any) -> None:
         precision = PRECISIONS[refined]
         if native == "mxfp4" and FORMATS.get(refined) == "gguf":
             precision = beside_mxfp4(precision)
+        elif native == "fp8_fp4" and FORMATS.get(refined) == "gguf" and parameters is not None:
+            precision = beside_fp8(precision, parameters.experts / parameters.total)
     if bits is not None and name is None:
         value = _mean_bits(bits)
         fields |= {"bits": value, "quant": None, "form": None, "published": False}

@@ -155,6 +155,17 @@ def beside_mxfp4(precision: Precision) -> Precision:
     )
 
 
+def beside_fp8(precision: Precision, share: float) -> Precision:
+    """Return what a GGUF file of a model has whose routed experts were published in MXFP4.
+
+    All else was published in 8 bits, and files keep it so, of whatever name; the experts, `share`
+    of all weights, have the rest of the file (DeepSeek-V4-Flash: Q8 is 7 GB larger than Q4, by
+    unsloth.ai/docs deepseek-v4; ggml-org/llama.cpp issue 22319).
+    """
+    others = max(precision.common, PRECISIONS["q8_0"].common)
+    return Precision(others, others, (precision.experts - (1 - share) * others) / share)
+
+
 def precision_of(quantization: Mapping[str, Any]) -> Precision | None:
     """Return how a config.json says that its weights are stored; None for a way not known.
 
