@@ -237,6 +237,7 @@ def unfitted(table: dict[str, Any]) -> list[Figures]:
     # Of Pascal where a P40 would reach as much: above that its rows tell nothing.
     starts = {"gddr-new": 0.75, "gddr-pascal": 0.42, "cpu": 0.75}
     starts |= {"hbm": 0.75, "hbm-cdna": 0.5, "arc": 0.75, "arc-alchemist": 0.4, "jetson": 0.5}
+    starts["radeon-gcn"] = 0.5
     figures = [Figures(start, (share, name)) for name, start in starts.items()]
     figures += [
         Figures(0.75, (table, "apple-m1-m2"), (table, "apple-m3"))
@@ -261,7 +262,7 @@ def unfitted(table: dict[str, Any]) -> list[Figures]:
         Figures(1, *((arch["llama-cpp"], name) for name in arch["llama-cpp"])),
         Figures(75, (cuda, "gddr-new"), (cuda, "gddr-old")),
         Figures(75, (cuda, "hbm")),
-        Figures(75, (cuda, "radeon"), (cuda, "hbm-cdna")),
+        Figures(75, *((cuda, name) for name in ("radeon", "radeon-gcn", "hbm-cdna"))),
         Figures(200, (cuda, "jetson")),
         *(Figures(75, (mlx, name)) for name in mlx),
         Figures(75, *((vllm, name) for name in vllm if name not in OF_OTHERS)),

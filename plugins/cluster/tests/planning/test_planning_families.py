@@ -167,6 +167,27 @@ def test_experts_of_deepseek_v4_are_in_four_bits() -> None:
     assert model.weight_bytes == pytest.approx(experts * 4.25 / 8 + others + edges * 2, rel=1e-6)
 
 
+def test_gguf_files_of_deepseek_v4_keep_all_but_the_experts_in_eight_bits() -> None:
+    model = parse_model({"model": "deepseek-v4-flash", "bits": "iq3_xxs"})
+    experts = 43 * 256 * 3 * 4096 * 2048
+    others = model.params - experts
+    # The file has its 3.25 bits on average, so the experts have fewer.
+    assert model.weight_bytes == pytest.approx(model.params * 3.25 / 8, rel=1e-6)
+    of_experts = model.params * 3.25 - others * 8.5
+    # A token uses 6 of 256 experts, and a row of the embedding.
+    read = of_experts * 6 / 256 + (others - 129280 * 4096) * 8.5
+    assert model.read_bytes == pytest.approx(read / 8, rel=1e-6)
+
+
+def test_nvfp4_files_of_nemotron_keep_all_but_the_experts_in_eight_bits() -> None:
+    model, all_in_eight = (
+        parse_model({"model": "nemotron-3-super-120b", "bits": bits}) for bits in ("nvfp4", "fp8")
+    )
+    # Embeddings stay in 16 bits in both.
+    fewer = all_in_eight.weight_bytes - model.weight_bytes
+    assert fewer == pytest.approx(40 * 512 * 2 * 1024 * 2688 * (8.002 - 4.5) / 8, rel=1e-6)
+
+
 KNOWN = {entry["name"]: entry["config"] for entry in entries()}
 KNOWN |= {kind: PLAIN | {"model_type": kind} | own for kind, own, _ in TOTALS}
 ASSUMED = [

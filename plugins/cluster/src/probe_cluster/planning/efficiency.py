@@ -40,6 +40,11 @@ SIMPLE = frozenset(
 )
 
 
+# Before Vega 20 no instruction multiplies four pairs of bytes, as which llama.cpp computes
+# quantised weights, so arithmetic bounds what Polaris reads.
+_WITHOUT_DOT = re.compile(r"gcn(?!51)")
+
+
 class EfficiencyTable(TypedDict):
     """The tables of efficiency.toml; its comments say what they hold."""
 
@@ -278,7 +283,7 @@ def device_class(
     if _HBM.search(name or ""):
         return "hbm" if vendor == "nvidia" else "hbm-cdna"
     if vendor == "amd":
-        return "radeon"
+        return "radeon-gcn" if _WITHOUT_DOT.match(arch or "") else "radeon"
     return "gddr-new" if (arch or "").startswith(("ada", "blackwell")) else "gddr-old"
 
 

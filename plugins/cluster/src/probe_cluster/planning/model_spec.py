@@ -18,6 +18,7 @@ from probe_cluster.planning.known_models import (
 from probe_cluster.planning.model import Model, parse_count
 from probe_cluster.planning.precision import (
     FORMATS,
+    NEMOTRON_NVFP4,
     PRECISIONS,
     Precision,
     as_run_by,
@@ -282,6 +283,8 @@ def _weighed(fields: Fields, bits: Any, form: Any) -> None:
             precision = beside_mxfp4(precision)
         elif native == "fp8_fp4" and FORMATS.get(refined) == "gguf" and parameters is not None:
             precision = beside_fp8(precision, parameters.experts / parameters.total)
+        elif refined == "nvfp4" and fields.get("kind") == "blocks":
+            precision = NEMOTRON_NVFP4
     if bits is not None and name is None:
         value = _mean_bits(bits)
         fields |= {"bits": value, "quant": None, "form": None, "published": False}

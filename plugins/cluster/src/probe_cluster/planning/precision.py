@@ -78,6 +78,10 @@ PRECISIONS: dict[str, Precision] = {
 }
 """Name → bits per weight."""
 
+# NVIDIA's own files of Nemotron 3: only experts have 4 bits, and what Mamba multiplies 8
+# (docs.nvidia.com/nemotron, super3/quantization.html).
+NEMOTRON_NVFP4 = PRECISIONS["nvfp4"]._replace(common=PRECISIONS["fp8"].common)
+
 FORMATS: dict[str, str] = {
     **dict.fromkeys((*_GGUF, "mxfp4_moe"), "gguf"),
     **dict.fromkeys((*_GROUPS_OF_32, "mxfp4_q8", "mxfp8"), "mlx"),
