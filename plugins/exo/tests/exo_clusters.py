@@ -351,6 +351,6 @@ def published_cluster(
 ) -> Cluster:
     """Return so many of a computer whose speed was published."""
     halo = Node(118, "mlx-cpu", rate=256)
-    node = {"M3 Ultra": ULTRA, "M4 Pro": PRO, "Strix Halo": halo}[chip]
+    node = {"M3 Ultra": ULTRA, "M4 Pro": PRO, "Strix Halo": halo, "GB10": SPARK}[chip]
     nodes = {f"n{at}": node for at in range(1, count + 1)}
     return Cluster(label, nodes, size, layers=layers, read=read)

@@ -252,7 +252,7 @@ def test_by_speed_is_at_least_as_good_as_exos_on_published_clusters(patched: Pat
             count = max(speeds)
             clusters.append(published_cluster(label, chip, count, size, model.layers, read))
             published.append(speeds)
-    assert len(clusters) == 7
+    assert len(clusters) == 8
     today, planned = place(patched, clusters, True), place(patched, clusters, True, by_speed=True)
     lines = []
     for cluster, speeds, one, other in zip(clusters, published, today, planned, strict=True):
