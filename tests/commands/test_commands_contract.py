@@ -13,7 +13,13 @@ import pytest
 from probe_core import commands
 
 ROOT = Path(__file__).resolve().parents[2]
-PUBLIC = ("probe_core", "probe_core.commands", "probe_core.machine", "probe_core.wording")
+PUBLIC = (
+    "probe_core",
+    "probe_core.commands",
+    "probe_core.machine",
+    "probe_core.sizes",
+    "probe_core.wording",
+)
 
 
 def loaded_by(code: str) -> set[str]:

@@ -156,8 +156,8 @@ def test_nothing_that_names_a_person_or_a_computer(tmp_path: Path) -> None:
     assert uuid not in found["variable/CUDA_VISIBLE_DEVICES"]
     short = {**environ, "HOME": "/", "USER": "ev"}
     assert facts(tmp_path / "b", **short)["variable/LD_LIBRARY_PATH"] == "/home/eve/lib:/eve/box1"
-    root = {**environ, "HOME": "/", "USER": "root", "LD_LIBRARY_PATH": "/root/lib"}
-    assert facts(tmp_path / "c", **root)["variable/LD_LIBRARY_PATH"] == "/root/lib"
+    root = {**environ, "HOME": "/", "USER": "root", "LD_LIBRARY_PATH": "/opt/lib"}
+    assert facts(tmp_path / "c", **root)["variable/LD_LIBRARY_PATH"] == "/opt/lib"
 
 
 def test_long_values_are_cut(tmp_path: Path) -> None:
