@@ -11,13 +11,12 @@ from errno import EIO
 
 from probe_core.api import Request, hookimpl
 from probe_core.machine import Machine, Untrusted, read_trusted
-from probe_core.pipeline.settings import on_server
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["probe_devices", "read_named", "silent"]
+__all__ = ["probe_devices", "read_named"]
 
 DEADLINE_S = 2.0
 """Seconds that a child has for a file: an automounter takes one for the first look at a server, and
@@ -34,12 +33,9 @@ _PIECES = 40
 
 def read_named(path: str, limit: int) -> bytes:
     """Return what `read_trusted` returns, wherever the file lies; `OSError` after the deadline."""
+    from probe_core.pipeline.settings import on_server  # the child has no use for settings
+
     return _read_elsewhere(path, limit) if on_server(path) else read_trusted(path, limit)
-
-
-def silent(path: str, seconds: float) -> OSError:
-    """Return the error of a file whose server does not answer."""
-    return OSError(EIO, f"its server did not answer within {seconds:g} s", path)
 
 
 def _read_elsewhere(path: str, limit: int) -> bytes:
@@ -55,6 +51,8 @@ def _read_elsewhere(path: str, limit: int) -> bytes:
     order = {"path": os.path.abspath(path), "limit": limit}
     (run,) = run_probers([prober], Machine(environ={}), [order])
     if run.status == "timeout":
+        from probe_core.pipeline.settings import silent
+
         raise silent(path, DEADLINE_S)
     if run.status != "ok":
         raise OSError(EIO, f"reading it in another process failed: {run.reason}", path)

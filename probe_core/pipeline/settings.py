@@ -29,7 +29,21 @@ def load_settings(
     `load` is called with each part of `gate` that is needed.
     """
 
-    if not is_given(arguments, environ, file, is_file):
+    looked: dict[str, bool | OSError] = {}
+
+    def look(path: str) -> bool:
+        """Return what `is_file` does; looks once, as a server that is silent costs its deadline."""
+        if path not in looked:
+            try:
+                looked[path] = is_file(path)
+            except OSError as error:
+                looked[path] = error
+        answer = looked[path]
+        if isinstance(answer, OSError):
+            raise answer
+        return answer
+
+    if not is_given(arguments, environ, file, look):
         return Config(), []
     load("values")
     from probe_core.setting_values import load_config
@@ -40,7 +54,7 @@ def load_settings(
 
         return read_named(path, limit)
 
-    return load_config(arguments, environ, file, read=read, is_file=is_file)
+    return load_config(arguments, environ, file, read=read, is_file=look)
 
 
 def plugin_rules(
@@ -71,10 +85,15 @@ def is_file(path: str) -> bool:
         from probe_core.isolation.look import LOOK_S, answers
 
         if not answers(path):
-            from probe_core.pipeline.file_reading import silent
-
             raise silent(path, LOOK_S)
     return os.path.isfile(path)
+
+
+def silent(path: str, seconds: float) -> OSError:
+    """Return the error of a file whose server does not answer."""
+    from errno import EIO
+
+    return OSError(EIO, f"its server did not answer within {seconds:g} s", path)
 
 
 class Chips:

@@ -14,6 +14,7 @@ from reports import codes, report_of
 
 import probe_core
 from probe_core.config import METAVARS, SETTINGS, Config, ConfigError
+from probe_core.pipeline.settings import load_settings
 from probe_core.setting_values import READERS, load_config
 
 VALUES: dict[str, list[tuple[Any, str, str, Any]]] = {
@@ -300,6 +301,25 @@ def test_unknown_prober_is_told_with_the_nearest_name(tmp_path: Path) -> None:
     told = [f for f in report["findings"] if f["code"] == "unknown-prober"]
     assert [f["fix"] for f in told] == ["did you mean 'fallback'?", "did you mean 'bus'?"]
     assert "unknown-prober" in codes(report)
+
+
+def test_the_users_own_file_is_looked_for_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A home on a server that is silent costs a deadline each time."""
+    path = tmp_path / "probe-core/config.toml"
+    path.parent.mkdir()
+    path.write_text("timeout = 7\n")
+    looked: list[str] = []
+    is_file = os.path.isfile
+
+    def look(name: str) -> bool:
+        looked.append(str(name))
+        return is_file(name)
+
+    monkeypatch.setattr(os.path, "isfile", look)
+    config, _ = load_settings({}, {"XDG_CONFIG_HOME": str(tmp_path)})
+    assert (config.timeout, looked.count(str(path))) == (7.0, 1)
 
 
 def test_key_tells_settings_apart() -> None:
