@@ -623,21 +623,29 @@ def unmet(
     """
     if paths is None:
         paths = PathCheck(machine, Budget())
-    reasons = []
+    # An alternative for another system explains something only where there is none for this one.
+    here: list[str] = []
+    elsewhere: list[str] = []
     for alternative in when:
-        reason = _unmet(alternative, machine, pci_vendors, paths)
-        if reason is None:
+        if reason := _another_system(alternative, machine):
+            elsewhere.append(reason)
+        elif reason := _unmet(alternative, machine, pci_vendors, paths):
+            here.append(reason)
+        else:
             return None
-        reasons.append(reason)
-    return "; and ".join(dict.fromkeys(reasons)) if reasons else None
+    return "; and ".join(dict.fromkeys(here or elsewhere)) or None
+
+
+def _another_system(when: When, machine: Machine) -> str | None:
+    for needed, own in ((when.get("os"), machine.os), (when.get("machine"), machine.arch)):
+        if needed and own not in needed:
+            return f"needs {joined(needed)}, this is {own}"
+    return None
 
 
 def _unmet(
     when: When, machine: Machine, pci_vendors: Collection[str] | None, paths: PathCheck
 ) -> str | None:
-    for needed, own in ((when.get("os"), machine.os), (when.get("machine"), machine.arch)):
-        if needed and own not in needed:
-            return f"needs {joined(needed)}, this is {own}"
     vendors = when.get("pci_vendor")
     # None: the bus was not read, so the condition cannot be checked.
     if vendors and pci_vendors is not None and not _listed(vendors, pci_vendors):

@@ -160,6 +160,10 @@ def test_one_alternative_is_enough(machine: Machine) -> None:
     assert unmet([{"os": ["a"]}, {"os": ["a"]}, {"machine": ["b"]}], machine, None) == (
         "needs a, this is linux; and needs b, this is aarch64"
     )
+    # As of the NVIDIA prober on Linux without a card: that Windows would do explains nothing.
+    assert unmet([{"any_path": ["/no"]}, {"os": ["windows"]}], machine, None) == (
+        "no path of /no exists"
+    )
 
 
 def test_a_bus_that_was_not_read_rules_nothing_out(machine: Machine) -> None:
