@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     Line: TypeAlias = tuple[str, str, str]
     """Group, name and target."""
+    _Folder: TypeAlias = tuple[str, list[str], str]
+    """A folder of the path, the names of metadata in it, and these normalised, after a "/" each."""
 
 
 _SUFFIXES = (".py", ".pyc", *extension_suffixes())
@@ -177,6 +179,7 @@ CHIPS = "probe_core.chipdb.v"
 """What the group of vendors' chip packages begins with, whatever its version: chipdb reads those of
 its own by itself, and names the others."""
 FILE = "entry_points.txt"
+_ENDINGS = (".dist-info", ".egg-info")
 
 FILE_LIMIT = 1 << 20
 """Bytes of one file; setuptools' own, the longest of a plain environment, has 2,449."""
@@ -230,30 +233,41 @@ def scan(
     """
     entries: list[EntryPoint] = []
     problems: list[Problem] = []
-    copies: dict[str, str] = {}
     archives: list[str] = []
-    marks = {group: group.encode() for group in mentioned or ()}
-    for folder, name in _metadata_folders(sys.path if paths is None else paths, archives):
+    folders: list[_Folder] = []
+    unread: set[str] = set()
+    wanted = stem.encode()
+    mentioned = mentioned or {}
+    marks = {group: group.encode() for group in mentioned}
+    for folder, name in _metadata_folders(sys.path if paths is None else paths, folders, archives):
+        # Little is done here for each of hundreds of distributions, nearly all of them others'.
         metadata = f"{folder}/{name}"
-        distribution, version = _identity(name)
         try:
-            raw = _read(f"{metadata}/{FILE}")
-            for group, mark in marks.items():
-                if mentioned and raw and mark in raw:
-                    mentioned[group] = True
-            lines = _lines_of_first_copy(raw, metadata, distribution, stem, copies)
+            raw = read_regular(f"{metadata}/{FILE}", FILE_LIMIT)
+        except (FileNotFoundError, NotADirectoryError):  # distutils left egg-info as a file
+            continue
         except (OSError, ValueError) as error:
-            if mentioned:
-                mentioned.update(dict.fromkeys(mentioned, True))
-            reason = f"{FILE}: {_reason(error)}"
-            problems.append(Problem(distribution, reason, f"{metadata}/{reason}"))
+            mentioned.update(dict.fromkeys(mentioned, True))
+            unread.add(metadata)
+            problems.append(_broken(name, metadata, error))
             continue
-        if lines is None:
-            first = os.path.basename(copies[_normal(distribution)])
-            reason = f"{first} lies beside it, and was used"
+        for group, mark in marks.items():
+            if mark in raw:
+                mentioned[group] = True
+        if wanted not in raw:
+            continue
+        distribution, version = _identity(name)
+        first = _first_copy(metadata, distribution, folders, unread)
+        if first == metadata:
+            try:
+                lines = list(_parse(text_of(raw), stem))
+            except ValueError as error:
+                problems.append(_broken(name, metadata, error))
+            else:
+                entries += [EntryPoint(*line, metadata, distribution, version) for line in lines]
+        elif os.path.dirname(first) == folder:  # an import finds only one of them
+            reason = f"{os.path.basename(first)} lies beside it, and was used"
             problems.append(Problem(f"{distribution} {version}", reason, metadata))
-            continue
-        entries += [EntryPoint(*line, metadata, distribution, version) for line in lines]
     if archives:
         from probe_core.registry.archives import left_out
 
@@ -261,32 +275,36 @@ def scan(
     return entries, problems
 
 
-def _lines_of_first_copy(
-    raw: bytes | None, metadata: str, distribution: str, stem: str, copies: dict[str, str]
-) -> list[Line] | None:
-    """Return the lines of a distribution's groups; `copies` maps each name to its first folder.
+def _broken(name: str, metadata: str, error: Exception) -> Problem:
+    reason = (error.strerror or "cannot be read") if isinstance(error, OSError) else str(error)
+    reason = f"{FILE}: {reason}"
+    return Problem(_identity(name)[0], reason, f"{metadata}/{reason}")
 
-    None when that lies beside this one, where an import finds only one of them. Raises `ValueError`
-    for a line that makes no sense.
+
+def _first_copy(
+    metadata: str, distribution: str, folders: Iterable[_Folder], unread: set[str]
+) -> str:
+    """Return the folder of metadata that counts of a distribution which has `metadata`, too.
+
+    That is the first on the path that is complete, and none of the `unread`.
     """
     name = _normal(distribution)
-    first = copies.get(name)
-    if first is None or not _is_complete(first):  # looked at where there is another copy
-        first = copies[name] = metadata
-    if raw is None or stem.encode() not in raw:
-        return []
-    if first == metadata:
-        return list(_parse(text_of(raw), stem))
-    return None if os.path.dirname(first) == os.path.dirname(metadata) else []
+    for folder, names, normal in folders:
+        if f"/{name}-" not in normal:
+            continue
+        for other in names:
+            path = f"{folder}/{other}"
+            if path == metadata:
+                return metadata
+            is_copy = _normal(_identity(other)[0]) == name and path not in unread
+            if is_copy and _is_complete(path):
+                return path
+    return metadata
 
 
 def _normal(distribution: str) -> str:
     """Return a name as package indexes compare it: ``Probe.Acme`` is ``probe-acme``."""
     return distribution.replace("_", "-").replace(".", "-").lower()
-
-
-def _reason(error: Exception) -> str:
-    return (error.strerror or "cannot be read") if isinstance(error, OSError) else str(error)
 
 
 def _is_complete(metadata: str) -> bool:
@@ -299,25 +317,28 @@ def _is_complete(metadata: str) -> bool:
     )
 
 
-def _metadata_folders(paths: Iterable[str], archives: list[str]) -> Iterator[tuple[str, str]]:
+def _metadata_folders(
+    paths: Iterable[str], folders: list[_Folder], archives: list[str]
+) -> Iterator[tuple[str, str]]:
     """Yield where folders of metadata lie along the path, and their names.
 
-    Files on the path are added to `archives`.
+    What is looked at is added to `folders`, files on the path are added to `archives`.
     """
     # The import system ignores what is no text in the path, and so does this.
     for path in dict.fromkeys(path or os.curdir for path in paths if isinstance(path, str)):
         try:
             folder = os.path.abspath(path)
-            names = [n for n in os.listdir(folder) if n.endswith("-info")]
+            # pip renames a distribution to "~ame" or "-ame" while it replaces it.
+            names = [n for n in os.listdir(folder) if n.endswith(_ENDINGS) and n[0] not in "~-"]
         except NotADirectoryError:
             archives.append(folder)
             continue
         except (OSError, ValueError):
             continue  # folders that are not there
-        for name in sorted(names):
-            # pip renames a distribution to "~ame" or "-ame" while it replaces it.
-            if name[0] not in "~-" and name.endswith((".dist-info", ".egg-info")):
-                yield folder, name
+        names.sort()
+        folders.append((folder, names, _normal("/" + "/".join(names))))
+        for name in names:
+            yield folder, name
 
 
 def _identity(folder: str) -> tuple[str, str]:
@@ -330,14 +351,6 @@ def _identity(folder: str) -> tuple[str, str]:
 def identity_of(metadata: str) -> str:
     """Return the name and version of the distribution whose metadata lies at a path."""
     return " ".join(filter(None, _identity(os.path.basename(metadata))))
-
-
-def _read(path: str) -> bytes | None:
-    """Return a file's bytes, None when there is none; raises `OSError` or `ValueError`."""
-    try:
-        return read_regular(path, FILE_LIMIT)
-    except (FileNotFoundError, NotADirectoryError):  # distutils left egg-info as a file
-        return None
 
 
 def _parse(text: str, stem: str) -> Iterator[Line]:

@@ -123,6 +123,23 @@ def test_the_first_copy_on_the_path_counts(install: Install, site: Path, tmp_pat
     assert [e.target for e in scan([str(site), str(other)])[0]] == ["x_acme"]
 
 
+def test_a_copy_is_known_by_its_normalised_name(
+    install: Install, site: Path, tmp_path: Path
+) -> None:
+    first = install(name="acme")
+    install(name="acme_x", where=tmp_path / "other")
+    install(name="acme", where=tmp_path / "other", entries="[probe_core.probers.v1]\nb = x_b")
+    spelt = first.rename(first.with_name("Probe.ACME-1.0.dist-info"))
+    paths = [str(site), str(tmp_path / "other")]
+    assert [e.metadata.rpartition("/")[2] for e in scan(paths)[0]] == [
+        "Probe.ACME-1.0.dist-info",
+        "probe_acme_x-1.0.dist-info",
+    ]
+    # One that cannot be read hides none.
+    (spelt / "entry_points.txt").write_bytes(b"x" * (1 << 21))
+    assert [e.name for e in scan(paths)[0]] == ["b", "acme_x"]
+
+
 def test_two_copies_side_by_side_are_told(install: Install, site: Path) -> None:
     install(version="1.0")
     install(version="1.1")
