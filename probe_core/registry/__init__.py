@@ -288,17 +288,18 @@ def _first_copy(
 
     That is the first on the path that is complete, and none of the `unread`.
     """
-    name = _normal(distribution)
+    start = f"/{_normal(distribution)}-"
     for folder, names, normal in folders:
-        if f"/{name}-" not in normal:
-            continue
-        for other in names:
+        at = normal.find(start)
+        while at >= 0:
+            other = names[normal.count("/", 0, at)]
             path = f"{folder}/{other}"
             if path == metadata:
                 return metadata
-            is_copy = _normal(_identity(other)[0]) == name and path not in unread
+            is_copy = start == f"/{_normal(_identity(other)[0])}-" and path not in unread
             if is_copy and _is_complete(path):
                 return path
+            at = normal.find(start, at + 1)
     return metadata
 
 
