@@ -16,11 +16,10 @@ from probe_core.leasing.folder import lease_folder
 from probe_core.leasing.ranges import OUTER_LEASE, outer_lease, outer_lease_value, stable_name
 from probe_core.leasing.records import MARK, marks, own_record
 from probe_core.selection.candidates import candidates, free_memory, report_document
+from probe_core.selection.choose import bytes_of
 from probe_core.selection.environment import confine
 from probe_core.selection.occupied import is_used, occupancy
-from probe_core.selection.refusals import Refusals
-from probe_core.selection.request import chooser, plan, reserved_bytes
-from probe_core.sizes import parse_size
+from probe_core.selection.request import chooser, plan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ def hand_out(
     deadline = monotonic() + wait
     ranked, count = plan(document, request, waiting=wait != 0)
     mark = os.urandom(8).hex()
-    reserve = reserved_bytes(request)
+    reserve = bytes_of(request.reserve)
     shares = request.share or reserve is not None
     record = own_record(command, share=shares, mark=mark, reserve=reserve)
     folder = lease_folder(environ)
@@ -119,7 +118,7 @@ class Room:
     """
 
     def __init__(self, request: Request, devices: Sequence[DeviceDoc], exempt: Set[str]) -> None:
-        self._least = None if request.memory is None else parse_size(request.memory)
+        self._least = bytes_of(request.memory)
         self._avoids = request.avoids
         self._exempt = exempt
         self.occupied = self._occupied(devices)
@@ -189,6 +188,7 @@ def _not_free(
 ) -> SelectionError:
     """Return the error of a request that was not met, with everything that was in its way."""
     from probe_core.leasing.listing import obstacles
+    from probe_core.selection.refusals import Refusals
 
     leases = obstacles(acquisition.folder, acquisition.keys)
     refusals = Refusals(str(request), candidates(document, request.runtime))

@@ -5,9 +5,7 @@ from __future__ import annotations
 from probe_core.model.ids import is_device_id
 from probe_core.visibility import see
 from probe_core.visibility.availability import available_to
-from probe_core.visibility.oneapi import AFFINITY_MASK as ZE_MASK
-from probe_core.visibility.oneapi import Selector, parse_selector
-from probe_core.visibility.opencl import DEVICE_SELECTOR
+from probe_core.visibility.opencl import AFFINITY_MASK, DEVICE_SELECTOR
 from probe_core.visibility.pool import gpus_of, ids_of, in_order, uuids
 from probe_core.visibility.tinygrad import DEV_SINCE, HCQ, HCQ_SINCE, numbered, release_of
 
@@ -17,6 +15,7 @@ if TYPE_CHECKING:
 
     from probe_core.model.document import DeviceDoc, ReportDoc
     from probe_core.visibility import Views
+    from probe_core.visibility.oneapi import Selector
 
     Changes = dict[str, str | None]
 
@@ -36,6 +35,8 @@ def selector_changes(
 
     One without numbers says the same as before and stays; so does one that SYCL cannot parse.
     """
+    from probe_core.visibility.oneapi import parse_selector
+
     selectors, fault = parse_selector(before.get(DEVICE_SELECTOR, ""))
     if fault is not None or all(selector.number is None for selector in selectors):
         return {}
@@ -376,7 +377,7 @@ def _intel(
     from probe_core.visibility.oneapi import mask_of
 
     return {
-        ZE_MASK: mask_of(installed, environ, ids_of(_of("intel", devices)))
+        AFFINITY_MASK: mask_of(installed, environ, ids_of(_of("intel", devices)))
         or _ENVIRONMENT_NO_DEVICE
     }
 

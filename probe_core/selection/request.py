@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from probe_core.selection import SelectionError
 from probe_core.selection.candidates import candidates, load
-from probe_core.selection.choose import SHOWN_REQUEST, choose
-from probe_core.selection.refusals import Refusals
+from probe_core.selection.choose import SHOWN_REQUEST, bytes_of, choose, refusals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from probe_core.model.document import DeviceDoc, ReportDoc
+    from probe_core.selection.refusals import Refusals
 
     Choose = Callable[[Sequence[DeviceDoc]], Sequence[DeviceDoc] | None]
 
@@ -99,18 +99,9 @@ def plan(
     return usable, count
 
 
-def reserved_bytes(request: Request) -> int | None:
-    """Return the bytes of each device that a request would reserve; raises `ValueError`."""
-    if request.reserve is None:
-        return None
-    from probe_core.sizes import parse_size
-
-    return parse_size(request.reserve)
-
-
 def _check_reserve(document: ReportDoc, request: Request) -> None:
     try:
-        amount = reserved_bytes(request) or 0
+        amount = bytes_of(request.reserve) or 0
     except ValueError as error:
         raise _refusals(document, request).error(str(error), "syntax") from None
     largest = max(map(capacity, candidates(document, request.runtime).visible), default=0)
@@ -125,7 +116,7 @@ def _check_reserve(document: ReportDoc, request: Request) -> None:
 
 
 def _refusals(document: ReportDoc, request: Request) -> Refusals:
-    return Refusals(str(request), candidates(document, request.runtime))
+    return refusals(str(request), candidates(document, request.runtime))
 
 
 def _usable(view: ReportDoc, request: Request, count: int) -> list[str]:

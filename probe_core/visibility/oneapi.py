@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from probe_core.model.ids import NO_PLACE, pci_place
 from probe_core.visibility.availability import available_to
-from probe_core.visibility.opencl import DEVICE_SELECTOR
+from probe_core.visibility.opencl import AFFINITY_MASK, DEVICE_SELECTOR
 from probe_core.visibility.pool import (
     gpus_of,
     ids_of,
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     Tile = tuple[int, int]
 
 
-AFFINITY_MASK = "ZE_AFFINITY_MASK"
 _HIERARCHY = "ZE_FLAT_DEVICE_HIERARCHY"
 _MODELS = ("COMPOSITE", "FLAT", "COMBINED")
 _PCI_ORDER = "ZE_ENABLE_PCI_ID_DEVICE_ORDER"
