@@ -136,10 +136,11 @@ class _Stage:
     gates took half of such a look-up.
     """
 
-    __slots__ = ("_edges", "_gates", "_inside", "_looks", "_sets", "_wide", "rules")
+    __slots__ = ("_edges", "_gates", "_inside", "_looks", "_rules", "_sets", "_wide", "rows")
 
     def __init__(self, sets: "Words") -> None:
-        self.rules: list[Rule] = []
+        self.rows: list[tuple[str, str, str]] = []
+        self._rules: dict[int, Rule] = {}  # those of rows whose gate some text held
         self._sets = sets
         self._gates: list[list[str]] = []
         self._looks = 0
@@ -152,7 +153,7 @@ class _Stage:
         """Add a row behind the others."""
         edged = gates.replace("\\n", _EDGE)  # all that `items` does for nearly every row
         self._gates.append(items(gates) if "\\" in edged else edged.split("|"))
-        self.rules.append(Rule(pattern, to, unless, self._sets))
+        self.rows.append((pattern, to, unless))
 
     def gated(self, text: str) -> "Sequence[Rule]":
         """The rules whose gate a text holds, in their order."""
@@ -161,7 +162,14 @@ class _Stage:
             self.sort()
         text = f"{_EDGE}{text}{_EDGE}"
         found = self.compared(text) if self._looks < _FEW else self.sorted(text)
-        return [self.rules[at] for at in found]
+        return [self.rule(at) for at in found]
+
+    def rule(self, at: int) -> Rule:
+        """The rule of a row."""
+        rule = self._rules.get(at)
+        if rule is None:
+            rule = self._rules[at] = Rule(*self.rows[at], self._sets)
+        return rule
 
     def compared(self, text: str) -> "Sequence[int]":
         """The places of the rows of which a text holds a gate, by a look at each."""

@@ -149,13 +149,15 @@ def scalar(value: object) -> str:
 
 def items(text: str) -> list[str]:
     """The items of a list column, unescaped."""
-    return [unescape(item) for item in text.split("|")] if text else []
+    if "\\" not in text:  # as in nearly all
+        return text.split("|") if text else []
+    return [unescape(item) for item in text.split("|")]
 
 
 def parts(text: str) -> list[list[str]]:
     """The items of a list column, each split into its unescaped parts."""
-    if not text:
-        return []
+    if "\\" not in text:
+        return [item.split(";") for item in text.split("|")] if text else []
     return [[unescape(part) for part in item.split(";")] for item in text.split("|")]
 
 
