@@ -18,11 +18,11 @@ from probe_core.readiness.node import (
     required,
     set_aside,
 )
+from probe_core.readiness.scene import ADDRESS_SPACE, LIMITS, Scene
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.model.document import DeviceDoc, StepDoc
-    from probe_core.readiness.scene import Scene
 
 
 _STEP = "granted"
@@ -30,7 +30,6 @@ _PIPES = "CUDA_MPS_PIPE_DIRECTORY"
 _DEFAULT_PIPES = "/tmp/nvidia-mps"
 _EXCLUSIVE = ("exclusive-process", "exclusive-thread")
 
-LIMITS_PATH, ADDRESS_SPACE = "/proc/self/limits", "Max address space"
 # CUDA reserves addresses for what it may map: on an H200 (driver 580.159.04) 13.6 GB with one
 # context. Under 8 GB cuInit returned 2, out of memory; under 16 GB nothing failed.
 _ADDRESSES = 13_600_000_000
@@ -114,11 +113,10 @@ def _by_nvidia(device: DeviceDoc, scene: Scene) -> StepDoc | None:
 
 def _addresses(scene: Scene) -> StepDoc | None:
     """Judge a limit of address space (`ulimit -v`), which batch systems set from a job's memory."""
-    text = scene.machine.read(LIMITS_PATH, 4 << 10) or ""
-    soft = decimal((text.partition(ADDRESS_SPACE)[2].split() or [""])[0])
+    soft = scene.address_space
     if soft is None or soft >= _ADDRESSES:
         return None
-    return broken(_STEP, "address-space-limited", f"{LIMITS_PATH}: {ADDRESS_SPACE} {soft} bytes")
+    return broken(_STEP, "address-space-limited", f"{LIMITS}: {ADDRESS_SPACE} {soft} bytes")
 
 
 def _exclusive(device: DeviceDoc, scene: Scene) -> StepDoc | None:

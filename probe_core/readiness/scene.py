@@ -52,6 +52,7 @@ else:
 
 DEVICES = "/sys/bus/pci/devices"
 NVIDIA = "/proc/driver/nvidia"
+LIMITS, ADDRESS_SPACE = "/proc/self/limits", "Max address space"
 
 
 class Scene:
@@ -123,6 +124,12 @@ class Scene:
             if name.endswith(".service") and "/system.slice/" in line:
                 return name
         return None
+
+    @lazy
+    def address_space(self) -> int | None:
+        """Bytes of addresses that this process may have (`ulimit -v`); None without a limit."""
+        text = self.machine.read(LIMITS, 4 << 10) or ""
+        return decimal((text.partition(ADDRESS_SPACE)[2].split() or [""])[0])
 
     @lazy
     def slurm(self) -> bool:

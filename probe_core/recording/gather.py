@@ -9,7 +9,7 @@ from probe_core.machine.surroundings import SIGNS
 from probe_core.machine.surroundings import VARIABLES as SURROUNDINGS
 from probe_core.model.runtimes import RUNTIMES
 from probe_core.readiness import Scene
-from probe_core.readiness.granted import LIMITS_PATH
+from probe_core.readiness.scene import LIMITS
 from probe_core.recording.anonymise import Anonymiser, disguised, masked
 from probe_core.recording.document import Recording
 from probe_core.recording.drivers import Loader, kernel_files, refused_files
@@ -314,7 +314,7 @@ def _judged(machine: Machine, taker: Taker) -> dict[str, str]:
         taker.put(STATUS_PATH, status.encode())
         uid = first_user(status)
     if limit := address_space(machine):
-        taker.put(LIMITS_PATH, limit.encode())
+        taker.put(LIMITS, limit.encode())
     loader = Loader(machine, scene)
     files = kernel_files(machine, scene) | loader.files | account_files(machine, scene, uid)
     for path, content in files.items():

@@ -17,7 +17,7 @@ from probe_core.machine.surroundings import (
     mount_signs,
 )
 from probe_core.readiness.distributions import OSTREE
-from probe_core.readiness.granted import ADDRESS_SPACE, LIMITS_PATH
+from probe_core.readiness.scene import ADDRESS_SPACE, LIMITS
 from probe_core.recording.paths import MAX_ACCESS
 
 TYPE_CHECKING = False
@@ -125,7 +125,7 @@ def process_status(machine: Machine) -> str | None:
 
 def address_space(machine: Machine) -> str | None:
     """Return the line of /proc/self/limits that tells how much address space a process may have."""
-    lines = (machine.read(LIMITS_PATH, 4 << 10) or "").splitlines(keepends=True)
+    lines = (machine.read(LIMITS, 4 << 10) or "").splitlines(keepends=True)
     return next((line for line in lines if line.startswith(ADDRESS_SPACE)), None)
 
 
