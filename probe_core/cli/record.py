@@ -104,7 +104,7 @@ def _answers(machine: Machine, config: Config, context: Context) -> dict[str, Re
 
     builtins, found = Builtins(machine, config), find(machine, {})
     decisions = select_probers(found, builtins.scan, machine, config, None)
-    runs = run_selected(decisions, builtins, machine, config, waiting=context.waiting())
+    runs = run_selected(lambda: decisions, builtins, machine, config, waiting=context.waiting())
     return answers_of(runs)
 
 

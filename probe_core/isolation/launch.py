@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     How = Literal["hangs", "crashes", "raises"]
     BusSource = Callable[[], Bus]
     """Returns what the bus prober saw; it is called once the first child is on its way."""
+    Choice = Callable[[], Sequence[Prober]]
+    """Returns the probers to run, while the first child's interpreter starts."""
     Driver = PosixDriver | PortableDriver
     Observe = Callable[[str, Mapping[str, object]], None]
     Waiting = Callable[[float, Sequence[Run]], None]
@@ -280,7 +282,7 @@ declared = False
 
 
 def run_probers(
-    probers: Sequence[Prober],
+    probers: Sequence[Prober] | Choice,
     machine: Machine,
     bus: Bus | BusSource,
     *,
@@ -295,6 +297,8 @@ def run_probers(
 ) -> list[Run]:
     """Run `probers` in parallel, launched in the order given; one `Run` with an outcome for each.
 
+    `probers` may be a function, which is called in the caller's thread after the first child was
+    started: that child then has the time in which they are found. Without any it is ended.
     `bus` is for all of them; a function is called in another thread, after the first child was
     started: it takes the time in which that child's interpreter starts.
     `meanwhile` is called once, after the last child was started: work that does not need them.
@@ -312,7 +316,10 @@ def run_probers(
 
     def work(worker: Worker) -> None:
         try:
-            for prober in probers:
+            chosen = launcher.choose(probers, worker) if callable(probers) else probers
+            if not chosen:
+                return
+            for prober in chosen:
                 launcher.launch(prober, worker)
                 if worker.stopping:
                     return
@@ -353,10 +360,23 @@ class _Launcher:
         self._attempts: list[Attempts] = []
         self._united: list[Run] = []
         self._inherited: dict[str, str] = {}
+        self._mark = ""
+
+    def choose(self, probers: Choice, worker: Worker) -> Sequence[Prober]:
+        """Start the first process, and have the host say which probers to run."""
+        self._inherited, self._mark = _environ(), os.urandom(8).hex()
+        try:
+            self.driver.start_ahead(_command(), {**self._inherited, MARK_VARIABLE: self._mark})
+        except Exception:  # `_start` says why, if anything is to be run
+            pass
+        chosen: list[Prober] = []
+        worker.call(lambda: chosen.extend(probers()))
+        return chosen
 
     def launch(self, prober: Prober, worker: Worker) -> None:
         """Start a prober's first process, after the host was told."""
-        run = Run(prober, os.urandom(8).hex(), os.urandom(8).hex(), monotonic())
+        mark, self._mark = self._mark or os.urandom(8).hex(), ""
+        run = Run(prober, os.urandom(8).hex(), mark, monotonic())
         arrived, observe = self.arrived, self._observe
         if arrived is not None:
             run.arrived = lambda device: _post(worker, arrived, run, device)

@@ -72,6 +72,9 @@ class Driver:
         """
         threading.Thread(target=call, name="probe-core", daemon=True).start()
 
+    def start_ahead(self, argv: list[str], environ: dict[str, str]) -> None:
+        """Do nothing: the threads of a process need its run."""
+
     def start(
         self, run: Run, argv: list[str], environ: dict[str, str], request: Callable[[], bytes]
     ) -> None:

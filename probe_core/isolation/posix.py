@@ -11,7 +11,7 @@ import select
 
 from probe_core.background import TICK_S
 from probe_core.fastpath import signal, start_thread
-from probe_core.isolation.ending import end_all
+from probe_core.isolation.ending import end_all, end_process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,10 +31,11 @@ _DESCRIPTORS = ("request_fd", "request_end", "result_fd", "stderr_fd", "pidfd")
 class Child:
     """A process and the parent's ends of its pipes; a descriptor is -1 while it is not open.
 
-    `pid` is None until the process was started. `reaped` tells that it was waited for, and that
-    its number may be another process's by now. `exit_code` is its status as `subprocess` has it,
-    negative for a signal, None while it lives and when the host reaped it. `nothing_left` tells
-    that its supervisor ended last of all that the prober had started.
+    `run` is what it does: one that was started ahead is given it later. `pid` is None until the
+    process was started. `reaped` tells that it was waited for, and that its number may be another
+    process's by now. `exit_code` is its status as `subprocess` has it, negative for a signal, None
+    while it lives and when the host reaped it. `nothing_left` tells that its supervisor ended last
+    of all that the prober had started.
     `must_end_by` is when a child that closed its result pipe, as a dying one does first, must
     have ended.
     """
@@ -50,8 +51,9 @@ class Child:
         "unsent",
     )
 
-    def __init__(self, run: Run) -> None:
-        self.run = run
+    run: Run
+
+    def __init__(self) -> None:
         self.pid: int | None = None
         self.request_fd = self.request_end = self.result_fd = self.stderr_fd = self.pidfd = -1
         self.unsent = b""
@@ -73,13 +75,8 @@ class Child:
             self.release(name)
 
 
-def start(
-    child: Child, argv: list[str], environ: dict[str, str], request: Callable[[], bytes]
-) -> None:
-    """Start `child`; raises `OSError` when the system has no room for it.
-
-    `request` makes what it is sent, while its interpreter starts.
-    """
+def start(child: Child, argv: list[str], environ: dict[str, str]) -> None:
+    """Start `child`, which waits for its request; raises `OSError` without room for it."""
     child.request_end, child.request_fd = new_pipe()
     child.result_fd, result_end = new_pipe()
     try:
@@ -93,9 +90,6 @@ def start(
     for fd in (child.request_fd, child.result_fd, child.stderr_fd):
         os.set_blocking(fd, False)
     child.pidfd = _watch_exit(child.pid)
-    data = request()
-    child.unsent = b"%08x" % len(data) + data
-    send(child)
 
 
 def send(child: Child) -> None:
@@ -200,19 +194,37 @@ class Driver:
     def __init__(self, wake_fd: int = -1) -> None:
         self._wake_fd = wake_fd
         self._children: list[Child] = []
+        self._waiting: Child | None = None
 
     def start_thread(self, call: Callable[[], None]) -> None:
         """Start the thread in which everything else here is called; may raise `RuntimeError`."""
         start_thread(call)
 
+    def start_ahead(self, argv: list[str], environ: dict[str, str]) -> None:
+        """Start a process that waits for the next call of `start`; raises `OSError`."""
+        self._waiting = child = Child()
+        try:
+            start(child, argv, environ)
+        except BaseException:
+            child.close()
+            raise
+
     def start(
         self, run: Run, argv: list[str], environ: dict[str, str], request: Callable[[], bytes]
     ) -> None:
-        """Start one child, then send it the request; raises `OSError` without room for it."""
-        child = Child(run)
+        """Start one child, then send it the request; raises `OSError` without room for it.
+
+        `request` makes what it is sent, while its interpreter starts.
+        """
+        child, self._waiting = self._waiting or Child(), None
+        child.run = run
         self._children.append(child)
         try:
-            start(child, argv, environ, request)
+            if child.pid is None:
+                start(child, argv, environ)
+            data = request()
+            child.unsent = b"%08x" % len(data) + data
+            send(child)
         except BaseException:
             child.close()
             raise
@@ -251,6 +263,10 @@ class Driver:
 
     def end_all(self, clock: Clock) -> None:
         """End every child with all that it started, reap within bounds, close every pipe."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None and waiting.pid is not None:
+            waiting.close()
+            end_process(waiting.pid, clock)
         end_all(self._children, clock)
         self._children = []
 

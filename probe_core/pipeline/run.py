@@ -87,20 +87,26 @@ def run_pipeline(
             nodes=not has_one_node(machine),
         )
     builtins = Builtins(machine, config, have)
-    if builtins.scan is not None and builtins.scan.shows_any:
-        have("buses")
     laps["bus"] = monotonic()
-    found = find(machine, registered or {})
-    laps["discover"] = monotonic()
-    decisions = select_probers(found, builtins.scan, machine, config, host)
-    laps["select"] = monotonic()
-
-    chips = Chips(config, found.mentioned, wake_fd)
+    found: Found
+    decisions: list[Decision]
+    chips: Chips
     node: NodeDoc | None = None
     judged: Judged | None = None
-    runs_any = any(decision.cause is None for decision in decisions)
-    if runs_any:
-        have("children")
+    runs_any = False
+
+    def decide() -> list[Decision]:
+        """Find the probers, and say of each whether it runs."""
+        nonlocal found, decisions, chips, runs_any
+        found = find(machine, registered or {})
+        laps["discover"] = monotonic()
+        decisions = select_probers(found, builtins.scan, machine, config, host)
+        laps["select"] = monotonic()
+        chips = Chips(config, found.mentioned, wake_fd)
+        runs_any = any(decision.cause is None for decision in decisions)
+        if runs_any:
+            have("children")
+        return decisions
 
     def beside() -> None:
         """Do what needs no child's answer while the children start, in time spent waiting."""
@@ -132,12 +138,16 @@ def run_pipeline(
         known = described(node, machine, config, have)
         judged = Judged(collected, known, machine, decisions, chips, host, have, laps)
 
+    starts_ahead = _expects_child(builtins.scan, machine, config)
+    if starts_ahead:
+        have("children")
     run_selected(
-        decisions,
+        decide,
         builtins,
         machine,
         config,
         host,
+        starts_ahead=starts_ahead,
         wake_fd=wake_fd,
         waiting=waiting,
         meanwhile=beside,
@@ -178,6 +188,16 @@ def run_pipeline(
         document["findings"] += host.findings
     document["timings_ms"] = _timings(start, laps)
     return document
+
+
+def _expects_child(scan: Scan | None, machine: Machine, config: Config) -> bool:
+    """Return whether a prober most likely runs: its vendor's hardware is here, and none is barred.
+
+    A process that was started for none costs as much as a bare interpreter.
+    """
+    is_barred = config.sealed or config.disable or config.only is not None
+    is_barred = is_barred or config.allow is not None
+    return machine.live and scan is not None and scan.shows_accelerator and not is_barred
 
 
 class Judged:
@@ -343,6 +363,8 @@ class Builtins:
                 if prober.name == "bus":
                     self._bus = self._calls[-1]
         self.scan = None if self._bus is None else self._bus.scan()
+        if self.scan is not None and self.scan.shows_any:
+            load("buses")
 
     def describe_bus(self) -> Sequence[Sighting]:
         """Return what the bus prober saw; the first call describes each device."""
@@ -415,20 +437,22 @@ def select_probers(
 
 
 def run_selected(
-    decisions: Sequence[Decision],
+    decide: Callable[[], Iterable[Decision]],
     builtins: Builtins,
     machine: Machine,
     config: Config,
     host: Host | None = None,
     *,
+    starts_ahead: bool = False,
     wake_fd: int = -1,
     waiting: Waiting | None = None,
     meanwhile: Callable[[], object] | None = None,
     arrived: Callable[[Run, object], None] | None = None,
     answered: Callable[[Sequence[Run]], None] | None = None,
 ) -> list[Run]:
-    """Run what was selected, each prober in a child; without any, nothing more is imported.
+    """Run what `decide` selects, each prober in a child; without any, nothing more is imported.
 
+    With `starts_ahead` a first child is started before `decide` is called, where one can be.
     `meanwhile` is called once while children run, `arrived` with each device, and `answered` with
     all runs, as soon as the last one has its outcome. Where no child can be started, the decisions
     say so then. Raises `Cancelled` when `wake_fd` became readable.
@@ -436,8 +460,16 @@ def run_selected(
     runs: list[Run] = []
     came: list[Run] = []
     is_united = False
-    selected = [decision for decision in decisions if decision.cause is None]
-    live = [decision for decision in selected if decision.prober.answer is None]
+    selected: list[Decision] = []
+
+    def choose() -> list[Prober]:
+        """Return the probers that a child runs."""
+        selected.extend(decision for decision in decide() if decision.cause is None)
+        live = [decision for decision in selected if decision.prober.answer is None]
+        problem = _no_child() if live else None
+        for decision in live if problem is not None else ():
+            decision.cause, decision.reason = "no-child", problem
+        return [] if problem is not None else [decision.prober for decision in live]
 
     def unite(came: Sequence[Run]) -> None:
         """Add the runs of recorded answers to those of children, and hand all over."""
@@ -453,31 +485,36 @@ def run_selected(
         if answered is not None:
             answered(runs)
 
-    if live:
-        from probe_core.isolation.launch import cannot_start, run_probers
+    probers = choose if starts_ahead and _no_child() is None else choose()
+    if probers:
+        from probe_core.isolation.launch import run_probers
 
-        problem = cannot_start()
-        for decision in live if problem is not None else ():
-            decision.cause, decision.reason = "no-child", problem
-        if problem is None:
-            came = run_probers(
-                [decision.prober for decision in live],
-                machine,
-                builtins.describe_bus,
-                active=config.active,
-                wake_fd=wake_fd,
-                observe=host.observe if host is not None else None,
-                meanwhile=meanwhile,
-                arrived=arrived,
-                answered=unite,
-                waiting=waiting,
-            )
-        if any(run.status is None for run in came):
+        came = run_probers(
+            probers,
+            machine,
+            builtins.describe_bus,
+            active=config.active,
+            wake_fd=wake_fd,
+            observe=host.observe if host is not None else None,
+            meanwhile=meanwhile,
+            arrived=arrived,
+            answered=unite,
+            waiting=waiting,
+        )
+        live = [d for d in selected if d.cause is None and d.prober.answer is None]
+        if len(came) < len(live) or any(run.status is None for run in came):
             raise Cancelled
         _abandoned.update((run.prober.name, run) for run in came if run.abandoned)
     if not is_united:  # without children, and in a copy of the process that a fork made just then
         unite(came)
     return runs
+
+
+def _no_child() -> str | None:
+    """Return why this application cannot start children; None when it can."""
+    from probe_core.isolation.launch import cannot_start
+
+    return cannot_start()
 
 
 class BuiltinCall:

@@ -7,6 +7,7 @@ imported when there is one.
 from __future__ import annotations
 
 from probe_core.api import NotApplicable, Request, hookimpl, not_applicable
+from probe_core.model.ids import ACCELERATORS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -198,7 +199,7 @@ class Scan:
 
     `vendors` are the PCI vendor ids of the devices that compute or display, four hexadecimal digits
     each: they decide which probers run. A dozen files more describe each device: `shows_any` is
-    whether there is one.
+    whether there is one, `shows_accelerator` whether a PCI function computes.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -208,6 +209,7 @@ class Scan:
         self._usb = usb_accelerators(machine)
         self.vendors = {function.vendor for function in self._functions}
         self.shows_any = bool(self._functions or self._nodes or self._usb)
+        self.shows_accelerator = any(f.kind in ACCELERATORS for f in self._functions)
 
     def _in_the_tree(self) -> list[TreeCandidate]:
         if not may_have_tree(self._machine):

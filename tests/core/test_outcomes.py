@@ -9,6 +9,19 @@ from fake_probers import Probers, gpu
 from reports import codes, report_of
 from trees import Tree
 
+from probe_core.config import IgnoredSetting
+from probe_core.machine import Machine
+from probe_core.pipeline.run import (
+    Builtins,
+    _expects_child,
+    find,
+    run_selected,
+    select_probers,
+)
+from probe_core.probers.bus import Scan
+from probe_core.registry.prober import Decision
+from probe_core.setting_values import load_config
+
 
 def run(tree: Tree, probers: Probers, **more: Any) -> dict[str, Any]:
     return report_of(tree.machine(), **probers.arguments, **more)
@@ -199,3 +212,33 @@ def test_conflicting_identity_is_told(tree: Tree, probers: Probers) -> None:
         ["pci:0000:01:00.0", "uuid:GPU-1"],
         ["pci:0000:02:00.0"],
     ]
+
+
+BARRED: list[dict[str, Any]] = [{"only": "a"}, {"disable": "a"}, {"allow": "probe-a"}]
+
+
+def test_a_child_is_started_ahead_where_its_prober_is_likely(tree: Tree) -> None:
+    tree.pci("0000:01:00.0", "10de:2684", pci_class="030000")
+    scan, here, plain = Scan(tree.machine()), Machine(), load_config({}, {}, None)[0]
+    assert _expects_child(scan, here, plain)
+    assert not _expects_child(scan, tree.machine(), plain)
+    assert not _expects_child(None, here, plain)
+    for settings in BARRED:
+        assert not _expects_child(scan, here, load_config(settings, {}, None)[0])
+    plain.sealed = IgnoredSetting("a reason", seals=True)
+    assert not _expects_child(scan, here, plain)
+
+
+@pytest.mark.parametrize("selected", [True, False])
+def test_a_child_started_ahead_is_the_selected_probers(
+    tree: Tree, probers: Probers, selected: bool
+) -> None:
+    probers.reports("a", gpu())
+    machine, config = tree.machine(), load_config({"only": "a" if selected else "b"}, {}, None)[0]
+    builtins, found = Builtins(machine, config), find(machine, dict(probers.targets))  # type: ignore[arg-type]
+
+    def decide() -> list[Decision]:
+        return select_probers(found, builtins.scan, machine, config, None)
+
+    runs = run_selected(decide, builtins, machine, config, starts_ahead=True)
+    assert [(run.prober.name, run.status) for run in runs] == ([("a", "ok")] if selected else [])

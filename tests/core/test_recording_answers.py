@@ -237,7 +237,7 @@ def runs_of(tree: Tree, probers: Probers, timeout: float = 2.0) -> Any:
     machine, config = tree.machine(), load_config(settings, {}, None)[0]
     builtins, found = Builtins(machine, config), find(machine, dict(probers.targets))  # type: ignore[arg-type]
     decisions = select_probers(found, builtins.scan, machine, config, None)
-    return run_selected(decisions, builtins, machine, config)
+    return run_selected(lambda: decisions, builtins, machine, config)
 
 
 def test_what_files_would_give_again_is_not_kept(tree: Tree, probers: Probers) -> None:

@@ -15,10 +15,12 @@ from time import monotonic, sleep
 
 import pytest
 
-from probe_core.isolation import launch
+from probe_core import proc
+from probe_core.isolation import launch, posix
 from probe_core.isolation.child import _run_site
 from probe_core.isolation.launch import cannot_start, run_probers
 from probe_core.isolation.run import Run
+from probe_core.isolation.start import ORPHANED
 from probe_core.machine import Machine
 from probe_core.registry.prober import Prober
 
@@ -166,6 +168,57 @@ def test_the_answers_are_there_while_the_children_end(make_prober: Callable[...,
     runs = run_probers(probers, Machine(), (), answered=answered, waiting=waiting)
     assert seen == [["ok", "load_error"], True]  # they end although it has not returned
     assert [run.status for run in runs] == ["ok", "load_error"]
+
+
+def own_children() -> list[int]:
+    """Return the processes of which this one is the parent, zombies too."""
+    found = ((pid, proc.status(pid)) for pid in proc.processes())
+    return [pid for pid, status in found if status and status.parent == os.getpid()]
+
+
+@pytest.mark.parametrize("portable", [False, True])
+def test_the_first_process_starts_before_anybody_knows_its_prober(
+    make_prober: Callable[..., Prober], portable: bool
+) -> None:
+    body = 'yield {"ids": ["x:1"], "kind": "npu", "extra": {"parent": os.getppid()}}'
+    prober = make_prober(f"@hookimpl\ndef probe_devices(request):\n    {body}")
+    before = own_children()
+    started: list[int] = []
+
+    def choose() -> list[Prober]:
+        started.extend(pid for pid in own_children() if pid not in before)
+        return [prober]
+
+    (run,) = run_probers(choose, Machine(), (), portable=portable)
+    supervisors = [sighting["extra"]["parent"] for sighting in run.sightings]
+    assert (run.status, len(supervisors)) == ("ok", 1)
+    assert started == ([] if portable else supervisors)
+    assert own_children() == before
+
+
+def test_a_process_that_no_prober_takes_is_ended() -> None:
+    before, calls = sorted(os.listdir("/proc/self/fd")), []
+    assert run_probers(list, Machine(), (), meanwhile=lambda: calls.append(1)) == []
+    with pytest.raises(ZeroDivisionError):
+        run_probers(lambda: [1 / 0], Machine(), ())  # type: ignore[list-item]
+    assert (own_children(), sorted(os.listdir("/proc/self/fd")), calls) == ([], before, [])
+
+
+def test_a_process_that_waits_ends_with_its_host() -> None:
+    child = posix.Child()
+    posix.start(child, launch._command(), dict(os.environ))
+    assert child.pid is not None
+    child.close()  # as the kernel does when the host ends
+    assert os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1]) == ORPHANED
+
+
+def test_what_cannot_be_started_ahead_says_so_at_its_turn(
+    make_prober: Callable[..., Prober], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python3")
+    (run,) = run_probers(lambda: [make_prober(GOOD)], Machine(), ())
+    assert run.status == "resource"
+    assert "no process could be started" in str(run.reason)
 
 
 def test_without_an_answer_of_all_nothing_is_answered(make_prober: Callable[..., Prober]) -> None:

@@ -190,12 +190,18 @@ def test_empty_bus_is_not_applicable(tree: Tree) -> None:
     assert isinstance(seen(tree), NotApplicable)
 
 
+def test_a_display_is_no_accelerator(tree: Tree) -> None:
+    pci(tree, "0000:02:00.0", "1a03:2000", "030000")
+    scan = bus.Scan(tree.machine())
+    assert (scan.shows_any, scan.shows_accelerator) == (True, False)
+
+
 def test_vendors_are_known_before_a_device_is_described(tree: Tree) -> None:
     pci(tree, "0000:01:00.0", "10de:2684", "030000")
     pci(tree, "0000:02:00.0", "1a03:2000", "030000")
     pci(tree, "0000:03:00.0", "8086:10fb", "020000")
     scan = bus.Scan(tree.machine())
-    assert scan.vendors == {"10de", "1a03"}
+    assert (scan.vendors, scan.shows_any, scan.shows_accelerator) == ({"10de", "1a03"}, True, True)
     sightings = scan.answer()
     assert not isinstance(sightings, NotApplicable)
     assert {sighting["pci"]["id"][:4] for sighting in sightings} == scan.vendors

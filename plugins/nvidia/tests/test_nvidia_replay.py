@@ -54,7 +54,7 @@ class Live:
         config, _ = load_config({"only": "nvidia"}, {}, None)
         builtins, found = Builtins(self.machine, config), find(self.machine, self.probers)
         decisions = select_probers(found, builtins.scan, self.machine, config, None)
-        answers = answers_of(run_selected(decisions, builtins, self.machine, config))
+        answers = answers_of(run_selected(lambda: decisions, builtins, self.machine, config))
         declared = Sources().declarations
         gathered = gather(self.machine, "invented", declared, self.anonymiser, answers)
         path.write_text(write(gathered.recording))
