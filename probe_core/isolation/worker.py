@@ -141,6 +141,7 @@ class Worker:
             return
         if not self._ended:
             self.stopping = True
+            self._for_thread.ring()  # it may wait for a call, whose time is over
             # The exception may have come just before or just after a thread was started, which
             # cannot be told apart here. A thread that begins later finds that it has no work.
             if self._begins(_CALLER):

@@ -91,6 +91,12 @@ def test_what_the_work_raises_comes_out() -> None:
         Worker(work, start_thread).run()
 
 
+def test_work_that_waits_for_a_call_is_woken_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("probe_core.isolation.worker.TICK_S", 600.0)
+    with pytest.raises(KeyboardInterrupt):
+        Worker(lambda worker: worker.call(interrupt), start_thread).run()
+
+
 def test_a_call_that_raises_stops_the_work() -> None:
     ended: list[bool] = []
 
