@@ -54,6 +54,9 @@ They need a few milliseconds; killing them still leaves 0.2 s for the kernel's p
 _POLL_MS = 5
 """Time between two looks at children without a pidfd (before Linux 5.3, macOS)."""
 
+_FIRST_PAUSE_S = 0.0002
+"""Time before the second look at a process that was just killed; each pause is twice as long."""
+
 _LIVES = -1
 """No status of wait(2)."""
 
@@ -123,11 +126,13 @@ def end_process(pid: int, clock: Clock) -> None:
         os.kill(pid, signal.SIGKILL)
     except Exception:  # it has just ended, or an audit hook of the host forbids signals
         pass
+    pause = _FIRST_PAUSE_S
     while not _wait_for(pid):
         if clock() >= limit:
             _unreaped.add(pid)
             return
-        sleep(_POLL_MS / 1000)
+        sleep(pause)
+        pause = min(2 * pause, _POLL_MS / 1000)
 
 
 def _ask(child: Child) -> None:
