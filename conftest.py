@@ -6,19 +6,27 @@ inputs that Hypothesis makes up are the same for everybody.
 Markers: `heavy` stands at the quarter of the tests that takes most of the time; the README's
 command leaves them out and `.ci/run` runs them. `timeout(seconds)` stands at a test that may take
 longer than the limit for every test, which pyproject.toml sets.
+
+There are 23,000 tests, and most take a millisecond: what each of them pays is counted here.
 """
 
 from __future__ import annotations
 
 import gc
+import itertools
 import os
+import re
 import signal
 import sys
+import threading
 from collections.abc import Generator
+from functools import cache
 from pathlib import Path
+from time import monotonic, sleep  # not as attributes: tests replace those
 
 import pytest
-from hypothesis import HealthCheck, settings
+import pytest_timeout
+from hypothesis import HealthCheck, find, settings, strategies
 
 # pytest's importlib mode puts no test folder on the path; plugins' parsers are fuzzed alike.
 sys.path.insert(0, str(Path(__file__).parent / "tests" / "fuzz"))
@@ -85,14 +93,68 @@ settings.register_profile(
 settings.load_profile("repository")
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Where the heavy tests alone are asked for, import no file that has none."""
+    if config.option.markexpr != "heavy" or not collection_path.name.startswith("test_"):
+        return None
+    return "heavy" not in collection_path.read_text("utf-8") or None
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Look for no garbage while tests are collected: what that makes stays."""
+    """Look for no garbage while tests are collected, nor ever in what that makes: it stays."""
+    # Hypothesis registers its generator at its first use, and asks then for referrers; it finds
+    # none that are frozen.
+    find(strategies.none(), lambda _: True)
     gc.disable()
     try:
         return (yield)
     finally:
-        gc.enable()  # not frozen: Hypothesis asks for referrers, and finds none that are
+        gc.freeze()
+        gc.enable()
+
+
+timed: tuple[float, pytest.Item, pytest_timeout.Settings] | None = None
+"""When the test that runs must have ended, and what says so."""
+
+
+@cache
+def start_to_watch() -> None:
+    """Start the thread that ends this process when a test takes longer than it may."""
+
+    def watch() -> None:
+        while True:
+            sleep(1)
+            if (late := timed) and monotonic() > late[0]:
+                pytest_timeout.timeout_timer(*late[1:])
+
+    threading.Thread(target=watch, name="limit of time", daemon=True).start()
+
+
+def pytest_timeout_set_timer(item: pytest.Item, settings: pytest_timeout.Settings) -> bool | None:
+    """Have one thread watch all tests: pytest-timeout starts and joins one for each."""
+    global timed
+    if settings.method != "thread":
+        return None
+    start_to_watch()
+    timed = monotonic() + settings.timeout, item, settings
+    return True
+
+
+def pytest_timeout_cancel_timer() -> None:
+    """Tell the thread that the test has ended."""
+    global timed
+    timed = None
+
+
+number_of_folder = itertools.count()
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder of the test's own, as pytest does, without reading the others' names."""
+    name = re.sub(r"\W", "_", request.node.name)[:26]
+    return tmp_path_factory.mktemp(f"{name}{next(number_of_folder)}", numbered=False)
 
 
 def pytest_runtest_setup() -> None:

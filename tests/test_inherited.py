@@ -64,3 +64,39 @@ os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
         check=False,
     )
     assert (done.returncode, "1 passed" in done.stdout) == (0, True), done.stdout + done.stderr
+
+
+@pytest.mark.heavy
+def test_a_test_that_hangs_is_ended_and_named(tmp_path: Path) -> None:
+    (tmp_path / "test_hanging.py").write_text(
+        "import pytest, threading\n\n"
+        "def test_before(): print('this one ended')\n\n"
+        "@pytest.mark.timeout(1)\n"
+        "def test_hanging(): threading.Event().wait()\n"
+    )
+    options = ("-m", "pytest", "-q", "-p", "no:cacheprovider", f"--basetemp={tmp_path / 'base'}")
+    options += (f"--rootdir={ROOT}", f"--confcutdir={ROOT}", "-c", f"{ROOT / 'pyproject.toml'}")
+    options += ("-p", "conftest", f"{tmp_path / 'test_hanging.py'}")
+    done = subprocess.run(
+        [sys.executable, *options],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "Stack of MainThread" in done.stdout
+    assert "in test_hanging" in done.stdout
+    assert "this one ended" not in done.stdout
+
+
+def test_the_mark_of_a_heavy_test_is_seen_in_its_file() -> None:
+    """Where the heavy tests alone are asked for, a file without the word is not imported."""
+    hidden = [
+        path
+        for folder in (ROOT / "tests", ROOT / "chipdb/tests", *ROOT.glob("plugins/*/tests"))
+        for path in folder.rglob("*.py")
+        if not path.name.startswith("test_") and "mark.heavy" in path.read_text("utf-8")
+    ]
+    assert [path.name for path in hidden] == ["weights.py"]
