@@ -66,8 +66,11 @@ def test_each_behaviour_has_the_outcome_of_the_readme(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: str
 ) -> None:
     monkeypatch.setattr(processes, "MEMORY_LIMIT", 128 << 20)
-    _, outcome = run(tmp_path, {"devices": [DEVICE], "then": then}, timeout=0.8)
-    assert f"`{outcome.status}`" in outcomes_of_the_readme()[then]
+    expected = outcomes_of_the_readme()[then]
+    # What does not end by itself meets the deadline; the others have time on a busy machine, too.
+    deadline = 0.8 if expected == "`timeout`" else 20.0
+    _, outcome = run(tmp_path, {"devices": [DEVICE], "then": then}, timeout=deadline)
+    assert f"`{outcome.status}`" in expected
     assert outcome.devices == 1
     assert outcome.partial == (outcome.status != "ok")
 
