@@ -7,7 +7,8 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from functools import partial
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -88,15 +89,27 @@ def test_statuses_are_those_of_the_reference() -> None:
     assert [status for status, _ in STATUSES] == [row for row in rows if row[:1].isdecimal()]
 
 
+def build(target: str, source: Path, result: Path) -> Path:
+    """Build the wheel or the sdist of a folder."""
+    command = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(result)]
+    subprocess.run(command, cwd=source, capture_output=True, timeout=120, check=True)
+    (built,) = result.glob("*.whl" if target == "wheel" else "*.tar.gz")
+    return built
+
+
+@pytest.fixture(scope="module")
+def wheel_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Return what gives the wheel of a folder of the checkout, which is built once."""
+    return cache(lambda folder: build("wheel", ROOT / folder, tmp_path_factory.mktemp("wheel")))
+
+
 @pytest.mark.heavy
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_pages_are_in_the_wheel_and_not_in_the_repository(
-    folder: str, manuals: Path, tmp_path: Path
+    folder: str, manuals: Path, wheel_of: Callable[[str], Path]
 ) -> None:
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
-    subprocess.run(build, cwd=ROOT / folder, capture_output=True, timeout=120, check=True)
+    wheel = wheel_of(folder)
     assert not (ROOT / folder / "man").exists()
-    (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         pages = {name: archive.read(name) for name in archive.namelist() if "/share/man/" in name}
     data = wheel.name.rpartition("-py3")[0]
@@ -110,18 +123,15 @@ def test_pages_are_in_the_wheel_and_not_in_the_repository(
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("folder", sorted(FOLDERS))
-def test_a_wheel_of_an_sdist_is_that_of_the_checkout(folder: str, tmp_path: Path) -> None:
+def test_a_wheel_of_an_sdist_is_that_of_the_checkout(
+    folder: str, tmp_path: Path, wheel_of: Callable[[str], Path]
+) -> None:
     """Who builds from an sdist has no checkout around the plugin."""
-    hatchling = [sys.executable, "-m", "hatchling", "build", "-d"]
-    run = partial(subprocess.run, capture_output=True, timeout=120, check=True)
-    run([*hatchling, str(tmp_path), "-t", "wheel"], cwd=ROOT / folder)
-    run([*hatchling, str(tmp_path), "-t", "sdist"], cwd=ROOT / folder)
-    (archive,) = tmp_path.glob("*.tar.gz")
+    archive = build("sdist", ROOT / folder, tmp_path)
     with tarfile.open(archive) as sdist:
         sdist.extractall(tmp_path, filter="data")
-    run([*hatchling, str(tmp_path / "again")], cwd=tmp_path / archive.name.removesuffix(".tar.gz"))
-    (wheel,), (again,) = tmp_path.glob("*.whl"), (tmp_path / "again").glob("*.whl")
-    assert contents(again) == contents(wheel)
+    again = build("wheel", tmp_path / archive.name.removesuffix(".tar.gz"), tmp_path / "again")
+    assert contents(again) == contents(wheel_of(folder))
 
 
 def contents(wheel: Path) -> dict[str, bytes]:

@@ -29,8 +29,9 @@ def _tree(path: Path) -> ast.Module:
 def variables() -> set[str]:
     """Return every environment variable of ours that some code names."""
     found = set()
-    for _, tree in trees("probe_core/**/*.py", "plugins/*/src/**/*.py", "chipdb/src/**/*.py"):
-        for node in ast.walk(tree):
+    for pattern in ("probe_core/**/*.py", "plugins/*/src/**/*.py", "chipdb/src/**/*.py"):
+        naming = (path for path in ROOT.glob(pattern) if "PROBE_" in path.read_text("utf-8"))
+        for node in (node for path in naming for node in ast.walk(_tree(path))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 found |= {m[0] for m in _VARIABLE.finditer(node.value)} - {"PROBE_"}
     return found

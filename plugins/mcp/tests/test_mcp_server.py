@@ -9,9 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
-from mcp import ClientSession, StdioServerParameters, stdio_client
 
 from probe_mcp.bounds import LIMIT
 from probe_mcp.tools import TOOLS
@@ -27,6 +25,9 @@ def conversation(
     *calls: Call, machine: Path = DGX, started: Sequence[str] = (), **changes: str
 ) -> tuple[Any, list[Answer]]:
     """Return the tools that a server lists, and (whether it is an error, answer) of each call."""
+    # Here: it takes each process of the tests a second to import it.
+    import anyio
+    from mcp import ClientSession, StdioServerParameters, stdio_client
 
     async def main() -> tuple[Any, list[Answer]]:
         command = [*started, "-m", "probe_core", "mcp", "--machine", str(machine)]
