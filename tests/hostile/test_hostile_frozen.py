@@ -55,7 +55,9 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / f"x_{name}.py").write_text(HOOK + body)
     hidden = [word for name in PLUGINS for word in ("--hidden-import", f"x_{name}")]
     command = [sys.executable, "-m", "PyInstaller", "--log-level", "ERROR", "-y", *hidden]
-    for heavy in ("numpy", "tinygrad"):  # of a prober that stays silent without them: half a build
+    # A prober is silent without the first two, and the kit for authors brings pytest and its own:
+    # each half of a build.
+    for heavy in ("numpy", "tinygrad", "pytest", "_pytest", "pygments", "setuptools"):
         command += ["--exclude-module", heavy]
     paths = [str(folder), str(ROOT), str(ROOT / "chipdb/src")]
     command += [word for path in paths for word in ("--paths", path)]
