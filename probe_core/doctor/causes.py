@@ -55,7 +55,7 @@ def broken_findings(request: Request) -> Broken:
     usable = Usable(devices)
     result = Broken()
     for group in _groups(request):
-        own = _own_findings(group, request.report["findings"])
+        own = own_findings(group, request.report["findings"])
         result.reported += own
         result.findings.append(_finding(group, own, request, usable))
     return result
@@ -93,7 +93,7 @@ def _named(device: DeviceDoc, step: StepDoc, reported: Iterable[FindingDoc]) -> 
     return step
 
 
-def _own_findings(group: Group, reported: Iterable[FindingDoc]) -> list[FindingDoc]:
+def own_findings(group: Group, reported: Iterable[FindingDoc]) -> list[FindingDoc]:
     """Return the report's findings about the same break."""
     code, step = group[0][1]["code"], group[0][1]["step"]
     codes = {code, "no-driver" if step == "driver" else "device-blocked"}

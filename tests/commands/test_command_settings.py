@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from probe_core.commands import CommandError, command_settings
+from probe_core.commands.typed import refuse_unusable
 from probe_core.setting_values import load_config
 
 
@@ -56,3 +58,36 @@ def test_a_file_that_cannot_be_used_is_one_sentence(
     missing = {"PROBE_CONFIG": str(tmp_path / "none.toml")}
     with pytest.raises(CommandError, match=r"none\.toml cannot be read: No such file"):
         command_settings("fry", missing)
+
+
+@pytest.mark.parametrize(
+    ("code", "setting", "sentence"),
+    [
+        (
+            "static-unusable",
+            "static",
+            "--static x: no JSON; reports are written by `probe --json > report.json`",
+        ),
+        (
+            "chip-file-unusable",
+            "chipdb",
+            "--chipdb x: no JSON; `python -m probe_chipdb check FILE` lists all that is wrong",
+        ),
+        ("static-unusable", "config", "--config x: no JSON"),
+        ("static-unusable", "machine", None),  # a variable of the fleet: a finding says it
+        ("static-unusable", None, None),
+        ("measured-unusable", "static", None),
+    ],
+)
+def test_what_an_option_names_and_cannot_be_used_is_refused(
+    code: str, setting: str | None, sentence: str | None
+) -> None:
+    entry = {"code": code, "setting": setting, "why": "no JSON", "evidence": "x", "prober": None}
+    report: Any = {"findings": [entry], "outcomes": []}
+    options = ("static", "chipdb", "config")
+    if sentence is None:
+        refuse_unusable(report, options)
+        return
+    with pytest.raises(CommandError) as error:
+        refuse_unusable(report, options)
+    assert str(error.value) == sentence

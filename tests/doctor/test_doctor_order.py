@@ -11,7 +11,7 @@ from fake_probers import Probers, gpu
 from readiness_nodes import DEVICE, LIBRARIES, Node, intel, nvidia
 from reports import report_of
 
-from probe_core.doctor.causes import of_cause, shown
+from probe_core.doctor.causes import of_cause, own_findings, shown
 from probe_core.doctor.check import Request, failed, finding
 from probe_core.doctor.examine import _rank, examine, ordered
 from probe_core.doctor.remote import RemoteCheck
@@ -189,3 +189,33 @@ def test_what_a_faulty_value_hides_follows_from_it(
     findings = document(node)["findings"]
     codes = [(f["code"], [each["code"] for each in f.get("follows", [])]) for f in findings]
     assert codes == expected
+
+
+@pytest.mark.parametrize(
+    ("entry", "is_own"),
+    [
+        ({"device": DEVICE, "step": "driver", "code": "other"}, True),
+        ({"device": DEVICE, "step": "node", "code": "driver-hangs"}, True),
+        ({"device": DEVICE, "step": "node", "code": "other"}, False),
+        ({"device": "pci:0000:99:00.0", "step": "driver", "code": "driver-hangs"}, False),
+        ({"device": None, "step": "driver", "code": "driver-hangs"}, True),
+        ({"device": None, "step": "driver", "code": "no-driver"}, True),
+        ({"device": None, "step": "driver", "code": "device-blocked"}, False),
+        ({"device": None, "step": "node", "code": "driver-hangs"}, False),
+    ],
+)
+def test_which_of_the_reports_findings_are_about_a_break(
+    entry: dict[str, str | None], is_own: bool
+) -> None:
+    group: Any = [({"id": DEVICE}, {"code": "driver-hangs", "step": "driver"})]
+    found: Any = [entry]
+    assert own_findings(group, found) == found[:is_own]
+
+
+def test_the_break_of_a_later_step_is_also_a_blocked_device() -> None:
+    group: Any = [({"id": DEVICE}, {"code": "no-group", "step": "permission"})]
+    found: Any = [
+        {"device": None, "step": "permission", "code": code}
+        for code in ("device-blocked", "no-group", "no-driver")
+    ]
+    assert own_findings(group, found) == found[:2]

@@ -20,6 +20,7 @@ from bench_runs import (
 )
 
 from probe_bench import measuring
+from probe_bench.child import Bench
 from probe_bench.session import child_environ, measure
 from probe_bench.tasks import Job, Task
 
@@ -40,6 +41,21 @@ def job(folder: str, *tasks: Task) -> Job:
         "address": None,
         "buffer_bytes": 1 << 20,
     }
+
+
+@pytest.mark.parametrize("cpus", [[], [0]])
+def test_only_of_cpus_the_clock_is_compiled_and_only_once(
+    cpus: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark = tmp_path / "mark"
+    for name, value in compiler(tmp_path, f"echo >>{mark}; exit 1").items():
+        monkeypatch.setenv(name, value)
+    bench = Bench({**job(str(tmp_path), READ), "cpus": cpus})
+    assert bench.clock_mhz() is None
+    assert mark.exists() == bool(cpus)
+    mark.write_text("")
+    assert bench.clock_mhz() is None
+    assert mark.read_text() == ""
 
 
 @pytest.mark.heavy

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import pwd
 import re
@@ -18,6 +19,7 @@ import pytest
 from rich.cells import cell_len
 from watch_samples import GIB, NIGHT, address, busy, report, sample, silent
 
+from probe_core.commands import Context
 from probe_watch import panels
 from probe_watch.alerts import Alerts, rules_of
 from probe_watch.app import KEYS, Dialog, WatchApp
@@ -27,7 +29,7 @@ from probe_watch.node import Node, Row, short_names, summary
 from probe_watch.processes import Handle, Refused, Table, Task, container_of, environment
 from probe_watch.query import QueryError, matches
 from probe_watch.rounds import Happening
-from probe_watch.watch_command import OWN_OPTIONS
+from probe_watch.watch_command import OWN_OPTIONS, drawn
 
 H100 = "NVIDIA H100 80GB HBM3"
 ME = pwd.getpwuid(os.getuid()).pw_name
@@ -66,6 +68,14 @@ def text(app: WatchApp, name: str) -> str:
 
 
 # Names and columns, without an app.
+
+
+@pytest.mark.parametrize(("encoding", "expected"), [("utf-8", "│▁█▏– 60°"), ("ascii", "|_##- 60o")])
+def test_bars_and_frames_are_drawn_in_what_the_terminal_encodes(
+    encoding: str, expected: str
+) -> None:
+    stdout = io.TextIOWrapper(io.BytesIO(), encoding)
+    assert drawn(Context(environ={}, stdout=stdout), "│▁█▏– 60°") == expected
 
 
 def shown(rows: list[Row], room: int) -> list[str]:

@@ -12,7 +12,7 @@ from probe_watch.alerts import Alerts, rules_of
 from probe_watch.columns import COLUMNS, device_table, fit
 from probe_watch.figures import NODE
 from probe_watch.node import Node, Row, short_names, summary
-from probe_watch.processes import Task
+from probe_watch.processes import Task, age
 from probe_watch.rounds import Happening
 
 
@@ -167,6 +167,22 @@ def test_all_that_is_known_of_a_device(node: Node) -> None:
         "state": "unresponsive",
         "user": "",
     }
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (None, "–"),
+        (0.9, "00:00:00"),
+        (3 * 3600 + 11 * 60 + 40, "03:11:40"),
+        (99 * 3600 + 59 * 60 + 59.9, "99:59:59"),
+        (100 * 3600, "4 d"),
+        (120 * 3600 - 1, "4 d"),
+        (120 * 3600, "5 d"),
+    ],
+)
+def test_an_age_is_in_days_from_a_hundred_hours_on(seconds: float | None, text: str) -> None:
+    assert age(seconds) == text
 
 
 def test_processes(node: Node, tasks: list[Task]) -> None:

@@ -6,10 +6,13 @@ import ast
 import asyncio
 import json
 import socket
+import struct
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import Queue
 from typing import Any
@@ -148,6 +151,23 @@ def test_an_agent_ends_with_its_input_or_its_time() -> None:
     late = Agent(seconds=0.5)
     assert late.process.wait(ENOUGH_S) == 3
     late.end()
+
+
+def test_both_ends_send_at_once_and_end_each_call_with_the_pair() -> None:
+    token, until = b"k" * 32, time.monotonic() + 30.5
+    door = program.Door(token, until, lambda: True)
+    with ThreadPoolExecutor(1) as pool:
+        guest = pool.submit(door.peer)
+        with program.joined([["127.0.0.1", door.port]], token, until, until) as peer:
+            for end in (peer, guest.result(ENOUGH_S)):
+                assert end.gettimeout() is None
+                assert end.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
+                for limit in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+                    text = end.getsockopt(socket.SOL_SOCKET, limit, struct.calcsize("ll"))
+                    seconds, rest = struct.unpack("ll", text)
+                    assert 1 <= seconds <= 30 and rest == 0
+            guest.result().close()
+    door.close()
 
 
 def test_what_is_no_command_is_passed_over() -> None:

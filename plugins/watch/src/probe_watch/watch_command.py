@@ -144,22 +144,26 @@ def _watch(
 def _app(
     nodes: Sequence[Node], args: argparse.Namespace, interval: float, context: Context
 ) -> WatchApp:
-    from probe_watch.app import ASCII, WatchApp
+    from probe_watch.app import WatchApp
     from probe_watch.terminal import driver_class, is_monochrome
-
-    def encodable(text: str) -> str:
-        return context.encodable(text if context.encodable("█") == "█" else text.translate(ASCII))
 
     theme = _settings(context).get("theme")
     return WatchApp(
         nodes,
         interval,
         colour=context.colour and not is_monochrome(context.environ["TERM"]),
-        encodable=encodable,
+        encodable=partial(drawn, context),
         theme=theme if isinstance(theme, str) else None,
         readonly=args.readonly,
         driver=driver_class(),
     )
+
+
+def drawn(context: Context, text: str) -> str:
+    """Return `text` as the terminal can show it: bars and frames, too."""
+    from probe_watch.app import ASCII
+
+    return context.encodable(text if context.encodable("█") == "█" else text.translate(ASCII))
 
 
 def _elsewhere(args: argparse.Namespace, context: Context) -> int:

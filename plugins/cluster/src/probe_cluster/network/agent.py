@@ -167,8 +167,9 @@ def _greet(peer: socket.socket, token: bytes) -> bool:
 class Door:
     """A listening socket for one peer, which comes twice; others are turned away."""
 
-    def __init__(self, token: bytes, waits: Callable[[], bool]) -> None:
+    def __init__(self, token: bytes, until: float, waits: Callable[[], bool]) -> None:
         self._token = token
+        self._until = until
         self._waits = waits
         self._guests: queue.Queue[socket.socket] = queue.Queue()
         self._slots = threading.Semaphore(_MOST_GUESTS)
@@ -183,7 +184,7 @@ class Door:
                 guest, _ = self._socket.accept()
                 threading.Thread(target=self._examine, args=(guest,), daemon=True).start()
             try:
-                return self._guests.get_nowait()
+                return prepared(self._guests.get_nowait(), self._until)
             except queue.Empty:
                 pass
         raise Failure("no connection of its peer arrived")
@@ -242,7 +243,12 @@ def connected(peers: list[list[Any]], token: bytes, until: float) -> socket.sock
     raise Failure("; ".join(problems[:3]) or "the peer has no address")
 
 
-def prepared(peer: socket.socket, until: float) -> None:
+def joined(peers: list[list[Any]], token: bytes, limit: float, until: float) -> socket.socket:
+    """Return a connection to the peer, had before `limit`, whose calls end at a time."""
+    return prepared(connected(peers, token, limit), until)
+
+
+def prepared(peer: socket.socket, until: float) -> socket.socket:
     """Let the kernel send at once, and end each call at a time."""
     # The kernel's own limits, not Python's: with those each call is two, a poll before it.
     limit = struct.pack("ll", max(1, int(until - time.monotonic())), 0)
@@ -250,6 +256,7 @@ def prepared(peer: socket.socket, until: float) -> None:
     peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
     peer.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
     peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return peer
 
 
 KEY = "PROBE_CORE_PAIR_KEY"
@@ -381,16 +388,14 @@ def listen(message: dict[str, Any], voice: Voice, stopped: set[int]) -> None:
     def waits() -> bool:
         return time.monotonic() < until and message["pair"] not in stopped
 
-    door = Door(bytes.fromhex(message["token"]), waits)
+    door = Door(bytes.fromhex(message["token"]), until, waits)
     voice.send(kind="port", pair=message["pair"], port=door.port)
     try:
         with door.peer() as peer:
-            prepared(peer, until)
             address = str(peer.getsockname()[0])
             _echo(peer)
             rate = _receive(peer, message["each"] + 0.5)
         with door.peer() as peer:
-            prepared(peer, until)
             _send(peer, message["each"], message["bytes"])
     finally:
         door.close()
@@ -402,14 +407,12 @@ def connect(message: dict[str, Any], voice: Voice) -> None:
     token = bytes.fromhex(message["token"])
     until = time.monotonic() + message["seconds"]
     limit = time.monotonic() + ALL_CONNECT_S
-    with connected(message["peer"], token, limit) as peer:
-        prepared(peer, until)
+    with joined(message["peer"], token, limit, until) as peer:
         host, port = peer.getpeername()[:2]
         address = str(peer.getsockname()[0])
         trips = _round_trips(peer)
         _send(peer, message["each"], message["bytes"])
-    with connected([[host, port]], token, until) as peer:
-        prepared(peer, until)
+    with joined([[host, port]], token, until, until) as peer:
         rate = _receive(peer, message["each"] + 0.5)
     trip = statistics.median(trips)
     answer = {"rate": rate, "round_trip": trip, "address": _plain(address)}
