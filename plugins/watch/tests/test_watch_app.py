@@ -156,6 +156,29 @@ def test_the_filter() -> None:
             matches(wrong, {})
 
 
+@pytest.mark.parametrize(
+    ("query", "facts", "passes"),
+    [
+        ("user=ann", {"user": None}, True),  # a device has no user: the term says nothing of it
+        ("user=ann", {}, True),
+        ("user=ann", {"user": "bob"}, False),
+        ("user~n", {"user": "ANN"}, True),
+        ("user~m", {"user": "ann"}, False),
+        ("user!=ann", {"user": "ann"}, False),
+        ("temp>=81", {"temp": 81.0}, True),
+        ("temp<=81", {"temp": 81.0}, True),
+        ("temp<81", {"temp": 81.0}, False),
+        ("temp=81", {"temp": 81.0}, True),
+        ("temp!=81", {"temp": 81.0}, False),
+        ("temp>=0", {"temp": None}, False),
+        ("81", {"temp": 81.0, "name": "H100"}, False),  # words are sought in texts alone
+        ("h1", {"temp": 81.0, "name": "H100"}, True),
+    ],
+)
+def test_terms_of_the_filter(query: str, facts: dict[str, Any], passes: bool) -> None:
+    assert matches(query, facts) == passes
+
+
 # The app.
 
 

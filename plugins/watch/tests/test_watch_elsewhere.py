@@ -74,6 +74,56 @@ def test_what_a_stranger_prints_is_checked() -> None:
     assert seconds_of("no time") == 0.0
 
 
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, {"kind": "gpu", "name": "L4", "vendor": "nvidia", "memory": None}),
+        (
+            {"memory": "unified", "name": 3, "vendor": None},
+            {"kind": "gpu", "name": None, "vendor": None, "memory": {"kind": "unified"}},
+        ),
+        ({"memory": "shared"}, {"memory": {"kind": "shared"}}),
+        ({"memory": "vast"}, {"memory": None}),
+        ({"kind": "toaster"}, None),
+        ({"device": "\x1b"}, None),
+    ],
+)
+def test_what_a_stranger_says_of_a_device_is_checked(
+    changes: dict[str, Any], expected: dict[str, Any] | None
+) -> None:
+    reader = Reader()
+    told = {"time": "x", "event": "device", "device": address(1), "kind": "gpu", "name": "L4",
+            "vendor": "nvidia", "memory": "dedicated"}  # fmt: skip
+    reader.feed(json.dumps(told | changes).encode())
+    found: Any = list(reader.devices.values())
+    assert len(found) == (expected is not None)
+    if expected is not None:
+        assert (found[0]["id"], found[0]["ids"]) == (address(1), [address(1)])
+        assert {key: found[0][key] for key in expected} == expected
+    assert reader.skipped == ("device" in changes)
+
+
+def test_events_alerts_and_blank_lines_of_strangers() -> None:
+    reader = Reader()
+    event = {"time": "x", "device": "pci\x1b", "change": "gone"}
+    for name in ("added", "removed", "changed", "alert", "other"):
+        assert reader.feed(json.dumps({**event, "event": name}).encode()) is None
+    reader.feed(b"  \n")
+    assert reader.skipped == 1  # the event that is none; an alert is made again here
+    assert reader.end() is None
+    full = lines(1).splitlines()
+    for line in full:
+        assert reader.feed(line.encode()) is None
+    ended = reader.end()
+    assert ended is not None
+    assert [dict(found) for found in ended.events] == [
+        {"event": name, "device": "pci�", "change": "gone"}
+        for name in ("added", "removed", "changed")
+    ]
+    assert (ended.edges, ended.notes) == (None, ())
+    assert reader.end() is None
+
+
 def test_a_recording_is_read_by_rounds_and_one_cut_short_says_so(tmp_path: Path) -> None:
     file = tmp_path / "day.jsonl"
     file.write_text("a banner\n" + lines(5)[:-40])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import signal
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +13,7 @@ from watch_samples import GIB, NIGHT, address, busy, report, sample, silent
 
 from probe_core.commands import Context
 from probe_watch.alerts import Alerts, rules_of
-from probe_watch.figures import History, spark
+from probe_watch.figures import NODE, Figure, History, spark
 from probe_watch.lines import (
     Lines,
     alert_document,
@@ -21,7 +22,9 @@ from probe_watch.lines import (
     sample_line,
     timestamp,
 )
-from probe_watch.rounds import Happening
+from probe_watch.metrics import Published
+from probe_watch.peer import Peer
+from probe_watch.rounds import HANGUP, Happening, Intake, status_of
 
 GPU = address(1)
 KEYS = [
@@ -157,6 +160,129 @@ def test_devices_that_come_and_go_are_lines(is_json: bool) -> None:
         assert documents[1]["device"] == address(1)
     else:
         assert written[0].endswith("pci:0000:02:00.0 added: it is on the bus now")
+
+
+class Steps(io.StringIO):
+    """Standard output that keeps in which order it was written to and flushed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps: list[str] = []
+
+    def write(self, text: str) -> int:
+        self.steps.append(text[-3:])
+        return super().write(text)
+
+    def flush(self) -> None:
+        self.steps.append("flush")
+
+
+def test_a_line_is_there_for_readers_before_the_next_is_made() -> None:
+    out = Steps()
+    lines = Lines(Context(stdout=out), Alerts(rules_of({})), json=True, full=False)
+    lines.take(Happening(NIGHT, [busy(GPU), busy(address(2))], [], [], []))
+    assert out.steps == ["}}\n", "flush", "}}\n", "flush"]
+
+
+@pytest.mark.parametrize("full", [True, False])
+@pytest.mark.parametrize(
+    ("figure", "latency", "unknown"),
+    [
+        (Figure(1.5), 1.5, {"power_w": "no sensor"}),
+        (
+            Figure(None, "desk:22: off"),
+            None,
+            {"power_w": "no sensor", "latency_ms": "desk:22: off"},
+        ),
+    ],
+)
+def test_the_nodes_line_has_the_latency_where_all_is_asked(
+    figure: Figure, latency: float | None, unknown: dict[str, str], full: bool
+) -> None:
+    peer = Peer(("desk", 22), 1.0)
+    peer.figure = figure
+    out = io.StringIO()
+    lines = Lines(Context(stdout=out), Alerts(rules_of({}), peer), json=True, full=full)
+    samples = [sample(device, unknown={"power_w": "no sensor"}) for device in (GPU, NODE)]
+    lines.take(Happening(NIGHT, samples, [], [], []))
+    device, node = (json.loads(line) for line in out.getvalue().splitlines())
+    assert "latency_ms" not in device
+    assert device["unknown"] == {"power_w": "no sensor"}
+    assert ("latency_ms" in node) == full
+    if full:
+        assert (node["latency_ms"], node["unknown"]) == (latency, unknown)
+
+
+def test_notes_are_warnings(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = Lines(Context(stdout=io.StringIO()), Alerts(rules_of({})), json=True, full=False)
+    lines.take(Happening(NIGHT, [], [], [], ["it hangs"]))
+    assert capsys.readouterr().err == "probe watch: it hangs\n"
+
+
+@pytest.mark.parametrize("commands", [None, SimpleNamespace])
+def test_a_round_goes_to_alerts_commands_and_endpoint(commands: Any) -> None:
+    steps: list[object] = []
+    peer: Any = SimpleNamespace(
+        start=lambda: steps.append("start"), close=lambda: steps.append("close"), figure=Figure(1.0)
+    )
+    ran = commands and commands(
+        add=lambda edges: steps.append([edge.rule.name for edge in edges]),
+        notes=lambda: ["a mail failed"],
+        close=lambda: steps.append("end"),
+    )
+    alerts = Alerts(rules_of({"temperature": {"seconds": 1}}), peer)
+    samples = [sample(GPU, temperature_c=95.0)]
+    finding = {"what": "GPU 0 hangs", "why": "no answer"}
+    current: Any = SimpleNamespace(time=NIGHT, documents=samples, events=["e"], findings=[finding])
+    rounds: Any = SimpleNamespace(listed=lambda: SimpleNamespace(time=1.0, documents=["listed"]))
+    with Intake(alerts, ran, lambda time, documents: steps.append((time, documents))) as intake:
+        intake.announce(rounds)
+        happening = intake.take(current)
+    own = ["a mail failed"] if ran else []
+    assert happening.notes == ["GPU 0 hangs: no answer", *own]
+    assert (happening.time, happening.samples, happening.events) == (NIGHT, samples, ["e"])
+    assert happening.edges == []
+    tail = ["close", "end"] if ran else ["close"]
+    assert steps == ["start", (1.0, ["listed"]), *([[]] if ran else []), (NIGHT, samples), *tail]
+    with Intake(Alerts(rules_of({}))) as bare:
+        bare.announce(rounds)
+        assert bare.take(current).notes == ["GPU 0 hangs: no answer"]
+
+
+def test_the_endpoint_has_alerts_and_latency_in_seconds() -> None:
+    peer = Peer(("desk", 22), 1.0)
+    alerts = Alerts(rules_of({"temperature": {"seconds": 1}}), peer)
+    context: Any = SimpleNamespace(report=lambda: None)
+    published = Published(alerts, context)
+    labels = {GPU: {"device": "0"}}
+    assert published._families(labels) == []
+    samples = [sample(GPU, temperature_c=95.0), sample(address(2), temperature_c=95.0)]
+    for second in range(3):
+        alerts.update(second, NIGHT + second, samples)
+    published.publish(NIGHT, samples)
+    peer.figure = Figure(250.0)
+    assert published._families(labels) == [
+        (
+            "probecore_alert",
+            "gauge",
+            "1 while an alert is on; absent otherwise.",
+            [({"device": "0", "alert": "temperature", "severity": "warning"}, 1)],
+        ),
+        (
+            "probecore_peer_latency_seconds",
+            "gauge",
+            "Time of a TCP connection.",
+            [({"peer": "desk:22"}, 0.25)],
+        ),
+    ]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_the_exit_status_of_a_signal_is_that_of_shells(number: int) -> None:
+    assert status_of(number) == 128 + number
+    assert HANGUP == 128 + signal.SIGHUP
+    with pytest.raises(KeyboardInterrupt):
+        status_of(signal.SIGINT)
 
 
 def test_all_names_the_devices_once() -> None:

@@ -21,6 +21,8 @@ def measured(place: tuple[str, int]) -> Peer:
         assert time.monotonic() < end
         time.sleep(0.01)
     peer.close()
+    peer._thread.join(60)
+    assert not peer._thread.is_alive()
     return peer
 
 
@@ -67,6 +69,22 @@ def test_silence_is_a_bound() -> None:
         for connection in waiting:
             connection.close()
     assert figure.value == 1000
+
+
+def test_a_peer_is_measured_again_each_interval_by_a_thread_that_keeps_nothing_alive() -> None:
+    peer = Peer(("127.0.0.1", free_port()), 0.01)
+    assert (peer.figure.value, peer.figure.reason) == (
+        None,
+        f"{peer.name} was not reached yet",
+    )
+    assert peer._thread.daemon
+    figures = {id(peer.figure): peer.figure}
+    peer.start()
+    end = time.monotonic() + 60
+    while len(figures) < 4:
+        assert time.monotonic() < end
+        figures[id(peer.figure)] = peer.figure
+    peer.close()
 
 
 def test_latency_is_the_nodes_and_of_no_device() -> None:
