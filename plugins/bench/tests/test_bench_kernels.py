@@ -66,6 +66,47 @@ def test_name_of_a_compiler(text: str, name: str) -> None:
     assert named(text, "/usr/bin/tcc") == name
 
 
+@pytest.mark.parametrize(
+    ("arch", "flags", "dtype", "expected"),
+    [
+        ("x86_64", AVX512, "fp32", ("float", 64, 16, "-mavx512f", "-mfma")),
+        ("x86_64", AVX512, "fp16", ("_Float16", 64, 16, "-mavx512fp16")),
+        ("x86_64", ["avx2", "fma"], "fp64", ("double", 32, 12, "-mavx2", "-mfma")),
+        ("x86_64", ["avx"], "fp32", ("float", 32, 12, "-mavx")),
+        ("x86_64", [], "fp32", ("float", 16, 12)),
+        ("aarch64", [], "fp64", ("double", 16, 16)),
+        ("aarch64", ["asimdhp"], "fp16", ("_Float16", 16, 16, "-march=armv8.2-a+fp16")),
+    ],
+)
+def test_what_a_kernel_is_compiled_with(
+    arch: str, flags: list[str], dtype: str, expected: tuple[str, int, int]
+) -> None:
+    kind, width, chains, *options = expected
+    kernel = kernel_for(dtype, arch, flags)
+    assert kernel is not None
+    own = (f"-DTYPE={kind}", f"-DBYTES={width}", f"-DCHAINS={chains}", *options)
+    assert kernel.flags == own
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("echo note >&2; echo x.c:1: error: no type >&2; echo error: b >&2", "no type"),
+        ("echo first >&2; echo second >&2", "first"),
+        ("printf 'error: %0300d' 0 >&2", "0" * 200),
+        ("", "no reason"),
+    ],
+)
+def test_a_compilers_first_error_is_quoted(script: str, reason: str, tmp_path: Path) -> None:
+    path = tmp_path / "cc"
+    path.write_text(f"#!/bin/sh\n[ $1 = --version ] && echo gcc 12.2.0 && exit\n{script}\nexit 1\n")
+    path.chmod(0o755)
+    compiler = find_compiler({"CC": str(path), "PATH": "/bin"})
+    with pytest.raises(CompilerError) as error:
+        compiler.build(str(tmp_path), "fp32", CLOCK)
+    assert str(error.value) == f"{compiler.name} does not compile it: {reason}"
+
+
 def test_no_compiler_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(CompilerError, match="no C compiler is installed; install gcc or clang"):
         find_compiler({"PATH": str(tmp_path)})

@@ -13,13 +13,14 @@ import pytest
 from bench_devices import cpu, gpu
 
 from probe_bench import cores
-from probe_bench.figures import checked, figure, grouped, lines, notes
+from probe_bench.bench_command import devices_named
+from probe_bench.figures import _row, checked, figure, grouped, lines, notes
 from probe_bench.measuring import remove, scratch
 from probe_bench.sensors import Readings, Sensors, joined, of_sample
-from probe_bench.session import bound, child_environ
+from probe_bench.session import bound, child_environ, variables
 from probe_bench.tasks import Line, Task, backends, buffer_bytes, obstacle, tasks, title
-from probe_core.commands import Context
-from probe_core.model.document import DeviceDoc
+from probe_core.commands import CommandError, Context
+from probe_core.model.document import DeviceDoc, ReportDoc
 from probe_core.testing import Tree
 
 FP32: Task = {"figure": "compute", "kind": "alu", "dtype": "fp32", "library": "c"}
@@ -129,6 +130,79 @@ def test_cores_of_a_package(tree: Tree) -> None:
     assert cores.chosen(machine, groups[0], range(8), 0.2) == [0]
     assert cores.last_cache(machine, [2, 3]) == 16 << 20
     assert cores.last_cache(machine, [0, 2]) == 32 << 20
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("1K", 1 << 10), ("3M", 3 << 20), ("2G", 2 << 30), (f"{'1' * 11}K", int("1" * 11) << 10)],
+)
+def test_a_cache_has_its_size(text: str, size: int, tree: Tree) -> None:
+    folder = "/sys/devices/system/cpu/cpu0/cache/index3"
+    tree.file(f"{folder}/level", 3)
+    tree.file(f"{folder}/size", f"{text}\n")
+    assert cores.last_cache(tree.machine(), [0]) == size
+
+
+@pytest.mark.parametrize(
+    ("changes", "by"),
+    [
+        ({}, "gcc 12"),
+        ({"by": None}, ""),
+        ({"dtype": "fp32", "size": 512}, "gcc 12, n=512"),
+        ({"dtype": None, "size": 512}, "gcc 12"),
+        ({"dtype": "fp32", "size": None}, "gcc 12"),
+        ({"threads": 1}, "gcc 12"),
+        ({"threads": 2}, "gcc 12, 2 threads"),
+        ({"dtype": "int8", "size": 8, "threads": 3}, "gcc 12, n=8, 3 threads"),
+    ],
+)
+def test_a_row_says_by_what_and_how_large(changes: dict[str, object], by: str) -> None:
+    entry = figure(cpu(), FP32, LINE, Readings(), 0)
+    entry |= {"by": "gcc 12", "size": None, "threads": None}  # type: ignore[typeddict-item]
+    entry |= changes  # type: ignore[typeddict-item]
+    assert _row(entry)[-1] == by
+
+
+def test_a_device_without_figures_is_its_name() -> None:
+    context = Context(stdout=io.StringIO())
+    device = gpu()
+    assert list(lines(device, [], context)) == [f"{device['id']}  {device['name']}"]
+    unnamed: DeviceDoc = {**device, "name": None}
+    assert list(lines(unnamed, [], context)) == [device["id"]]
+
+
+@pytest.mark.parametrize(
+    ("named", "found"),
+    [
+        (None, ["cpu:0", "pci:0000:01:00.0"]),
+        ("cpu:0", ["cpu:0"]),
+        ("01:00", ["pci:0000:01:00.0"]),
+        ("CPU", ["cpu:0"]),
+        ("gpu-7a", ["pci:0000:01:00.0"]),
+    ],
+)
+def test_a_device_is_named_by_an_id_or_a_part_of_one(named: str | None, found: list[str]) -> None:
+    assert [device["id"] for device in devices_named(two_devices(), named)] == found
+
+
+@pytest.mark.parametrize(
+    ("named", "problem"), [(":", "names 3 devices"), ("x" * 90, "no such device")]
+)
+def test_a_device_that_no_name_tells_is_refused(named: str, problem: str) -> None:
+    with pytest.raises(CommandError) as error:
+        devices_named(two_devices(), named)
+    listed = "cpu:0, pci:0000:01:00.0, pci:0000:02:00.0"
+    assert str(error.value) == f"--device {named[:80]}: {problem}; there are: {listed}"
+
+
+def two_devices() -> ReportDoc:
+    """Return a CPU, a GPU, and a display that is not measured unless it is named."""
+    address = "pci:0000:0{}:00.0"
+    card: DeviceDoc = {**gpu(), "id": address.format(1), "ids": [address.format(1), "GPU-7A"]}
+    display: DeviceDoc = {
+        **gpu(), "id": address.format(2), "ids": [address.format(2)], "kind": "display"
+    }  # fmt: skip
+    return cast(ReportDoc, {"devices": [{**cpu(), "id": "cpu:0", "ids": ["cpu:0"]}, card, display]})
 
 
 @pytest.mark.parametrize("text", ["", "K", "manyK", "-1K", "16384", "16384X", f"{'9' * 12}K"])
@@ -292,6 +366,23 @@ def test_child_gets_the_leases_variables_and_no_others() -> None:
     assert child_environ(environ, "/f", ["CPU"], "0.14.0")["DEV"] == "CPU;NVK+NV;KFD+AMD"
     older = child_environ(environ, "/f", ["CPU"], "0.12.0")
     assert (older["DEV"], older["NV_IFACE"], older["AMD_IFACE"]) == ("CPU", "NVK", "KFD")
+
+
+@pytest.mark.parametrize(
+    ("version", "dev", "expected"),
+    [
+        (None, "CPU", {"DEV": "CPU;NVK+NV;KFD+AMD"}),
+        ("0.x", "CPU", {"DEV": "CPU;NVK+NV;KFD+AMD"}),
+        ("1", "CPU", {"DEV": "CPU;NVK+NV;KFD+AMD"}),
+        ("0.13", "CPU", {"DEV": "CPU;NVK+NV;KFD+AMD"}),
+        ("0.12.9", "CPU", {"NV_IFACE": "NVK", "AMD_IFACE": "KFD", "DEV": "CPU"}),
+        ("0.12.9", "", {"NV_IFACE": "NVK", "AMD_IFACE": "KFD"}),
+    ],
+)
+def test_which_variables_each_tinygrad_reads(
+    version: str | None, dev: str, expected: dict[str, str]
+) -> None:
+    assert variables(version, dev) == expected
 
 
 @pytest.mark.parametrize(

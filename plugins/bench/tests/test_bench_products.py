@@ -80,6 +80,21 @@ def test_errors_that_cancel_in_plain_sums_are_found(
         assert found.where == "elements in 2 rows and 2 columns"
 
 
+def test_errors_that_cancel_in_each_column_are_found_by_rows(
+    known: tuple[products.Operands, list[int]],
+) -> None:
+    operands, right = known
+    first, second = operands.weights[:2]
+    columns, rows = [*right], [*right]
+    # Weighted, both cancel in the sums of one direction.
+    columns[0] += second
+    columns[EDGE] -= first
+    assert products.wrong(operands, packed(columns)) == products.Wrong((0, 1), ())
+    rows[0] += second
+    rows[1] -= first
+    assert products.wrong(operands, packed(rows)) == products.Wrong((), (0, 1))
+
+
 def test_swapped_rows_and_a_lost_block_are_found(
     known: tuple[products.Operands, list[int]],
 ) -> None:

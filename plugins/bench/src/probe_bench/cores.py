@@ -111,7 +111,7 @@ class Crew:
         self.size = max(1, len(cpus))
         self._barrier = threading.Barrier(self.size + 1)
         self._action: Callable[[int], None] | None = None
-        self._spans: list[Span] = [Span(0, 0, 0)] * self.size
+        self._spans: dict[int, Span] = {}
         self._error: Exception | None = None
         for number in range(self.size):
             arguments = (number, cpus[number : number + 1])
@@ -124,7 +124,7 @@ class Crew:
         self._barrier.wait()
         if self._error is not None:
             raise self._error
-        return list(self._spans)
+        return [self._spans[number] for number in range(self.size)]
 
     def _serve(self, number: int, cpus: Sequence[int]) -> None:
         if cpus and hasattr(os, "sched_setaffinity"):
