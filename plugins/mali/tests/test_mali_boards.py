@@ -83,6 +83,49 @@ def test_an_administrators_limit_is_not_the_hardwares(board: Any) -> None:
     assert gpu["clocks"] == {"max_mhz": 1000.0, "limit_mhz": 600.0}
 
 
+@pytest.mark.parametrize(
+    ("steps", "limit", "clocks"),
+    [
+        ("300000000 1000000000", "1000000000", {"max_mhz": 1000.0}),
+        ("300000000 1000000000", "999000000", {"max_mhz": 1000.0, "limit_mhz": 999.0}),
+        ("300000000 1000000000", "1", {"max_mhz": 1000.0, "limit_mhz": 1e-6}),
+        ("300000000", "0", {"max_mhz": 300.0}),
+        ("300000000", "", {"max_mhz": 300.0}),
+        ("", "800000000", {"max_mhz": 800.0}),
+        ("fast 300000000 -1 0x9999999999", "0", {"max_mhz": 300.0}),
+        (f"300000000 {10**19}", "0", {"max_mhz": 1e13}),  # 20 digits hold a number of 64 bits
+        (f"300000000 {10**20}", "0", {"max_mhz": 300.0}),
+        ("", "0", None),
+    ],
+)
+def test_clocks_are_the_highest_step_and_a_lower_limit(
+    board: Any, steps: str, limit: str, clocks: dict[str, float] | None
+) -> None:
+    rk3588(
+        board, driver="panthor", devfreq__a__available_frequencies=steps, devfreq__a__max_freq=limit
+    )  # fmt: skip
+    (gpu,) = board.probe()
+    assert gpu.get("clocks") == clocks
+    assert ("clocks.max_mhz" in gpu["unknown"]) == (clocks is None)
+
+
+@pytest.mark.parametrize("length", [79, 80, 300])
+def test_a_line_that_is_none_is_quoted_to_eighty_characters(board: Any, length: int) -> None:
+    rk3588(board, driver="mali", misc=0, gpuinfo="x" * length)
+    (gpu,) = board.probe()
+    shown = "x" * min(length, 80)
+    assert gpu["unknown"]["name"] == f"gpuinfo does not report it: {shown!r}"
+
+
+def test_a_driver_of_arm_without_its_device_is_no_gpu(board: Any) -> None:
+    board.soc("radxa,rock-5b", "rockchip,rk3588")
+    board.file("/sys/class/misc/mali1/dev", "10:125")
+    # A module may have parameters of the name "driver", its folder of a driver no device.
+    board.file("/sys/bus/platform/drivers/mali/module/driver/name", "mali")
+    (said,) = board.probe()
+    assert isinstance(said, NotApplicable)
+
+
 def test_a_gpu_without_a_driver_is_told(board: Any) -> None:
     rk3588(board)
     (gpu,) = board.probe()

@@ -25,6 +25,14 @@ from probe_mali.gpuinfo import GpuInfo
         ("Mali-G71 8 cores rxp0 0x1234", "Mali-G71", 8, None, "arm:0x1234"),
         ("", None, None, None, None),
         ("Permission denied", None, None, None, None),
+        ("Mali-G71 8 rounds r0p0", "Mali-G71", None, "r0p0", None),
+        ("Mali-G71 MP8", "Mali-G71", 8, None, None),
+        ("Mali-G71 MPx 8 cores", "Mali-G71", 8, None, None),
+        ("Mali-G71 8 0x1234 cores", "Mali-G71", None, None, "arm:0x1234"),
+        ("Mali-G71 8 cores 0xzz", "Mali-G71", 8, None, None),
+        ("Mali-G71 8 cores 0X12", "Mali-G71", 8, None, "arm:0x0012"),
+        (f"Mali-G71 {'x' * 80} 8 cores", "Mali-G71", 8, None, None),
+        (f"Mali-G71 {'x' * 81} 8 cores", None, None, None, None),
     ],
 )  # fmt: skip
 def test_forms(
