@@ -11,12 +11,14 @@ import json
 import shlex
 import shutil
 import subprocess
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from probe_cluster import ClusterError, Links
+from probe_cluster import ClusterError, Links, Member, Model
 from probe_cluster.planning.answer import Answer, answer
-from probe_cluster.planning.launch import Line, launch
+from probe_cluster.planning.launch import Line, _longest, _of_devices, _utilisation, launch
 from probe_cluster.planning.links import parse_kind
 from probe_cluster.planning.reading import read_members
 from probe_cluster.planning.serving import Load, serve
@@ -38,7 +40,7 @@ DOCUMENTED = {
 
 
 def asked(
-    have: list[str], model: str, bits: str, engine: str, link: str = "1gbe", **more: str
+    have: list[str], model: str, bits: str, engine: str, link: str = "1gbe", **more: Any
 ) -> Answer:
     links = Links(default=parse_kind(link))
     members = read_members([], have=have, links=links)
@@ -131,6 +133,272 @@ def test_vllm_of_many_requests() -> None:
     assert "--max-model-len 2304 --max-num-seqs 32" in line.text
 
 
+VLLM = 'vllm serve "$MODEL" --tensor-parallel-size {} --pipeline-parallel-size {}'
+LLAMA = 'llama-server -m "$MODEL" -ngl {} -c {} -np {}'
+MLX = 'mlx_lm.server --model "$MODEL" --decode-concurrency {}'
+RING = "mlx.launch --backend {} --hostfile hosts.json "
+EXO = (
+    'POST /place_instance {{"model_id": "$MODEL", "sharding": "{}", "instance_meta": "{}",'
+    ' "min_nodes": {}}}'
+)
+
+
+@pytest.mark.parametrize(
+    ("have", "model", "bits", "engine", "link", "cache", "texts"),
+    [
+        (
+            "2x RTX 4090 + PC 64GB", "llama-3.3-70b", "q4", "llama.cpp", "1gbe", 16,
+            [LLAMA.format(81, 8192, 1) + " -ts 24,24 --fit off"],
+        ),
+        (
+            "RTX 4090", "llama-3.1-8b", "q4", "llama.cpp", "1gbe", 8.5,
+            [LLAMA.format(33, 8192, 1) + " -ctk q8_0 -ctv q8_0 --fit off"],
+        ),
+        (
+            "RTX 4090", "llama-3.1-8b", "q4", "llama.cpp", "1gbe", 5.5,
+            [LLAMA.format(33, 8192, 1) + " -ctk q5_0 -ctv q5_0 --fit off"],
+        ),
+        (
+            "RTX 4090", "llama-3.1-8b", "q4", "llama.cpp", "1gbe", 4.5,
+            [LLAMA.format(33, 8192, 1) + " -ctk q4_0 -ctv q4_0 --fit off"],
+        ),
+        (
+            "Mac mini M4 Pro 64GB", "llama-3.1-8b", "4bit", "mlx", "1gbe", 4,
+            [MLX.format(1) + " --kv-bits 4"],
+        ),
+        (
+            "RTX 4090", "llama-3.1-8b", "fp8", "vllm", "1gbe", 8,
+            [
+                VLLM.format(1, 1) + " --max-model-len 8192 --max-num-seqs 1"
+                " --gpu-memory-utilization 0.95 --kv-cache-dtype fp8"
+            ],
+        ),
+        ("Mac mini M4 Pro 64GB", "llama-3.1-8b", "4bit", "mlx", "1gbe", 16, [MLX.format(1)]),
+        (
+            "Mac mini M4 Pro 64GB", "llama-3.1-8b", "4bit", "mlx", "1gbe", 8,
+            [MLX.format(1) + " --kv-bits 8"],
+        ),
+        (
+            "2x Mac Studio M3 Ultra 512GB", "deepseek-v3.1", "4bit", "mlx", "rdma", 16,
+            [RING.format("jaccl") + MLX.format(1)],
+        ),
+        (
+            "2x Mac mini M4 Pro 64GB", "llama-3.3-70b", "8bit", "mlx", "thunderbolt5", 16,
+            [RING.format("ring") + MLX.format(1) + " --pipeline"],
+        ),
+        (
+            "2x Mac Studio M3 Ultra 512GB", "deepseek-v3.1", "4bit", "exo", "rdma", 16,
+            [EXO.format("Tensor", "MlxJaccl", 2)],
+        ),
+        (
+            "2x Mac mini M4 Pro 64GB", "llama-3.3-70b", "8bit", "exo", "1gbe", 16,
+            [EXO.format("Pipeline", "MlxRing", 2)],
+        ),
+        (
+            "Mac mini M4 Pro 64GB", "gemma-4-31b", "4bit", "exo", "rdma", 16,
+            [EXO.format("Pipeline", "MlxRing", 1)],
+        ),
+    ],
+)  # fmt: skip
+def test_the_lines_of_a_plan(
+    have: str, model: str, bits: str, engine: str, link: str, cache: float, texts: list[str]
+) -> None:
+    found = asked([have], model, bits, engine, link, context="8k", kv_bits=cache)
+    assert [line.text for line in launch(found, engine)] == texts
+
+
+@pytest.mark.parametrize(
+    ("have", "model", "bits", "engine", "load", "texts"),
+    [
+        (
+            "2x DGX H100", "llama-3.3-70b", "fp8", "vllm", Load(64, 2048, 256),
+            [
+                VLLM.format(4, 1) + " --data-parallel-size 4 --max-model-len 2304 --max-num-seqs 16"
+                " --gpu-memory-utilization 0.95 --distributed-executor-backend ray",
+                "ray start --address=dgx-h100-1:6379",
+            ],
+        ),
+        (
+            "RTX 4090", "llama-3.1-8b", "q4", "llama.cpp", Load(8, 512, 256),
+            [LLAMA.format(33, 8 * 768, 8) + " --fit off"],
+        ),
+        (
+            "2x Mac mini M4 Pro 64GB", "llama-3.3-70b", "8bit", "mlx", Load(8, 512, 256),
+            [RING.format("ring") + MLX.format(8) + " --pipeline"],
+        ),
+    ],
+)  # fmt: skip
+def test_the_lines_of_a_layout(
+    have: str, model: str, bits: str, engine: str, load: Load, texts: list[str]
+) -> None:
+    found = asked([have], model, bits, engine)
+    served = serve(found.choice.members, found.model, load, engine=engine, links=found.links)
+    lines = launch(found, engine, layout=served.layouts[0][1], load=load)
+    assert [line.text for line in lines] == texts
+    assert len({line.node for line in lines}) == len(lines)
+
+
+def laid_out(have: str, model: str, bits: str, engine: str, **layout: Any) -> tuple[Any, Any]:
+    """Return an answer, and the first layout of 64 requests with other figures."""
+    found = asked([have], model, bits, engine)
+    load = Load(64, 512, 256)
+    served = serve(found.choice.members, found.model, load, engine=engine, links=found.links)
+    return found, replace(served.layouts[0][1], **layout)
+
+
+@pytest.mark.parametrize(
+    ("have", "model", "bits", "engine", "layout", "expected"),
+    [
+        (
+            "DGX H200", "deepseek-v3", "fp8", "vllm", {"tensor": 4, "stages": 2, "expert": True},
+            VLLM.format(4, 2) + " --enable-expert-parallel --max-model-len",
+        ),
+        (
+            "DGX H200", "deepseek-v3", "fp8", "vllm", {"tensor": 8, "stages": 1, "replicas": 1},
+            VLLM.format(8, 1) + " --max-model-len",
+        ),
+        (
+            "2x Mac mini M4 Pro 64GB", "llama-3.1-8b", "4bit", "mlx",
+            {"tensor": 2, "devices": 2, "replicas": 1, "running": 3},
+            RING.format("ring") + MLX.format(3),
+        ),
+        (
+            "2x Mac mini M4 Pro 64GB", "llama-3.1-8b", "4bit", "mlx",
+            {"tensor": 1, "devices": 1, "replicas": 1, "running": 3},
+            MLX.format(3),
+        ),
+        (
+            "Mac Studio M3 Ultra 512GB", "llama-3.1-8b", "4bit", "exo",
+            {"tensor": 4, "devices": 4}, EXO.format("Tensor", "MlxRing", 4),
+        ),
+        (  # latent attention has no KV heads to share
+            "Mac Studio M3 Ultra 512GB", "deepseek-v3.1", "4bit", "exo",
+            {"tensor": 3, "devices": 3}, EXO.format("Tensor", "MlxRing", 3),
+        ),
+        (
+            "Mac Studio M3 Ultra 512GB", "llama-3.1-8b", "4bit", "exo",
+            {"tensor": 1, "devices": 3}, EXO.format("Pipeline", "MlxRing", 3),
+        ),
+    ],
+)  # fmt: skip
+def test_a_layout_is_what_starts(
+    have: str, model: str, bits: str, engine: str, layout: dict[str, Any], expected: str
+) -> None:
+    found, own = laid_out(have, model, bits, engine, **layout)
+    line = launch(found, engine, layout=own)[0]
+    assert line.text.startswith(expected)
+    assert "--pipeline" not in line.text.split()
+    reasons = " ".join(f"{figure} {why}" for figure, why in line.why)
+    assert ("--enable-expert-parallel experts are" in reasons) == own.expert
+    assert "on each copy" not in reasons
+    if engine == "exo":
+        split = "nodes split each layer" if own.tensor > 1 else "nodes follow each other"
+        assert dict(line.why)["sharding"] == split
+        assert dict(line.why)["instance_meta"] == "sockets join them"
+
+
+@pytest.mark.parametrize(
+    ("have", "bits", "engine", "layout", "sentence"),
+    [
+        ("RTX 4090", "q4", "llama.cpp", {"tensor": 2},
+         "one llama-server runs one copy, and splits no layers: not tensor 2"),
+        ("RTX 4090", "q4", "llama.cpp", {"replicas": 2},
+         "one llama-server runs one copy, and splits no layers: not 2 replicas"),
+        ("Mac mini M4 Pro 64GB", "4bit", "mlx", {"replicas": 2},
+         "one mlx_lm.server runs one copy: not 2 replicas"),
+        ("Mac mini M4 Pro 64GB", "4bit", "exo", {"replicas": 2},
+         "one instance of exo is one copy: not 2 replicas"),
+        ("Mac mini M4 Pro 64GB", "4bit", "exo", {"tensor": 3, "devices": 3},
+         "exo splits layers over as many nodes as divide the KV heads: not 3"),
+        # 8 KV heads, and a hidden size of 4096.
+        ("Mac mini M4 Pro 64GB", "4bit", "exo", {"tensor": 16, "devices": 16},
+         "exo splits layers over as many nodes as divide the KV heads: not 16"),
+    ],
+)  # fmt: skip
+def test_a_layout_that_an_engine_does_not_have_is_refused(
+    have: str, bits: str, engine: str, layout: dict[str, Any], sentence: str
+) -> None:
+    found, own = laid_out(have, "llama-3.1-8b", bits, engine, **layout)
+    with pytest.raises(ClusterError) as error:
+        launch(found, engine, layout=own)
+    assert str(error.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("pools", "layers", "shares"),
+    [
+        ((24,), 80, [80]),
+        ((24, 24), 80, [40, 40]),
+        ((24, 8), 80, [60, 20]),
+        ((24, 24), 2, [1, 1]),
+        ((24, 24), 1, [1]),
+    ],
+)
+def test_layers_of_a_nodes_devices(pools: tuple[int, ...], layers: int, shares: list[int]) -> None:
+    assert _of_devices(member(pools), layers) == shares
+
+
+@pytest.mark.parametrize(
+    ("pools", "memory", "reserve", "share"),
+    [
+        ((24, 24), 48, 0.05, 0.95),
+        ((24, 12), 48, 0.05, 0.475),  # of the GPU with the least
+        ((24, 24), 48, 0.0, 0.99),
+        ((24, 24), 96, 0.0, 0.5),
+        ((24,), None, 0.2, 0.8),
+    ],
+)
+def test_the_share_of_a_gpus_memory(
+    pools: tuple[int, ...], memory: int | None, reserve: float, share: float
+) -> None:
+    found, why = _utilisation(member(pools, memory), reserve)
+    assert found == pytest.approx(share)
+    assert why == f"what is free now, less {reserve:.0%}, of all memory of a GPU"
+
+
+def member(pools: tuple[int, ...], memory: int | None = None) -> Member:
+    return Member("a", memory, sum(pools), pools, equal=len(pools))
+
+
+def test_the_longest_context_is_halved_to_256_tokens() -> None:
+    unknown = Model(1 << 30, 32, 4.5)
+    assert _longest([member((1 << 40,))], unknown, 0.0) == (
+        4096, "nobody asked for a context, and the model's cache is not known"
+    )  # fmt: skip
+    # 16 KiB a token and layer of 2 KV heads of 2,048 in 16 bits: 32 GiB are 65,536 tokens.
+    model = Model(32 << 20, 32, 8.0, kv_heads=2, head_dim=2048, longest=None)
+    room = model.weight_bytes + (65_536 * 32 * 16 << 10)
+    tokens, why = _longest([member((room + (1 << 30),))], model, 0.0)
+    assert why == "the longest that the memory holds"
+    assert tokens % 256 == 0
+    assert 65_536 - 256 <= tokens <= 65_536 + 2048 + 256
+    assert _longest([member((1 << 60,))], model, 0.0) == (
+        1 << 20, "the longest that the model was made for"
+    )  # fmt: skip
+
+
+def test_why_each_figure_is_what_it_is() -> None:
+    found = asked(["RTX 4090", "RTX 3090"], "llama-3.3-70b", "q4", "llama.cpp", context="8k")
+    remote, own = launch(found, "llama.cpp")
+    assert remote.why == (("-p 50052", "rpc-server's usual port, as --rpc names it"),)
+    assert own.why == (
+        ("-ngl 81", "all layers and the output head on the devices"),
+        ("-c 8192", "1 x 8192 tokens: as asked for with --context"),
+        ("-np 1", "a plan of one request"),
+        ("--rpc geforce-rtx-3090:50052", "the other nodes, where rpc-server runs"),
+        ("-ts 38,42", "layers of the plan: geforce-rtx-4090 42, geforce-rtx-3090 38"),
+        ("--fit off", "else llama.cpp changes what the plan says"),
+    )
+    macs = asked(["2x Mac Studio M3 Ultra 512GB"], "deepseek-v3.1", "4bit", "mlx", "rdma")
+    (line,) = launch(macs, "mlx")
+    hosts = "mac-studio-m3-ultra-1,mac-studio-m3-ultra-2"
+    assert line.why == (
+        ("--backend jaccl", "RDMA"),
+        ("--hostfile hosts.json", f"written by mlx.distributed_config --hosts {hosts}"),
+        ("--decode-concurrency 1", "a plan of one request"),
+    )
+
+
 def test_a_context_that_nobody_asks_for_is_the_longest_that_fits() -> None:
     (line,) = launch(asked(["RTX 4090"], "llama-3.1-8b", "q8", "llama.cpp"), "llama.cpp")
     reason = next(why for figure, why in line.why if figure.startswith("-c "))
@@ -171,6 +439,22 @@ def test_what_an_engine_cannot_start_is_refused(
 ) -> None:
     with pytest.raises(ClusterError, match=sentence):
         launch(asked([have], model, bits, engine), form)
+
+
+@pytest.mark.parametrize(
+    ("have", "bits", "engine", "cache", "sentence"),
+    [
+        ("RTX 4090", "q4", "llama.cpp", 4, "llama.cpp keeps no cache of 4 bits"),
+        ("Mac mini M4 Pro 64GB", "4bit", "mlx", 5.5, "mlx-lm keeps no cache of 5.5 bits; 4 and 8"),
+    ],
+)
+def test_a_cache_that_an_engine_does_not_keep_is_refused(
+    have: str, bits: str, engine: str, cache: float, sentence: str
+) -> None:
+    found = asked([have], "llama-3.1-8b", bits, engine, context="8k", kv_bits=cache)
+    with pytest.raises(ClusterError) as error:
+        launch(found, engine)
+    assert str(error.value) == sentence
 
 
 def test_the_command_prints_the_line_and_its_reasons(capsys: pytest.CaptureFixture[str]) -> None:
