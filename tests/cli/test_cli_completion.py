@@ -16,6 +16,7 @@ from shells import Shell, missing
 
 from probe_core.cli import COMMANDS, main
 from probe_core.cli.candidates import answer, candidates, split
+from probe_core.cli.completion import words_of
 from probe_core.cli.parser import command_parser, long_name, sections
 from probe_core.cli.plugins import SUB_COMMANDS
 from probe_core.model.runtimes import RUNTIMES
@@ -364,3 +365,18 @@ def test_scripts_are_sound(shell: str, tmp_path: Path, capsys: pytest.CaptureFix
         [shell, "-n", str(file)], capture_output=True, text=True, timeout=30, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], None),
+        (["bash"], None),
+        (["bash", "--complete"], []),
+        (["fish", "--complete", "probe", "--", "x"], ["probe", "--", "x"]),
+        (["bash", "probe", "--complete"], None),
+        (["dash", "--complete", "probe"], None),
+    ],
+)
+def test_which_words_a_script_asks_about(arguments: list[str], words: list[str] | None) -> None:
+    assert words_of(arguments) == words

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from fake_engines import SSH, Engines
 
+from probe_cluster.network.options import _figure
 from probe_core.cli import main
+from probe_core.commands import CommandError
 
 Home = dict[str, dict[str, Any]]
 
@@ -48,6 +50,40 @@ def test_what_makes_no_sense_is_one_sentence(
     assert len(printed.err.splitlines()) == 1
     # What was gathered is printed all the same.
     assert bool(printed.out) == (status == 1)
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "value"),
+    [
+        ("pair_seconds", "0.2", 0.2),
+        ("pair_seconds", "0.199", None),
+        ("pair_seconds", "60", 60.0),
+        ("pair_seconds", " 60S", 60.0),
+        ("pair_seconds", "60.1", None),
+        ("pair_bytes", "1MiB", 1 << 20),
+        ("pair_bytes", "1048575", None),
+        ("pair_bytes", "1TiB", 1 << 40),
+        ("pair_bytes", "1025GiB", None),
+        ("most_round_trip", "1us", 1e-6),
+        ("most_round_trip", "1.5µs", 1.5e-6),
+        ("most_round_trip", "0.9us", None),
+        ("most_round_trip", "250ms", 0.25),
+        ("most_round_trip", "2", 2.0),
+        ("most_round_trip", "3600s", 3600.0),
+        ("most_round_trip", "3601", None),
+        ("most_round_trip", "2 min", None),
+        ("least_bandwidth", "1GB/s", 1e9),
+        ("least_bandwidth", "1000GB/s", 1e12),
+        ("least_bandwidth", "1001GB/s", None),
+    ],
+)
+def test_figures_at_their_bounds(key: str, text: str, value: float | None) -> None:
+    if value is not None:
+        assert _figure(key, text, "--x") == pytest.approx(value, rel=1e-12)
+        return
+    with pytest.raises(CommandError) as error:
+        _figure(key, text, "--x")
+    assert str(error.value).startswith(f"cluster: --x {text}: write ")
 
 
 @pytest.mark.parametrize(

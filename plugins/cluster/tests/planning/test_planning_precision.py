@@ -25,6 +25,10 @@ def compressed(ignore: Any = (), **weights: Any) -> dict[str, Any]:
         ({"quant_method": "mxfp4"}, (16.0, 16.0, 4.25)),
         ({"bits": 4, "group_size": 64}, (4.5, 4.5, 4.5)),  # MLX
         ({"bits": 4, "group_size": 32}, (5.0, 5.0, 5.0)),
+        ({"bits": 1, "group_size": 1}, (33.0, 33.0, 33.0)),
+        ({"bits": 16, "group_size": 64}, (16.5, 16.5, 16.5)),
+        (compressed(num_bits=1, group_size=1), (16.0, 17.0, 17.0)),
+        (compressed(num_bits=16, group_size=16), (16.0, 17.0, 17.0)),
         ({"quant_method": "awq", "bits": 4, "group_size": 128}, (16.0, 4.15625, 4.15625)),
         (compressed(), (16.0, 4.5, 4.5)),
         (compressed(scale_dtype="torch.uint8"), (16.0, 4.25, 4.25)),  # MXFP4
@@ -48,7 +52,10 @@ def test_the_bits_of_a_weight(quantization: dict[str, Any], bits: tuple[float, .
         compressed(group_size=-1),
         {"quant_method": "compressed-tensors"},
         {"bits": 17, "group_size": 64},
+        {"bits": 0, "group_size": 64},
         {"bits": 4, "group_size": 0},
+        {"bits": 4},
+        {"group_size": 64},
         {"quant_method": "magic"},
     ],
 )
