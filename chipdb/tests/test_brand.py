@@ -17,6 +17,8 @@ from probe_chipdb.entry import fields
         ("xeon platinum 84##*", "xeon platinum 8480", True),
         ("xeon platinum 84##*", "xeon platinum 84801", False),
         ("xeon platinum 84##*", "xeon platinum 848", False),
+        ("xeon platinum 84##*", "xeon platinum 84801c", False),
+        ("xeon platinum 84##", "xeon platinum 8480c", False),
         ("epyc 7#?3*", "epyc 73f3", True),
         ("epyc 7#?3*", "epyc 7763", True),
         ("epyc 7#?3*", "epyc 7 63", False),
@@ -30,6 +32,7 @@ def test_fits(pattern: str, key: str, fitting: bool) -> None:
 
 def test_the_closer_rule_has_more_letters() -> None:
     assert weight("core i3 8121u") > weight("core i# 8###u")
+    assert [weight(rule) for rule in ("core i3", "core i#", "c?re*", "#?*")] == [7, 6, 3, 0]
 
 
 @pytest.mark.parametrize(
@@ -41,6 +44,9 @@ def test_the_closer_rule_has_more_letters() -> None:
         ("AMD Ryzen 5 5600X 6-Core Processor             ", "ryzen 5 5600x"),
         ("AMD EPYC 7763 64-Core Processor", "epyc 7763"),
         ("Cortex-A76", "cortex a76"),
+        ("12th Gen Core(TM) i5-1240P", "core i5 1240p"),
+        ("Intel(R) Xeon(R) Gold 6130 CPU @ 2.10GHz", "xeon gold 6130"),
+        ("AMD EPYC 9754 128-Core Processor 0", "epyc 9754"),
     ],
 )
 def test_brand_key(name: str, key: str) -> None:

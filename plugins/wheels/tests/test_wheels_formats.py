@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from functools import reduce
 from pathlib import Path
 
 import pytest
@@ -290,3 +291,84 @@ def test_commands_of_a_mac_library_that_do_not_fit_are_not_read() -> None:
     small = bytearray(raw)
     small[36] = 7  # a command shorter than its own head
     assert read_macho(Raw(bytes(small))) == (["arm64"], [])
+
+
+@pytest.mark.parametrize(
+    ("raw", "value"),
+    [
+        # MessagePack's specification, each format at the bounds of its first byte.
+        (b"\x00", 0),
+        (b"\x7f", 127),
+        (b"\xe0", -32),
+        (b"\xff", -1),
+        (b"\xc0", None),
+        (b"\xc2", False),
+        (b"\xc3", True),
+        (b"\xcc\xff", 255),
+        (b"\xcd\x01\x00", 256),
+        (b"\xce\x00\x01\x00\x00", 65536),
+        (b"\xcf" + b"\xff" * 8, (1 << 64) - 1),
+        (b"\xd0\xff", -1),
+        (b"\xd1\xff\x00", -256),
+        (b"\xd2\xff\xff\x00\x00", -65536),
+        (b"\xd3\x80" + bytes(7), -(1 << 63)),
+        (b"\xca" + bytes(4), None),  # a float's value is not needed
+        (b"\xcb" + bytes(8), None),
+        (b"\xa0", ""),
+        (b"\xbf" + b"a" * 31, "a" * 31),
+        (b"\xd9\x03abc", "abc"),
+        (b"\xda\x00\x03abc", "abc"),
+        (b"\xdb\x00\x00\x00\x03abc", "abc"),
+        (b"\xa1\xff", "\ufffd"),
+        (b"\xc4\x02ab", b"ab"),
+        (b"\xc5\x00\x02ab", b"ab"),
+        (b"\xc6\x00\x00\x00\x02ab", b"ab"),
+        (b"\x90", []),
+        (b"\x92\x01\xc0", [1, None]),
+        (b"\x9f" + b"\x05" * 15, [5] * 15),
+        (b"\xdc\x00\x02\x01\x02", [1, 2]),
+        (b"\xdd\x00\x00\x00\x01\x01", [1]),
+        (b"\x80", {}),
+        (b"\x81\xa1a\x01", {"a": 1}),
+        (b"\x81\x07\x01", {"7": 1}),
+        (b"\xde\x00\x01\xa1a\x92\x01\x02", {"a": [1, 2]}),
+        (b"\xdf\x00\x00\x00\x01\xa1a\xc2", {"a": False}),
+        (b"\x01\x02", 1),  # the first value counts
+        (b"\x91" * 16 + b"\x01", reduce(lambda inner, _: [inner], range(16), 1)),
+        (b"\xcb" + bytes(8) + b"\x01", None),
+        (b"\x92\xca" + bytes(4) + b"\x01", [None, 1]),
+        (b"\x92\xcb" + bytes(8) + b"\x01", [None, 1]),
+    ],
+)
+def test_each_form_of_messagepack(raw: bytes, value: object) -> None:
+    found = packed.unpack(raw)
+    assert found == value
+    assert type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("raw", "problem"),
+    [
+        (b"", "it is cut"),
+        (b"\xcd\x01", "it is cut"),
+        (b"\xa2a", "it is cut"),
+        (b"\x92\x01", "it is cut"),
+        (b"\xca\x00\x00\x00", "it is cut"),
+        (b"\xcb" + bytes(7), "it is cut"),
+        (b"\xc1", "type 0xc1 is not known"),
+        (b"\xc7\x00\x00", "type 0xc7 is not known"),
+        (b"\xd4\x00\x00", "type 0xd4 is not known"),
+        (b"\x91" * 17 + b"\x01", "it is too deep or too long"),
+    ],
+)
+def test_messagepack_that_is_damaged_is_refused(raw: bytes, problem: str) -> None:
+    with pytest.raises(ValueError, match=f"^{problem}$"):
+        packed.unpack(raw)
+
+
+@pytest.mark.heavy
+def test_as_many_values_as_the_most_are_taken() -> None:
+    raw = b"\xdd\x00\x03\x0d\x3f" + bytes(199_999)
+    assert packed.unpack(raw) == [0] * 199_999
+    with pytest.raises(ValueError, match="it is too deep or too long"):
+        packed.unpack(b"\xdd\x00\x03\x0d\x40" + bytes(200_000))
