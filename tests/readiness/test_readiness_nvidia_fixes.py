@@ -10,10 +10,16 @@ import pytest
 from probe_core.readiness.nvidia_fixes import (
     _cuda_fix,
     _cuda_folder,
+    _empty_library,
     _fabric_manager,
+    _libcuda_fix,
     _nvidia_group,
     _nvidia_mode,
+    _stub,
+    _stub_alone,
+    _stub_out,
     _without,
+    legacy_branch,
 )
 
 NVIDIA: Any = {"vendor": "nvidia"}
@@ -107,3 +113,98 @@ def test_a_library_that_is_too_old(
 )
 def test_a_folder_is_taken_out_of_the_variable(variable: list[str], command: str) -> None:
     assert "".join(_without("/a", variable)) == f"take /a out of LD_LIBRARY_PATH (`{command}`)"
+
+
+STUB = "/usr/local/cuda/lib64/stubs/libcuda.so.1"
+REAL = "/usr/lib/libcuda.so.1"
+
+
+def loader(*paths: str, empty: str = "", **facts: Any) -> Any:
+    """Return a scene whose loader finds these paths, for any library."""
+    libraries = SimpleNamespace(
+        find=lambda name: [path.replace("libcuda.so.1", name) for path in paths],
+        stub=lambda path: "stubs" in path or "linked" in path,
+        head=lambda path: b"" if path == empty else b"ELF",
+    )
+    return scene(libraries=libraries, **facts)
+
+
+@pytest.mark.parametrize(
+    ("paths", "expected"),
+    [
+        ([], ("", "")),
+        ([REAL, STUB], ("", "")),
+        ([STUB], (STUB, "")),
+        ([STUB, REAL], (STUB, REAL)),
+        ([STUB, "/linked/libcuda.so.1", REAL], (STUB, REAL)),
+    ],
+)
+def test_a_stub_that_comes_first(paths: list[str], expected: tuple[str, str]) -> None:
+    place = loader(*paths)
+    runtime: Any = {"step": "runtime", "code": "x"}
+    library: Any = {"step": "library", "code": "x"}
+    assert _stub(runtime, place) == expected
+    names = [path.replace("libcuda.so.1", "libnvidia-ml.so.1") for path in expected]
+    assert list(_stub(library, place)) == names
+    alone = expected[0] if not expected[1] else ""
+    assert _stub_alone(NVIDIA, runtime, place) == alone
+
+
+@pytest.mark.parametrize(
+    ("paths", "variable", "fix"),
+    [
+        (
+            [STUB, REAL],
+            "/usr/local/cuda/lib64/stubs/:/x",
+            (
+                "take /usr/local/cuda/lib64/stubs out of LD_LIBRARY_PATH"
+                " (`export LD_LIBRARY_PATH=/x`): behind it /usr/lib/libcuda.so.1 is the driver's"
+            ),
+        ),
+        (
+            ["/linked/libcuda.so.1"],
+            "",
+            "remove the link /linked/libcuda.so.1 to the toolkit's stub, then `sudo ldconfig`",
+        ),
+        (
+            [STUB],
+            "",
+            "take /usr/local/cuda/lib64/stubs out of /etc/ld.so.conf.d, then `sudo ldconfig`",
+        ),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("container", [None, "docker"])
+def test_how_the_loader_is_kept_from_a_stub(
+    paths: list[str], variable: str, fix: str, container: str | None
+) -> None:
+    runtime: Any = {"step": "runtime", "code": "x"}
+    place = loader(*paths, environ={"LD_LIBRARY_PATH": variable}, container=container)
+    assert "".join(_stub_out(NVIDIA, runtime, place)) == fix
+    last = (
+        "start the container with NVIDIA_DRIVER_CAPABILITIES=compute,utility"
+        if container
+        else "install libcuda.so.1 of the driver's version"
+    )
+    assert "".join(_libcuda_fix(NVIDIA, runtime, place)) == f"{fix}, and {last}"
+    assert "".join(_libcuda_fix(NVIDIA, runtime, loader(REAL, container=container))) == last
+
+
+@pytest.mark.parametrize(
+    ("step", "paths", "empty", "found"),
+    [
+        ("runtime", [REAL], REAL, REAL),
+        ("runtime", [REAL, STUB], STUB, ""),
+        ("library", [REAL], "/usr/lib/libnvidia-ml.so.1", "/usr/lib/libnvidia-ml.so.1"),
+        ("library", [REAL], REAL, ""),
+        ("runtime", [], "", ""),
+    ],
+)
+def test_an_empty_library(step: str, paths: list[str], empty: str, found: str) -> None:
+    judged: Any = {"step": step, "code": "x"}
+    assert _empty_library(NVIDIA, judged, loader(*paths, empty=empty)) == found
+
+
+def test_only_causes_of_the_gpu_itself_name_an_old_branch() -> None:
+    version = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  470.256.02  Tue\n"
+    other: Any = {"code": "module-not-loaded", "step": "driver"}
+    assert legacy_branch(NVIDIA, other, scene(nvidia_version=version)) == ""
