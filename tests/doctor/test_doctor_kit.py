@@ -5,13 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
-from typing import Any
+from types import ModuleType
 
 import pytest
 
 from probe_core.doctor.check import Request, check, failed, finding, not_applicable, passed
-from probe_core.doctor.child import _answer
 from probe_core.doctor.document import ResultDoc
 from probe_core.testing import CheckContract, CheckPair, Tree
 
@@ -113,19 +111,3 @@ def test_a_bad_one_fails(
     arguments = () if name == "test_every_check_declares_itself" else (tmp_path,)
     with pytest.raises(AssertionError):
         getattr(kit, name)(*arguments)
-
-
-def test_a_check_that_raises_in_the_child_is_an_answer() -> None:
-    @check("acme-bad", step="driver", needs=(FIRMWARE,))
-    def bad(request: Request) -> ResultDoc:
-        """Whether it is bad."""
-        raise LookupError("no table")
-
-    question: Any = SimpleNamespace(environment=None)
-    answer = _answer(bad, question)
-    assert answer["result"] == {
-        "status": "unknown",
-        "findings": [],
-        "reason": "the check raised: LookupError: no table",
-    }
-    assert answer["ms"] >= 0
