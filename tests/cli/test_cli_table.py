@@ -15,7 +15,7 @@ from reports import report_of
 from trees import Tree
 
 from probe_core.cli import main
-from probe_core.cli.table import lines
+from probe_core.cli.table import _group_lines, lines
 from probe_core.commands import text
 from probe_core.model.verdict import state_word
 
@@ -350,3 +350,21 @@ def test_an_accelerator_of_which_nothing_is_known_is_not_called_unusable(
     report["fallback"] = fallback
     printed = lines(report, SimpleNamespace(args=None, width=400, **PLAIN))  # type: ignore[arg-type]
     assert sentence.format("it is not known whether it") in printed
+
+
+@pytest.mark.parametrize(
+    ("sentences", "fix", "expected"),
+    [
+        (["a"], "do it", ["", "error: a", "  why: y", "  fix: do it"]),
+        (["a", "a"], "do it", ["", "error: a (2 times)", "  why: y", "  fix: do it"]),
+        (["a", "b"], "nothing to do", ["", "error: a", "error: b", "  why: y"]),
+    ],
+)
+def test_findings_with_the_same_reason_have_it_once(
+    sentences: list[str], fix: str, expected: list[str]
+) -> None:
+    group: Any = [
+        {"severity": "error", "what": sentence, "why": "y", "fix": fix} for sentence in sentences
+    ]
+    context: Any = SimpleNamespace(width=80, **PLAIN)
+    assert _group_lines(group, context) == expected
