@@ -46,12 +46,19 @@ class DeviceFiles:
 
     __slots__ = ("asleep", "classes", "files", "only_if", "vendors")
 
-    def __init__(self) -> None:
-        self.files: dict[str, str] = {}
-        self.asleep = False
-        self.only_if: dict[str, str] = {}
-        self.vendors: tuple[str, ...] = ()
-        self.classes: tuple[str, ...] = ()
+    def __init__(
+        self,
+        files: dict[str, str],
+        asleep: bool,
+        only_if: dict[str, str],
+        vendors: tuple[str, ...],
+        classes: tuple[str, ...],
+    ) -> None:
+        self.files = files
+        self.asleep = asleep
+        self.only_if = only_if
+        self.vendors = vendors
+        self.classes = classes
 
 
 class Declared:
@@ -117,18 +124,16 @@ class _Check:
         return [rule for rule in rules if rule.files]
 
     def _device(self, place: str, value: object, keys: tuple[str, ...]) -> DeviceFiles:
-        result, before = DeviceFiles(), self._count
+        before = self._count
         table = self._table(place, value, keys)
         if type(table.get("asleep", False)) is not bool:
             self._note(f"{place}.asleep", "expected true or false")
-        result.asleep = table.get("asleep") is True
         conditions = self._pairs(f"{place}.only_if", table.get("only_if", {}), _condition)
         self._texts(f"{place}.only_if", list(conditions), check_relative)
-        result.only_if = conditions
-        result.vendors = self._selector(f"{place}.pci_vendor", table, _vendor)
-        result.classes = self._selector(f"{place}.pci_class", table, _pci_class)
-        result.files = self._files(place, table, check_relative, before)
-        return result
+        vendors = self._selector(f"{place}.pci_vendor", table, _vendor)
+        classes = self._selector(f"{place}.pci_class", table, _pci_class)
+        files = self._files(place, table, check_relative, before)  # last: none after a mistake
+        return DeviceFiles(files, table.get("asleep") is True, conditions, vendors, classes)
 
     def _selector(self, place: str, table: dict[str, object], check: Check) -> tuple[str, ...]:
         value = table.get(place.rpartition(".")[2])
