@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from probe_core.leasing.acquire import Acquisition
 from probe_core.leasing.folder import Folder
 from probe_core.leasing.records import (
     Record,
@@ -129,3 +132,28 @@ def test_a_file_with_a_second_name_is_no_record(tmp_path: Path) -> None:
     os.link(tmp_path / "records" / "abc", tmp_path / "records" / "other")
     with Folder(str(tmp_path)) as box:
         assert read_records(box) == []
+
+
+@pytest.mark.parametrize(
+    ("records", "changes"),
+    [
+        ([(("a",), (), False)], True),  # its owner is dead
+        ([(("a",), (), True)], False),
+        ([(("a",), (), None)], False),  # not known
+        ([((), ("b",), False)], True),  # the whole of it
+        ([(("a",), (), True), (("b",), (), False)], True),
+        ([(("c",), ("d",), False)], False),  # of another device: the locks say that it is free
+    ],
+)
+def test_a_device_whose_owner_is_dead_may_be_free_in_a_moment(
+    records: list[tuple[tuple[str, ...], tuple[str, ...], bool | None]], changes: bool,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    living: Any = [
+        SimpleNamespace(devices=devices, wholes=wholes, alive=lambda alive=alive: alive)
+        for devices, wholes, alive in records
+    ]
+    key: Any = SimpleNamespace(names=frozenset(("a", "b")))
+    with (tmp_path / "locks").open("w+b") as locks:
+        request: Any = SimpleNamespace(_look=locks.fileno())
+        assert Acquisition._changes(request, key, living) == changes
