@@ -12,13 +12,14 @@ import shlex
 import shutil
 import subprocess
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from probe_cluster import ClusterError, Links, Member, Model
 from probe_cluster.planning.answer import Answer, answer
-from probe_cluster.planning.launch import Line, _longest, _of_devices, _utilisation, launch
+from probe_cluster.planning.launch import Line, _even, _longest, _of_devices, _utilisation, launch
 from probe_cluster.planning.links import parse_kind
 from probe_cluster.planning.reading import read_members
 from probe_cluster.planning.serving import Load, serve
@@ -375,6 +376,39 @@ def test_the_longest_context_is_halved_to_256_tokens() -> None:
     assert _longest([member((1 << 60,))], model, 0.0) == (
         1 << 20, "the longest that the model was made for"
     )  # fmt: skip
+
+
+def planned(*layers: int, seconds: float | None = 1.0, fits: bool = True) -> Any:
+    stages = [SimpleNamespace(node="abc"[at], layers=count) for at, count in enumerate(layers)]
+    return SimpleNamespace(stages=stages, seconds_per_token=seconds, fits=fits)
+
+
+@pytest.mark.parametrize(
+    ("plans", "chosen"),
+    [
+        ([planned(40), planned(20, 20, seconds=0.5)], 1),
+        ([planned(21, 20, seconds=2.0), planned(22, 20)], 0),
+        ([planned(20, 20, fits=False), planned(20, 20, seconds=3.0)], 1),
+        ([planned(20, 20, seconds=None), planned(20, 20, seconds=0.0), planned(20, 20)], 2),
+        ([planned(20, 20, seconds=0.25), planned(20, 20, seconds=0.5)], 0),
+    ],
+)
+def test_engines_that_give_nodes_as_many_layers_take_the_fastest_such_plan(
+    plans: list[Any], chosen: int
+) -> None:
+    found: Any = SimpleNamespace(comparison=SimpleNamespace(plans=plans, best=plans[0]))
+    assert _even(found, "mlx") is plans[chosen]
+
+
+def test_without_such_a_plan_the_best_ones_layers_are_named() -> None:
+    best = planned(22, 20)
+    found: Any = SimpleNamespace(comparison=SimpleNamespace(plans=[best], best=best))
+    with pytest.raises(ClusterError) as error:
+        _even(found, "vllm")
+    assert str(error.value) == (
+        "vllm gives every node as many layers, and no plan does: a 22, b 20;"
+        " --layers-on sets them by hand"
+    )
 
 
 def test_why_each_figure_is_what_it_is() -> None:
