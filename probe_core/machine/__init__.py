@@ -63,7 +63,7 @@ class Machine:
     A link never leads out of the root.
     """
 
-    __slots__ = ("_mapped", "_real_root", "access", "answers", "arch", "environ", "live", "os", "root")
+    __slots__ = ("_base", "_mapped", "access", "answers", "arch", "environ", "live", "os", "root")
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Machine:
         self.root = root.rstrip("/") or "/"
         self.live = self.root == "/"
         self._mapped = None if self.live else _mapped(self.root)
-        self._real_root = self.root if self.live else _real(self.root)
+        self._base = self.root if self.live else _real(self.root)
         if environ is None:
             environ = _live_environ() if self.live else {}
         self.environ: Mapping[str, str] = dict(environ)
@@ -96,7 +96,7 @@ class Machine:
         if self._mapped is not None:
             return self._mapped.place(path)
         host = os.path.normpath(self.root + "/" + path)
-        real, root = os.path.realpath(host), self._real_root
+        real, root = os.path.realpath(host), self._base
         if real != root and not real.startswith(root.rstrip(os.sep) + os.sep):
             raise OSError(f"{path}: leads out of the recorded machine")
         return host
@@ -171,7 +171,7 @@ class Machine:
             return ""
         if self.live:
             return real
-        return "/" + real[len(self._real_root) :].replace(os.sep, "/").lstrip("/")
+        return "/" + real[len(self._base) :].replace(os.sep, "/").lstrip("/")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Machine):
