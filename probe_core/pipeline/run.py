@@ -88,61 +88,14 @@ def run_pipeline(
         )
     builtins = Builtins(machine, config, have)
     laps["bus"] = monotonic()
-    found: Found
-    decisions: list[Decision]
-    chips: Chips
-    node: NodeDoc | None = None
-    judged: Judged | None = None
-    runs_any = False
-
-    def decide() -> list[Decision]:
-        """Find the probers, and say of each whether it runs."""
-        nonlocal found, decisions, chips, runs_any
-        found = find(machine, registered or {})
-        laps["discover"] = monotonic()
-        decisions = select_probers(found, builtins.scan, machine, config, host)
-        laps["select"] = monotonic()
-        chips = Chips(config, found.mentioned, wake_fd)
-        runs_any = any(decision.cause is None for decision in decisions)
-        if runs_any:
-            have("children")
-        return decisions
-
-    def beside() -> None:
-        """Do what needs no child's answer while the children start, in time spent waiting."""
-        nonlocal node
-        have("devices")
-        from probe_core.pipeline.accelerators import warm_up
-
-        warm_up(builtins.collect(), chips, machine.os, have)
-        node = described(None, machine, config, have)
-        if meanwhile is not None:
-            meanwhile()
-
-    def arrived(run: Run, device: object) -> None:
-        """Check a device, and look up its chip, while its prober asks the next one."""
-        sighting = builtins.collect().check(run, device)
-        if sighting is not None:
-            from probe_core.resolve.accelerators import look_up
-
-            look_up(sighting, run.prober.name, chips.open())
-
-    def answered(runs: Sequence[Run]) -> None:
-        """Judge the devices that came, while the children that sent them end."""
-        nonlocal judged
-        collected = builtins.collect()
-        collected.add_all(runs, decisions)
-        if runs_any or collected.has_devices():
-            have("devices")
-        laps["run"] = monotonic()
-        known = described(node, machine, config, have)
-        judged = Judged(collected, known, machine, decisions, chips, host, have, laps)
-
+    steps = _Steps(
+        machine, config, builtins, registered or {}, host, wake_fd, meanwhile, have, laps
+    )
     starts_ahead = _expects_child(builtins.scan, machine, config)
     if starts_ahead:
         have("children")
     run_selected(
-        decide,
+        steps.decide,
         builtins,
         machine,
         config,
@@ -150,11 +103,11 @@ def run_pipeline(
         starts_ahead=starts_ahead,
         wake_fd=wake_fd,
         waiting=waiting,
-        meanwhile=beside,
-        arrived=arrived,
-        answered=answered,
+        meanwhile=steps.prepare,
+        arrived=steps.look_up,
+        answered=steps.judge,
     )
-    assert judged is not None
+    found, decisions, chips, judged = steps.found, steps.decisions, steps.chips, steps.judged
     from probe_core.pipeline import conclude
 
     collected = builtins.collect()
@@ -188,6 +141,93 @@ def run_pipeline(
         document["findings"] += host.findings
     document["timings_ms"] = _timings(start, laps)
     return document
+
+
+class _Steps:
+    """What one probe does while children start, answer and end; each step leaves its result here.
+
+    `run_selected` calls them, in the caller's thread and in this order.
+    """
+
+    found: Found
+    decisions: list[Decision]
+    chips: Chips
+    judged: Judged
+
+    def __init__(
+        self,
+        machine: Machine,
+        config: Config,
+        builtins: Builtins,
+        registered: Mapping[str, Registered],
+        host: Host | None,
+        wake_fd: int,
+        meanwhile: Callable[[], object] | None,
+        load: Callable[[str], object],
+        laps: dict[str, float],
+    ) -> None:
+        self._machine = machine
+        self._config = config
+        self._builtins = builtins
+        self._registered = registered
+        self._host = host
+        self._wake_fd = wake_fd
+        self._meanwhile = meanwhile
+        self._load = load
+        self._laps = laps
+        self._runs_any = False
+        self._node: NodeDoc | None = None
+
+    def decide(self) -> list[Decision]:
+        """Find the probers, and say of each whether it runs."""
+        machine, config = self._machine, self._config
+        self.found = find(machine, self._registered)
+        self._laps["discover"] = monotonic()
+        scan = self._builtins.scan
+        self.decisions = select_probers(self.found, scan, machine, config, self._host)
+        self._laps["select"] = monotonic()
+        self.chips = Chips(config, self.found.mentioned, self._wake_fd)
+        self._runs_any = any(decision.cause is None for decision in self.decisions)
+        if self._runs_any:
+            self._load("children")
+        return self.decisions
+
+    def prepare(self) -> None:
+        """Do what needs no child's answer while the children start, in time spent waiting."""
+        self._load("devices")
+        from probe_core.pipeline.accelerators import warm_up
+
+        warm_up(self._builtins.collect(), self.chips, self._machine.os, self._load)
+        self._node = described(None, self._machine, self._config, self._load)
+        if self._meanwhile is not None:
+            self._meanwhile()
+
+    def look_up(self, run: Run, device: object) -> None:
+        """Check a device, and look up its chip, while its prober asks the next one."""
+        sighting = self._builtins.collect().check(run, device)
+        if sighting is not None:
+            from probe_core.resolve.accelerators import look_up
+
+            look_up(sighting, run.prober.name, self.chips.open())
+
+    def judge(self, runs: Sequence[Run]) -> None:
+        """Judge the devices that came, while the children that sent them end."""
+        collected = self._builtins.collect()
+        collected.add_all(runs, self.decisions)
+        if self._runs_any or collected.has_devices():
+            self._load("devices")
+        self._laps["run"] = monotonic()
+        node = described(self._node, self._machine, self._config, self._load)
+        self.judged = Judged(
+            collected,
+            node,
+            self._machine,
+            self.decisions,
+            self.chips,
+            self._host,
+            self._load,
+            self._laps,
+        )
 
 
 def _expects_child(scan: Scan | None, machine: Machine, config: Config) -> bool:
