@@ -8,7 +8,7 @@ from probe_chipdb.spelling import claimed_vendor, is_generic, narrow, normalise
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from probe_chipdb.database import Database
     from probe_chipdb.facts import Query
@@ -103,7 +103,7 @@ def by_spelling(db: "Database", query: "Query") -> list[Chip]:
         ids = db.ids(f"n:{key} graphics") if query.generic_name and " " in key else ()
         return _of_processor(db, query) or db.read(ids)
     chips, units = named(db, key)
-    query.units = query.units or units
+    query.units = query.units or (units if chips else None)
     return chips or _of_either(db, key)
 
 
@@ -263,9 +263,10 @@ def by_rules_of_packages(db: "Database", query: "Query") -> list[Chip]:
 
 
 _MARKS = "|;=:()[]{}\"'`\t│"
-_JOINTS = (", ", " - ", " -- ", " — ", " · ", " • ", "->", " → ", "\\n", "\\t")
-_EDGES = " \\*#<>&/├└─•或"  # of a part: of emphasis, lists and trees
+_JOINTS = ("**", ", ", " - ", " -- ", " — ", " · ", " • ", "->", " → ", "\\n", "\\t")
+_EDGES = " \\_*#<>&/├└─•或"  # of a part: of emphasis, lists and trees
 _MOST_PARTS = 24
+_PLAIN = str.maketrans("", "", " _.-")
 _LEAST = 4  # letters of a product without its vendor
 
 
@@ -277,8 +278,9 @@ def in_line(db: "Database", query: "Query") -> list[Chip]:
     """
     name = narrow(query.name or "").strip()
     processors = built().set("processor")
-    parts = _parts_of(name)
-    if query.name_key.startswith(processors) or parts == [name]:
+    # "Core i9-14900K / RTX 4090": a list names products of one kind.
+    parts = _parts_of(name.replace(" / ", ", ") if query.name_key.startswith(processors) else name)
+    if parts == [name]:
         return []
     remark = _has_remark(name)
     read = [(claimed_vendor(part.replace("-", " ")), normalise(part)) for part in parts]
@@ -290,13 +292,23 @@ def in_line(db: "Database", query: "Query") -> list[Chip]:
     rest = [key for _, key in read if key not in found]
     beside = [key for key in rest if _is_beside(key)] if found else []
     brands = built().set("brand")
-    others = (named(db, key)[0] for key in rest if key.startswith(brands) and not is_generic(key))
+    others = (
+        named(db, key)[0]
+        for key in rest
+        if not is_generic(key) and (key.startswith(brands) or _is_short(key, found))
+    )
     common = _common([*found.values(), *filter(None, others)]) if found else []
+    told = {key for key in rest for chip in common if _describes(db, chip, key)}
     if beside and common:  # a machine's type takes none of it
-        sized = (named(db, " ".join((key, *beside)))[0] for key in found)
+        more = [key for key in beside if key not in told]
+        sized = (
+            named(db, " ".join((key, *beside)))[0] or named(db, " ".join((key, *more)))[0]
+            for key in found
+        )
         common = _common([chips for chips in sized if chips])
-    if remark and rest and not beside:
-        common = [chip for chip in common if (chip.codename or "").lower() == rest[-1]]
+    common = [chip for chip in common if all(_describes(db, chip, key) for key in told)]
+    if remark and len(told) < len(rest) and not beside:
+        return []
     claims = {vendor for vendor, key in read if vendor and not key.startswith(processors)}
     one_device = len(claims | {chip.vendor for chip in common}) == 1
     return sorted(common, key=lambda chip: chip.id) if one_device else []
@@ -329,6 +341,29 @@ def _is_beside(key: str) -> bool:
     words = built().set("product_word")
     bare = all(token in words for token in form.base.replace("~", " ").split())
     return bare and bool(form.facts or form.editions or form.base)
+
+
+def _is_short(key: str, found: "Iterable[str]") -> bool:
+    """Whether a part is too short to name a product alone, but may refute another: `l40`, `t4`.
+
+    Not a word of the other: "Apple M3 Ultra, M3".
+    """
+    short = len(key) < _LEAST and key[:1].isalpha() and key[1:].isdecimal()
+    return short and not any(key in name.split() for name in found)
+
+
+def _describes(db: "Database", chip: Chip, key: str) -> bool:
+    """Whether a text is the die or the architecture of a chip: `gb202`, `ada`, `sm_89`, `rdna 3.5`."""
+    arch = db.arch(chip.arch) if chip.arch else None
+    words = [chip.codename or ""]
+    if arch:
+        title = arch.name.partition(",")[0].partition(" (")[0]
+        targets = arch.column("compute_capability").split("|")
+        words += [arch.family, title, *arch.column("gfx").split("|"), *targets]
+    plain = key.translate(_PLAIN)
+    for prefix in built().set("capability"):
+        plain = plain.removeprefix(prefix)
+    return plain != "" and plain in (word.lower().translate(_PLAIN) for word in words)
 
 
 def _may_name(vendor: str, key: str) -> bool:
