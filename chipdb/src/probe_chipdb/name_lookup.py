@@ -353,7 +353,7 @@ def _is_short(key: str, found: "Iterable[str]") -> bool:
 
 
 def _describes(db: "Database", chip: Chip, key: str) -> bool:
-    """Whether a text is the die or the architecture of a chip: `gb202`, `ada`, `sm_89`, `rdna 3.5`."""
+    """Whether a text is the die or architecture of a chip: `gb202`, `ada`, `sm_89`, `rdna 3`."""
     arch = db.arch(chip.arch) if chip.arch else None
     words = [chip.codename or ""]
     if arch:
