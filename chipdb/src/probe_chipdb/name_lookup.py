@@ -291,11 +291,10 @@ def in_line(db: "Database", query: "Query") -> list[Chip]:
     }
     rest = [key for _, key in read if key not in found]
     beside = [key for key in rest if _is_beside(key)] if found else []
-    brands = built().set("brand")
     others = (
         named(db, key)[0]
         for key in rest
-        if not is_generic(key) and (key.startswith(brands) or _is_short(key, found))
+        if not is_generic(key) and (" " in key or _is_short(key, found))
     )
     common = _common([*found.values(), *filter(None, others)]) if found else []
     told = {key for key in rest for chip in common if _describes(db, chip, key)}
