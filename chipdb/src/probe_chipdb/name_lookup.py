@@ -289,14 +289,16 @@ def in_line(db: "Database", query: "Query") -> list[Chip]:
         for vendor, key in read
         if (remark or _may_name(vendor, key)) and (chips := named(db, key)[0])
     }
+    if not found:
+        return []
     rest = [key for _, key in read if key not in found]
-    beside = [key for key in rest if _is_beside(key)] if found else []
+    beside = [key for key in rest if _is_beside(key)]
     others = (
         named(db, key)[0]
         for key in rest
         if not is_generic(key) and (" " in key or _is_short(key, found))
     )
-    common = _common([*found.values(), *filter(None, others)]) if found else []
+    common = _common([*found.values(), *filter(None, others)])
     told = {key for key in rest for chip in common if _describes(db, chip, key)}
     if beside and common:  # a machine's type takes none of it
         more = [key for key in beside if key not in told]
