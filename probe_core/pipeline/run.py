@@ -9,20 +9,10 @@ from time import monotonic
 
 from probe_core.config import IgnoredSetting
 from probe_core.machine import Machine, has_one_node
-from probe_core.pipeline.settings import Chips
-from probe_core.probers import builtin_probers
+from probe_core.probers import BUILTIN
 from probe_core.probers.bus import X86, may_have_tree
-from probe_core.registry import CHIPS, Budget
-from probe_core.registry.prober import (
-    FALLBACK,
-    Decision,
-    Prober,
-    discover,
-    host_probers,
-    over_budget,
-    select,
-)
 
+# The registry is imported once a first child is on its way: `find` is the first to need it.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,10 +22,12 @@ if TYPE_CHECKING:
     from probe_core.isolation.launch import Waiting
     from probe_core.isolation.run import Run
     from probe_core.model.document import FindingDoc, NodeDoc, ReportDoc, Sighting
+    from probe_core.pipeline.settings import Chips
     from probe_core.pipeline.validate import Collected
     from probe_core.probers.bus import Scan
     from probe_core.registry.document import Registered
     from probe_core.registry.host import Host
+    from probe_core.registry.prober import Decision, Prober
 
     Answer = Iterable[Sighting] | NotApplicable
 
@@ -61,7 +53,7 @@ def run_pipeline(
     config: Config,
     ignored: Sequence[IgnoredSetting] = (),
     *,
-    registered: Mapping[str, Registered] | None = None,
+    registered: Callable[[], Mapping[str, Registered]] = dict,
     host: Host | None = None,
     wake_fd: int = -1,
     waiting: Waiting | None = None,
@@ -70,7 +62,8 @@ def run_pipeline(
 ) -> ReportDoc:
     """Probe `machine` and return the report's document.
 
-    `ignored` are the settings that could not be used; `waiting` is told of probers that are slow,
+    `ignored` are the settings that could not be used; `registered` returns the probers that are not
+    installed, by name; `waiting` is told of probers that are slow,
     see `isolation.launch.run_probers`. `meanwhile` is called once while plugins run, if any does.
     `load` is called with each part of `gate` before it is needed.
     Raises `Cancelled` when `wake_fd` became readable, and nothing else that a prober could cause.
@@ -88,9 +81,7 @@ def run_pipeline(
         )
     builtins = Builtins(machine, config, have)
     laps["bus"] = monotonic()
-    steps = _Steps(
-        machine, config, builtins, registered or {}, host, wake_fd, meanwhile, have, laps
-    )
+    steps = _Steps(machine, config, builtins, registered, host, wake_fd, meanwhile, have, laps)
     starts_ahead = _expects_child(builtins.scan, machine, config)
     if starts_ahead:
         have("children")
@@ -159,7 +150,7 @@ class _Steps:
         machine: Machine,
         config: Config,
         builtins: Builtins,
-        registered: Mapping[str, Registered],
+        registered: Callable[[], Mapping[str, Registered]],
         host: Host | None,
         wake_fd: int,
         meanwhile: Callable[[], object] | None,
@@ -180,8 +171,10 @@ class _Steps:
 
     def decide(self) -> list[Decision]:
         """Find the probers, and say of each whether it runs."""
+        from probe_core.pipeline.settings import Chips
+
         machine, config = self._machine, self._config
-        self.found = find(machine, self._registered)
+        self.found = find(machine, self._registered())
         self._laps["discover"] = monotonic()
         scan = self._builtins.scan
         self.decisions = select_probers(self.found, scan, machine, config, self._host)
@@ -347,6 +340,12 @@ def document(
             return _as_visible_here(static, machine)
         # Whoever names a report wants nothing to run on this node.
         config.sealed = IgnoredSetting(unusable[0]["why"], "static", seals=True)
+
+    def registered() -> Mapping[str, Registered]:
+        from probe_core.registry.prober import host_probers
+
+        return {**host_probers, **(probers or {})}
+
     host = None
     if hooks:
         from probe_core.registry.host import Host
@@ -356,7 +355,7 @@ def document(
         machine or Machine(),
         config,
         ignored,
-        registered={**host_probers, **(probers or {})},
+        registered=registered,
         host=host,
         wake_fd=wake_fd,
         waiting=waiting,
@@ -397,10 +396,10 @@ class Builtins:
         self._collected: Collected | None = None
         self._calls: list[BuiltinCall] = []
         self._bus: BuiltinCall | None = None
-        for prober in builtin_probers():
-            if prober.name not in config.disable:
-                self._calls.append(BuiltinCall(prober, machine, config))
-                if prober.name == "bus":
+        for name in BUILTIN:
+            if name not in config.disable:
+                self._calls.append(BuiltinCall(name, machine, config))
+                if name == "bus":
                     self._bus = self._calls[-1]
         self.scan = None if self._bus is None else self._bus.scan()
         if self.scan is not None and self.scan.shows_any:
@@ -435,15 +434,20 @@ class Found:
     __slots__ = ("budget", "findings", "mentioned", "names", "probers")
 
     def __init__(self) -> None:
+        from probe_core.registry import CHIPS, Budget
+        from probe_core.registry.prober import FALLBACK
+
         self.budget = Budget()
         self.mentioned = {CHIPS: False}
-        self.names = {"bus", "cpu", FALLBACK}
+        self.names = {*BUILTIN, FALLBACK}
         self.probers: list[Prober] = []
         self.findings: list[FindingDoc] = []
 
 
 def find(machine: Machine, registered: Mapping[str, Registered]) -> Found:
     """Find the probers that are installed, registered by the host, or part of a recording."""
+    from probe_core.registry.prober import discover
+
     found = Found()
     probers, found.findings = discover(registered, mentioned=found.mentioned, budget=found.budget)
     if machine.answers:
@@ -460,6 +464,8 @@ def select_probers(
     found: Found, scan: Scan | None, machine: Machine, config: Config, host: Host | None
 ) -> list[Decision]:
     """Decide for each prober whether it runs; what the preconditions cost too much is a finding."""
+    from probe_core.registry.prober import over_budget, select
+
     vendors = None if scan is None else scan.vendors
     veto = host.veto if host is not None else None
     stuck = {name for name, run in _abandoned.items() if run.stuck}
@@ -521,7 +527,7 @@ def run_selected(
             from probe_core.pipeline.answers import replay
 
             runs.extend(map(replay, recorded))
-        runs.sort(key=lambda run: Prober.rank(run.prober))
+        runs.sort(key=lambda run: run.prober.rank())
         if answered is not None:
             answered(runs)
 
@@ -560,8 +566,8 @@ def _no_child() -> str | None:
 class BuiltinCall:
     """One built-in prober, and its answer once it was called."""
 
-    def __init__(self, prober: Prober, machine: Machine, config: Config) -> None:
-        self.prober = prober
+    def __init__(self, name: str, machine: Machine, config: Config) -> None:
+        self._name = name
         self._machine = machine
         self._config = config
         self._call: Callable[[], Answer] = self._probe
@@ -592,18 +598,24 @@ class BuiltinCall:
     def add_to(self, collected: Collected) -> None:
         """Have the answer checked and noted."""
         collected.add(
-            self.prober,
+            self._prober(),
             self.answer(),
             status=self._status,
             reason=self._reason,
             elapsed_ms=self._elapsed_s * 1000,
         )
 
+    def _prober(self) -> Prober:
+        from probe_core.probers import builtin_probers
+
+        return next(prober for prober in builtin_probers() if prober.name == self._name)
+
     def _probe(self) -> Answer:
         from probe_core.api import Request
 
-        assert self.prober.builtin is not None
-        answer: Answer = self.prober.builtin(Request(self._machine, active=self._config.active))
+        builtin = self._prober().builtin
+        assert builtin is not None
+        answer: Answer = builtin(Request(self._machine, active=self._config.active))
         return answer
 
     def _ask(self) -> None:

@@ -6,7 +6,6 @@ import os
 
 from probe_core.config import Config, is_given
 from probe_core.machine import may_hang
-from probe_core.registry import CHIPS
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
@@ -115,7 +114,9 @@ class Chips:
     def open(self) -> Database | None:
         """Return the database, or None with the reason among `findings`."""
         if self._database is None and not self.findings:
-            from probe_core.resolve import open_chipdb  # no child waits for it
+            # Here: no child waits for either.
+            from probe_core.registry import CHIPS
+            from probe_core.resolve import open_chipdb
 
             extra = [_absolute(self._config.chipdb)] if self._config.chipdb else []
             packages = self._mentioned[CHIPS]

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from probe_core import __version__
-from probe_core.registry.prober import Prober
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from probe_core.api import NotApplicable, Request
+    from probe_core.registry.prober import Prober
 
-__all__ = ["builtin_probers"]
+__all__ = ["BUILTIN", "builtin_probers"]
+
+BUILTIN = ("bus", "cpu")
+"""Their names."""
 
 
 def builtin_probers() -> list[Prober]:
     """Return the built-in probers that run before all others; the fallback is apart."""
+    from probe_core import __version__
     from probe_core.probers import bus
+    from probe_core.registry.prober import Prober
 
     return [
         Prober(

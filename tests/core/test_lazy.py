@@ -164,7 +164,8 @@ from probe_core import Machine
 from probe_core.pipeline import accelerators, conclude
 from probe_core.pipeline.node import describe
 from probe_core.pipeline.run import Builtins
-from probe_core.pipeline.settings import CHIPS, Chips, load_settings
+from probe_core.pipeline.settings import Chips, load_settings
+from probe_core.registry import CHIPS
 machine, (config, _) = Machine(sys.argv[1]), load_settings({}, {})
 collected, chips = Builtins(machine, config).collect(), Chips(config, {CHIPS: False}, -1)
 accelerators.warm_up(collected, chips, machine.os, bool)

@@ -153,5 +153,5 @@ def test_where_the_plugin_is_not_installed_the_answer_stands(
     machine = live("h100x8")
     machine.record(tmp_path / "recorded.json")
     expected = machine.report()
-    monkeypatch.setattr("probe_core.pipeline.run.discover", lambda *a, **k: ([], []))
+    monkeypatch.setattr("probe_core.registry.prober.discover", lambda *a, **k: ([], []))
     assert comparable(replayed(tmp_path / "recorded.json")) == expected
