@@ -7,6 +7,8 @@ in a release, is handed to json, which also gives the sentence.
 
 from __future__ import annotations
 
+from os import urandom
+
 from probe_core.fastpath import json_encoder, json_quoter, json_scanner
 
 TYPE_CHECKING = False
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
     Scan = Callable[[str, int], tuple[Any, int]]
 
-__all__ = ["parse", "parse_bounded", "parse_strict", "write", "write_lines"]
+__all__ = ["parse", "parse_bounded", "parse_strict", "write", "write_lines", "write_shared"]
 
 # Not each exception: one that a handler of the host's signals raises just then is the host's.
 # Up to 3.12 the scanner sets none while json.decoder is not imported, which is a SystemError.
@@ -118,6 +120,27 @@ def write(data: object) -> str:
     import json
 
     return json.dumps(data)
+
+
+def write_shared(document: Mapping[str, Any], tables: str, field: str) -> str:
+    """Return what `write` returns of a document, with the `field` that `tables` share written once.
+
+    The field is a list of tables; one that holds the very same ones as another has its text. Eight
+    equal GPUs have the same peaks, which are half of their report's text.
+    """
+    marks: dict[tuple[int, ...], str] = {}
+    texts: dict[str, str] = {}
+    rows = []
+    for table in document[tables]:
+        shared = tuple(map(id, table[field]))
+        if shared not in marks:
+            marks[shared] = mark = urandom(16).hex()  # no text of a report can hold it
+            texts[mark] = write(table[field])
+        rows.append({**table, field: marks[shared]})
+    text = write({**document, tables: rows})
+    for mark, written in texts.items():
+        text = text.replace(f'"{mark}"', written)
+    return text
 
 
 def write_lines(table: Mapping[str, object]) -> str:

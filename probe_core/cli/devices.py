@@ -34,7 +34,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     """Print the report."""
     report = context.report()
     if args.json:
-        context.json(report)
+        context.json(report, shared=("devices", "peaks"))
     else:
         # A script that wants JSON does not pay for the table.
         from probe_core.cli.table import lines

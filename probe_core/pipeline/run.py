@@ -64,8 +64,8 @@ def run_pipeline(
 
     `ignored` are the settings that could not be used. `registered` returns the probers that are not
     installed, by name. `waiting` is told of probers that are slow, see
-    `isolation.launch.run_probers`. `meanwhile` is called once while plugins run, if any does. `load`
-    is called with each part of `gate` before it is needed.
+    `isolation.launch.run_probers`. `meanwhile` is called once while plugins run, if any does.
+    `load` is called with each part of `gate` before it is needed.
     Raises `Cancelled` when `wake_fd` became readable, and nothing else that a prober could cause.
     """
     laps: dict[str, float] = {}

@@ -191,7 +191,7 @@ def _use_chip(device: DeviceDoc, chip: Chip, memo: PeaksMemo) -> None:
 def _use_peaks(device: DeviceDoc, chip: Chip, live: int | None, memo: PeaksMemo) -> None:
     if not device["peaks"]:
         peaks, figures = _chip_peaks(device, chip, live, memo)
-        device["peaks"] = [peak.copy() for peak in peaks]  # equal devices share the work alone
+        device["peaks"] = peaks.copy()  # equal devices share each peak, which nobody changes
         for name, figure in figures.items():
             device[name] = figure
     if device["peaks"]:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probe_core.jsontext import parse, parse_strict, write
+from probe_core.jsontext import parse, parse_strict, write, write_shared
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -73,6 +73,15 @@ ODD_KEYS = [{1: 1, None: 2, False: 3, 1.5: 4}, {"\ud800": "é\x00"}, {"a": ("b",
 @pytest.mark.parametrize("value", ODD_KEYS)
 def test_odd_keys_and_texts_are_written_as_json_does(value: object) -> None:
     assert write(value) == json.dumps(value)
+
+
+def test_what_tables_share_is_written_as_if_they_did_not() -> None:
+    first, second = {"tflops": 1.5, "source": "é"}, {"tflops": None}
+    peaks = [[first, second], [first, second], [first], [{**first}, second], []]
+    devices = [{"id": str(number), "peaks": own} for number, own in enumerate(peaks)]
+    document = {"schema": 1, "devices": devices, "findings": [{"peaks": [first]}]}
+    assert write_shared(document, "devices", "peaks") == json.dumps(document)
+    assert devices[0]["peaks"] is peaks[0]
 
 
 @pytest.mark.parametrize("text", ['{"a": [1, 2.5, null]}', "{", '{"a": 1, "a": 2}'])
