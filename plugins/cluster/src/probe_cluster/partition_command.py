@@ -257,7 +257,7 @@ def _off(like: Range) -> str:
     )
     few = f" {'is' if like.cases == 1 else 'are'} too few; {like.wider}," if like.wider else ""
     were = "was" if like.cases == 1 and not few else "were"
-    return f"{own}{few} {were} off by in nine of ten at most {like.factor:g} times"
+    return f"{own}{few} {were} off at most {like.factor:g} times in nine of ten"
 
 
 def _strategies(name: str | None, names: Iterable[str]) -> tuple[str, ...]:

@@ -38,6 +38,8 @@ def server(chip: str, vendor: str, arch: str, count: int = 8, gib: int = 141) ->
 H200 = server("NVIDIA H200", "nvidia", "hopper")
 MI300X = server("AMD Instinct MI300X", "amd", "cdna3", gib=192)
 V100 = server("Tesla V100-SXM2-32GB", "nvidia", "volta", gib=32)
+RTX8000 = server("Quadro RTX 8000", "nvidia", "turing", gib=48)
+MI50 = server("AMD Radeon Instinct MI50", "amd", "gcn51", gib=32)
 
 
 @pytest.mark.parametrize(
@@ -123,8 +125,16 @@ def test_of_mixed_nodes_the_fastest_engine_is_taken_and_a_node_more_is_never_wor
         (MI300X, "vllm", "awq", "vllm does not run awq on GPUs of AMD"),
         (MI300X, "vllm", "nvfp4", "vllm does not run nvfp4 on GPUs of AMD"),
         (MI300X, "tensorrt-llm", "fp8", "tensorrt-llm runs on GPUs of nvidia, not on AMD Instinct"),
-        (V100, "vllm", "fp8", "vllm runs fp8 from Turing on; Tesla V100-SXM2-32GB is Volta"),
-        (V100, "vllm", "nvfp4", "vllm runs nvfp4 from Ampere on"),
+        (V100, "vllm", "fp16", "vllm runs on GPUs of NVIDIA from Turing on; Tesla V100-SXM2-32GB"),
+        (V100, "mlx", "4bit", "mlx runs on GPUs of NVIDIA from Turing on; Tesla V100-SXM2-32GB"),
+        (RTX8000, "vllm", "nvfp4", "vllm runs nvfp4 from Ampere on; Quadro RTX 8000 is Turing"),
+        (
+            MI50,
+            "sglang",
+            "fp16",
+            "sglang runs on GPUs of AMD from MI100 and RX 7000 on",
+        ),
+        (MI300X, "mlx", "4bit", "mlx runs on GPUs of apple, nvidia, not on AMD Instinct"),
     ],
 )
 def test_what_an_engine_or_a_chip_cannot_run_is_refused(

@@ -394,7 +394,7 @@ def test_the_document_says_range_and_basis(
     printed = " ".join(capsys.readouterr().out.split())
     assert f"{low:.3g} to {high:.3g}" in printed
     own = f"{like.cases} measured cases like this, of {like.publications} publications"
-    assert f"{own}, were off by in nine of ten at most {like.factor:g}" in printed
+    assert f"{own}, were off at most {like.factor:g} times in nine of ten" in printed
     few = range_of("llama-cpp", "gddr-pascal", "one")
     assert few is not None
     command = ["partition", "--have", "Tesla P40", "--model", "llama-3.1-8b", "--bits", "q4_k_m"]
@@ -405,7 +405,8 @@ def test_the_document_says_range_and_basis(
     printed = " ".join(capsys.readouterr().out.split())
     own = f"{few.cases} measured cases like this, of {few.publications} publications"
     assert (
-        f"{own}, are too few; {WIDER}, were off by in nine of ten at most {few.factor:g}" in printed
+        f"{own}, are too few; {WIDER}, were off at most {few.factor:g} times in nine of ten"
+        in printed
     )
     assert main([*start, "--engine", "none"]) == 0
     assert "times are lower bounds, from theoretical peaks" in capsys.readouterr().out

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from probe_cluster.planning.engines import ENGINES, engine_name, usual_engine
 from probe_cluster.planning.links import Links
-from probe_cluster.planning.members import Member, with_engine
+from probe_cluster.planning.members import Capacity, Member, with_engine
 from probe_cluster.planning.model import Model
 from probe_cluster.planning.precision import FORMATS
 from probe_cluster.shared import ClusterError, names
@@ -82,6 +82,8 @@ def _usual(member: Member, model: Model) -> tuple[str, str]:
         chip = member.offer.chip or "this accelerator"
         return "none", f"no engine that is planned for is known to run on {chip}, which is no GPU"
     name = usual_engine(member.class_)
+    if member.offer and _too_old(name, member.offer):
+        name = "llama.cpp"
     vendor = member.offer.vendor if member.offer else None
     servers = vendor in ("nvidia", "amd") and name == "llama.cpp"
     if model.form == "safetensors" and not model.published and servers:
@@ -106,15 +108,13 @@ def _exo(
     return name, reason, members
 
 
-# Of vLLM: docs.vllm.ai, features/quantization (v0.15: "Supported Hardware", and FP8 on Turing);
+# Of vLLM: docs.vllm.ai, features/quantization (v0.15: "Supported Hardware");
 # that NVFP4 and MXFP4 run from Ampere on by Marlin is recalled. BF16: its issues 946 and 1157.
-# Its installation page: compute capability 7.0 or higher.
-_BEFORE = ("fermi", "kepler", "maxwell", "pascal")
-_NVIDIA = ("volta", "turing", "ampere", "ada", "hopper", "blackwell")
-_LEAST = {
-    "awq": "turing", "int8": "turing", "fp8": "turing", "fp8_fp4": "turing", "nvfp4": "ampere",
-    "mxfp4": "ampere", "int4": "ampere", "bf16": "ampere",
-}  # fmt: skip
+# Its installation page, v0.31: compute capability 7.5 or higher (v0.14: 7.0), and of AMD gfx90a,
+# gfx942, gfx950, gfx110x, gfx115x and gfx120x; published speeds have MI100, too. MLX's: SM 7.5.
+_BEFORE_TURING = ("fermi", "kepler", "maxwell", "pascal", "volta")
+_BEFORE_CDNA = ("gcn", "rdna1", "rdna2")
+_FROM_AMPERE = ("nvfp4", "mxfp4", "int4", "bf16")
 _NOT_ON_AMD = ("awq", "gptq", "int8", "int4", "bnb_4bit", "nvfp4")
 
 
@@ -126,8 +126,8 @@ def refusal(name: str, model: Model, member: Member) -> str | None:
         return f"{name} is not known to run on {offer.chip}, which is no GPU"
     if engine.vendors and offer and offer.kind != "cpu" and vendor not in engine.vendors:
         return f"{name} runs on GPUs of {', '.join(engine.vendors)}, not on {offer.chip}"
-    if engine.computes == "vllm" and offer and (offer.arch or "").startswith(_BEFORE):
-        return f"{name} runs on GPUs of NVIDIA from Volta on; {offer.chip} is older"
+    if offer and (least := _too_old(name, offer)):
+        return f"{name} runs on GPUs {least}; {offer.chip} is older"
     # How a model was published can be converted; what a person asks for, or has as a file, not.
     asked = model.form is not None and not model.published and engine.forms
     if asked and model.form not in engine.forms:
@@ -141,14 +141,22 @@ def refusal(name: str, model: Model, member: Member) -> str | None:
     return _unable(name, model.quant, vendor, offer.arch or "", offer.chip or "this GPU")
 
 
+def _too_old(name: str, offer: Capacity) -> str | None:
+    """Return from which GPUs on an engine runs where this one is before them, else None."""
+    arch, computes = offer.arch or "", ENGINES[name].computes
+    if computes in ("vllm", "mlx") and arch.startswith(_BEFORE_TURING):
+        return "of NVIDIA from Turing on"
+    if computes == "vllm" and arch.startswith(_BEFORE_CDNA):
+        return "of AMD from MI100 and RX 7000 on"
+    return None
+
+
 def _unable(name: str, quant: str, vendor: str | None, arch: str, chip: str) -> str | None:
     """Return why a server's kernels cannot run a quantisation on a chip."""
     if vendor == "amd" and quant in _NOT_ON_AMD:
         return f"{name} does not run {quant} on GPUs of AMD ({chip}); fp8 and bf16 it does"
-    family = next((at for at, name in enumerate(_NVIDIA) if arch.startswith(name)), None)
-    least = _LEAST.get(quant)
-    if vendor == "nvidia" and least and family is not None and family < _NVIDIA.index(least):
-        return f"{name} runs {quant} from {least.title()} on; {chip} is {arch.title()}"
+    if vendor == "nvidia" and quant in _FROM_AMPERE and arch.startswith("turing"):
+        return f"{name} runs {quant} from Ampere on; {chip} is Turing"
     return None
 
 

@@ -37,6 +37,9 @@ class Engine(NamedTuple):
 
 _SERVER = ("safetensors",)
 
+# Its installation page: Apple silicon, GPUs of NVIDIA on Linux, and processors.
+_MLX = ("apple", "nvidia")
+
 # llama.cpp's n_batch; vLLM: EngineArgs.get_batch_defaults, 70 GiB; SGLang: server_args.py,
 # 35,000 to 160,000 MiB; TensorRT-LLM: max_num_tokens.
 _VLLM = ((70, 8192), (0, 2048))
@@ -50,9 +53,11 @@ ENGINES: dict[str, Engine] = {
     "lm-studio": Engine(
         "LM Studio, which runs llama.cpp", "llama-cpp", ("gguf", "mlx"), alone=True
     ),
-    "mlx": Engine("MLX, by mlx.launch on several Macs", "mlx", ("mlx",), across=True),
-    "exo": Engine("exo, which runs MLX on several Macs", "mlx", ("mlx",), across=True),
-    "exo-ring": Engine("the ring of old exo (2024), with MLX", "mlx", ("mlx",)),
+    "mlx": Engine("MLX, by mlx.launch on several Macs", "mlx", ("mlx",), across=True, vendors=_MLX),
+    "exo": Engine(
+        "exo, which runs MLX on several Macs", "mlx", ("mlx",), across=True, vendors=_MLX
+    ),
+    "exo-ring": Engine("the ring of old exo (2024), with MLX", "mlx", ("mlx",), vendors=_MLX),
     "vllm": Engine(
         "vLLM",
         "vllm",
