@@ -108,10 +108,11 @@ def _exo(
     return name, reason, members
 
 
-# Of vLLM: docs.vllm.ai, features/quantization (v0.15: "Supported Hardware");
-# that NVFP4 and MXFP4 run from Ampere on by Marlin is recalled. BF16: its issues 946 and 1157.
-# Its installation page, v0.31: compute capability 7.5 or higher (v0.14: 7.0), and of AMD gfx90a,
-# gfx942, gfx950, gfx110x, gfx115x and gfx120x; published speeds have MI100, too. MLX's: SM 7.5.
+# Of vLLM: docs.vllm.ai, features/quantization (v0.15: "Supported Hardware"); that NVFP4 and MXFP4
+# run from Ampere on by Marlin is recalled. BF16: its issues 946 and 1157. Its installation page
+# (v0.31): compute capability 7.5 or higher (v0.14: 7.0), and of AMD gfx90a, gfx942, gfx950,
+# gfx1100, gfx1101, gfx1150, gfx1151, gfx1200 and gfx1201. What shares their architecture is not
+# refused, nor is MI100, whose speeds are published. MLX's page: SM 7.5.
 _BEFORE_TURING = ("fermi", "kepler", "maxwell", "pascal", "volta")
 _BEFORE_CDNA = ("gcn", "rdna1", "rdna2")
 _FROM_AMPERE = ("nvfp4", "mxfp4", "int4", "bf16")
