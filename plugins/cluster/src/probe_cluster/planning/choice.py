@@ -128,7 +128,9 @@ def refusal(name: str, model: Model, member: Member) -> str | None:
     if engine.vendors and offer and offer.kind != "cpu" and vendor not in engine.vendors:
         return f"{name} runs on GPUs of {', '.join(engine.vendors)}, not on {offer.chip}"
     if offer and (least := _too_old(name, offer)):
-        return f"{name} runs on GPUs {least}; {offer.chip} is older"
+        older = f"{name} runs on GPUs {least}, and {offer.chip} is older"
+        able = refusal("llama.cpp", model, member) is None
+        return f"{older}: give --engine llama.cpp" if able else older
     # How a model was published can be converted; what a person asks for, or has as a file, not.
     asked = model.form is not None and not model.published and engine.forms
     if asked and model.form not in engine.forms:
