@@ -260,8 +260,6 @@ class within_limit:  # used as a statement
     wait for it. The shell then offers nothing.
     """
 
-    __slots__ = ("_null",)
-
     def __enter__(self) -> None:
         import faulthandler
 

@@ -92,8 +92,6 @@ def _headed(groups: list[str], lines: list[str], head: _Painter) -> list[str]:
 class _Painter:
     """Colours of a help: heads bold, commands and options cyan, all else plain."""
 
-    __slots__ = ("_colour",)
-
     def __init__(self, context: Context | None) -> None:
         self._colour = context is not None and context.colour
 

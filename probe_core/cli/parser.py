@@ -37,8 +37,6 @@ _SUPPRESSED = "==SUPPRESS=="
 class Section:
     """Arguments under one heading; `shared` is true for those of every command that probes."""
 
-    __slots__ = ("actions", "shared", "title")
-
     def __init__(self, title: str, actions: list[argparse.Action]) -> None:
         self.shared = title == PROBING
         self.title = _TITLES.get(title, title[:1].upper() + title[1:])

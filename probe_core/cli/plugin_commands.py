@@ -98,8 +98,6 @@ class InstalledCommand(Extension):
     `group` and `summary` are clean, but may be anything.
     """
 
-    __slots__ = ("group", "summary")
-
     def __init__(self, entry: EntryPoint) -> None:
         super().__init__(entry)
         self.group = OTHER

@@ -51,8 +51,6 @@ class Row:
     `devices` are those that the row stands for.
     """
 
-    __slots__ = ("cells", "devices", "is_dim", "is_primary", "mark", "name", "state_style")
-
     def __init__(
         self, devices: Sequence[DeviceDoc], cells: dict[str, str], is_primary: bool
     ) -> None:

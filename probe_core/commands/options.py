@@ -31,20 +31,6 @@ class Option:
     the help, see `under`.
     """
 
-    __slots__ = (
-        "absent",
-        "alias",
-        "bare",
-        "choices",
-        "dest",
-        "group",
-        "help",
-        "metavar",
-        "name",
-        "read",
-        "short",
-    )
-
     def __init__(
         self,
         name: str,
@@ -86,8 +72,6 @@ class Argument:
     the usual one does not say what it is.
     """
 
-    __slots__ = ("absent", "choices", "count", "dest", "help", "metavar", "missing")
-
     group = ""
 
     def __init__(
@@ -121,8 +105,6 @@ class SubCommand:
     `summary` is for the list of a command's commands, `about` begins its help. `arguments` is its
     table, and `run` carries it out as a command's `run` does.
     """
-
-    __slots__ = ("about", "arguments", "examples", "run", "summary")
 
     def __init__(
         self,

@@ -138,8 +138,6 @@ _OWN = "/probe"
 class Bundle:
     """The archive's members, and the doctor's document that the archive gives."""
 
-    __slots__ = ("document", "members", "recording")
-
     def __init__(self, recording: Recording, document: DoctorDoc, own: dict[str, bytes]) -> None:
         self.recording = recording
         self.document = document

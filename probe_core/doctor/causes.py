@@ -42,8 +42,6 @@ _BY_VISIBILITY = "visible"
 class Broken:
     """The findings of broken steps, and the report's own findings that they stand for."""
 
-    __slots__ = ("findings", "reported")
-
     def __init__(self) -> None:
         self.findings: list[ShownFindingDoc] = []
         self.reported: list[FindingDoc] = []
@@ -240,8 +238,6 @@ class CauseCheck:
     `further` looks at what readiness does not judge: it costs more, or concerns no single device.
     """
 
-    __slots__ = ("_cause", "_further", "code", "needs", "step", "summary")
-
     def __init__(self, cause: Cause, further: Check | None = None) -> None:
         self._cause = cause
         self._further = further
@@ -300,8 +296,6 @@ def _step(device: DeviceDoc, name: str) -> StepDoc | None:
 
 class ReportCheck:
     """The check of a finding that the report itself makes: settings, plugins, chips, memory."""
-
-    __slots__ = ("code", "needs", "step", "summary")
 
     def __init__(self, code: str) -> None:
         self.code = code

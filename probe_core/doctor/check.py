@@ -99,18 +99,6 @@ class Request:
     `assumed` is what the user supposes, by name: "boot" (the next), "kernel", "driver", "torch".
     """
 
-    __slots__ = (
-        "_scene",
-        "_shared",
-        "assumed",
-        "device",
-        "environment",
-        "facts",
-        "machine",
-        "paths",
-        "report",
-    )
-
     def __init__(
         self,
         machine: Machine,
@@ -202,8 +190,6 @@ class Request:
 
 class FunctionCheck:
     """A check made of a function; see `check`."""
-
-    __slots__ = ("code", "needs", "run", "step", "summary")
 
     def __init__(
         self,

@@ -43,8 +43,6 @@ class CheckSet:
     knows: then none is remembered. `problem` says why they cannot run.
     """
 
-    __slots__ = ("codes", "needs", "prober", "problem", "variables")
-
     def __init__(self, entry: EntryPoint) -> None:
         name = clean_text(entry.name, 80)
         distribution, version = clean_text(entry.distribution), clean_text(entry.version)

@@ -31,8 +31,6 @@ _READ_ALL, _SIZE = 3, 10  # SYSLOG_ACTION_READ_ALL, SYSLOG_ACTION_SIZE_BUFFER of
 class KernelLog:
     """The log since the machine started; `text` is None where it cannot be read, for `reason`."""
 
-    __slots__ = ("reason", "text")
-
     def __init__(self, text: str | None, reason: str = "") -> None:
         self.text = text
         self.reason = reason

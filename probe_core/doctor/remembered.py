@@ -91,8 +91,6 @@ def _identity(path: str) -> tuple[str, int]:
 class Memory:
     """The answers of one set of checks about one environment, in the user's cache folder."""
 
-    __slots__ = ("_key", "_path")
-
     def __init__(self, entry: CheckSet, request: Request) -> None:
         self._path = _file(entry, request)
         self._key = _key(entry, request) if self._path else ""

@@ -48,8 +48,6 @@ VERDICTS = (
 class RemoteCheck:
     """A check of another distribution, and its answer; None where only a list was asked for."""
 
-    __slots__ = ("code", "distribution", "ms", "needs", "result", "step", "summary")
-
     def __init__(self, code: str, distribution: str) -> None:
         self.code = code
         self.distribution = distribution
@@ -167,8 +165,6 @@ def _text(value: object) -> str:
 
 class Remote:
     """What the installed sets answered; `problems` maps an owner to why its checks did not run."""
-
-    __slots__ = ("checks", "problems")
 
     def __init__(self) -> None:
         self.checks: list[RemoteCheck] = []

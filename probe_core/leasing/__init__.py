@@ -78,8 +78,6 @@ class Lease:
     gives them back all the same, and in a forked child it ends nothing of its parent's.
     """
 
-    __slots__ = ("_confine", "_own", "changes", "devices", "environ", "excluded", "kept")
-
     def __init__(
         self,
         leased: Leased,

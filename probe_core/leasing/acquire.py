@@ -51,8 +51,6 @@ class Acquisition:
     depth, proven; see `holders`.
     """
 
-    __slots__ = ("_claims", "_left", "_look", "_needed", "_verify", "folder", "keys", "record")
-
     def __init__(
         self,
         folder: Folder,
@@ -237,8 +235,6 @@ class Leased:
     The first of them locks the devices, the second the record (-1 without one); the third, after
     `keep_on_exec`, is the folder, whose lock keeps systemd-tmpfiles away.
     """
-
-    __slots__ = ("_path", "_pid", "devices", "files", "folder", "record")
 
     def __init__(self, devices: Sequence[DeviceDoc], record: Record, folder: Folder) -> None:
         self.devices = list(devices)

@@ -52,8 +52,6 @@ class Folder:
     `notes` are sentences about what lies in it and is passed over.
     """
 
-    __slots__ = ("fd", "notes", "path")
-
     def __init__(self, path: str) -> None:
         flags = _PLAIN | os.O_RDONLY | os.O_DIRECTORY
         try:

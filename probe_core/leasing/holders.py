@@ -35,8 +35,6 @@ class Proof:
     nothing proves that they are the lease's.
     """
 
-    __slots__ = ("below", "foreign", "members")
-
     def __init__(
         self, below: Iterable[int], spared: Iterable[int], foreign: dict[int, int | None]
     ) -> None:

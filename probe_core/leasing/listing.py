@@ -37,8 +37,6 @@ class Holding:
     `wholes` are what the devices of the same lease are parts of.
     """
 
-    __slots__ = ("doc", "proof", "wholes")
-
     def __init__(self, name: str, record: Record, proof: Proof) -> None:
         self.doc = _entry(name, record, proof)
         self.proof = proof

@@ -42,8 +42,6 @@ _CLAIM = "the claim"
 class Beat:
     """A byte that its owner locks and unlocks in turn, as long as it is not stopped."""
 
-    __slots__ = ("_byte", "_due", "_handle", "_is_locked", "_seen")
-
     def __init__(self, handle: int, byte: int) -> None:
         self._handle = handle
         self._byte = byte
@@ -75,8 +73,6 @@ class Place:
     It is left when its open file of locks is unlocked or closed. `beat` is the queue's: who needs
     several devices at the head of it renews that, and is not passed meanwhile.
     """
-
-    __slots__ = ("_due", "_handle", "_length", "_since", "_start", "beat")
 
     def __init__(self, handle: int, queue: str) -> None:
         self._handle = handle
@@ -114,8 +110,6 @@ class Claims:
     Who claims locks and unlocks a byte in turn. Whether it does is judged by the clock of who
     looks, from its own first look on: a time that somebody else writes could be any.
     """
-
-    __slots__ = ("_beat", "_claimed", "_handle", "_looked", "_since", "_start")
 
     def __init__(self, handle: int) -> None:
         self._handle = handle

@@ -163,8 +163,6 @@ _DEEPEST = 100
 class Key:
     """The names of one device: `whole` is locked in share, `own` as asked; `names` are both."""
 
-    __slots__ = ("device", "names", "own", "whole")
-
     def __init__(self, device: DeviceDoc, own: str, whole: str | None) -> None:
         self.device = device
         self.own = own

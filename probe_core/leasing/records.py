@@ -206,8 +206,6 @@ def _read(name: str, inside: int, budgets: dict[int, _Budget]) -> Record | None:
 class _Budget:
     """What is still read of one user's records."""
 
-    __slots__ = ("_bytes", "_devices")
-
     def __init__(self) -> None:
         self._bytes, self._devices = _MOST_BYTES, _MOST_DEVICES
 

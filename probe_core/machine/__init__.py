@@ -63,8 +63,6 @@ class Machine:
     A link never leads out of the root.
     """
 
-    __slots__ = ("_base", "_mapped", "access", "answers", "arch", "environ", "live", "os", "root")
-
     def __init__(
         self,
         root: str = "/",
@@ -443,8 +441,6 @@ class Mounts:
 
     `path` is the file that lists them.
     """
-
-    __slots__ = ("_path", "_served")
 
     def __init__(self, path: str = "/proc/self/mountinfo") -> None:
         self._path = path

@@ -62,8 +62,6 @@ def _encoded(name: str) -> str:
 class Mapped:
     """The names and links of one such root."""
 
-    __slots__ = ("_links", "_root")
-
     def __init__(self, root: str, links: Mapping[str, str]) -> None:
         self._root = root
         self._links = links
@@ -146,11 +144,8 @@ def remembering(machine: Machine) -> Machine:
 class _Remembering(Machine):
     """The live machine while its links are taken not to change."""
 
-    __slots__ = ("_real",)
-
     def __init__(self, machine: Machine) -> None:
-        for name in Machine.__slots__:
-            setattr(self, name, getattr(machine, name))
+        vars(self).update(vars(machine))
         self._real: dict[str, str] = {}
 
     def realpath(self, path: str) -> str:

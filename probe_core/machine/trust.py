@@ -50,8 +50,6 @@ class Trust:
     on the way is no part of the package: only a link in it has its target looked into.
     """
 
-    __slots__ = ("_bytecode", "_folders", "_links", "_names", "_trees", "_verdicts", "_walked")
-
     def __init__(self) -> None:
         self._bytecode: dict[str, dict[str, list[str]] | str] = {}
         self._names: dict[str, frozenset[str] | None] = {}

@@ -83,26 +83,6 @@ class Cause:
     image of its own, and the device for itself.
     """
 
-    __slots__ = (
-        "check",
-        "code",
-        "fixes",
-        "intended",
-        "keeps_from",
-        "limits",
-        "meaning",
-        "of_process",
-        "of_purpose",
-        "parameter",
-        "parts",
-        "step",
-        "system",
-        "vendor",
-        "what",
-        "where",
-        "word",
-    )
-
     def __init__(
         self,
         code: str,

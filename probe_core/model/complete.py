@@ -144,8 +144,6 @@ class _Found:
     the fields that are there as null and need not be; `ragged` those of tables with nulls in them.
     """
 
-    __slots__ = ("nulls", "parts", "ragged")
-
     def __init__(self) -> None:
         self.parts: list[tuple[Field, Any]] = []
         self.nulls: list[Field] = []
@@ -192,8 +190,6 @@ class _Kind:
 
     `always` are the fields that every report has, `required` those that nothing can stand for.
     """
-
-    __slots__ = ("_fields", "always", "required")
 
     def __init__(self, fields: Mapping[str, Field]) -> None:
         self._fields = fields  # kept, so that its number stays its own

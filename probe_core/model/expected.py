@@ -47,8 +47,6 @@ class Wanted:
     None: whatever.
     """
 
-    __slots__ = ("count", "driver", "instances", "memory", "name", "nvlinks", "profile", "width")
-
     def __init__(self, count: int, name: str) -> None:
         self.count = count
         self.name = name

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 class Blank(str):
     """What is not known of the machine, by the words that stand for it."""
 
-    __slots__ = ()
-
 
 class _Used(dict[str, str]):
     """The names that a text uses."""
@@ -137,7 +135,6 @@ class Command(str):
     `general` stands for it where the distribution's own is not known; without one the fix is not.
     """
 
-    __slots__ = ("general",)
     general: Part | None
 
     def __new__(cls, topic: str, general: Part | None = None) -> Command:
@@ -148,8 +145,6 @@ class Command(str):
 
 class Made(str):
     """A part that is made for the machine: a name of `readiness.fixes.PARTS`."""
-
-    __slots__ = ()
 
     def __new__(cls, name: str) -> Made:
         return super().__new__(cls, f"{{{name}}}")

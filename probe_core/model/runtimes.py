@@ -23,8 +23,6 @@ class Runtime:
     ROCr left).
     """
 
-    __slots__ = ("aliases", "name", "variables", "vendor")
-
     def __init__(
         self, name: str, aliases: str = "", vendor: str | None = None, variables: str = ""
     ) -> None:

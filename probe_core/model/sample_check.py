@@ -65,8 +65,6 @@ def check_sample(raw: object, prober: str) -> tuple[SampleDoc | None, list[tuple
 class _Checker:
     """One sample while it is checked."""
 
-    __slots__ = ("_raw", "problems", "unknown")
-
     def __init__(self, raw: dict[str, object]) -> None:
         self._raw = raw
         self.unknown: dict[str, str] = {}

@@ -129,8 +129,6 @@ class Answer:
     somebody wants it so, or hardly anybody misses the device.
     """
 
-    __slots__ = ("code", "reason", "severity", "step", "usable")
-
     def __init__(
         self,
         usable: bool | None,
@@ -303,19 +301,6 @@ class NodeVerdict:
     `blocking` are those of `missing` that a job would be given: not the processor's own graphics
     beside cards.
     """
-
-    __slots__ = (
-        "absent",
-        "blocking",
-        "cause",
-        "failed",
-        "grantable",
-        "missing",
-        "set_aside",
-        "severity",
-        "state",
-        "usable",
-    )
 
     def __init__(self, report: ReportDoc) -> None:
         devices = units(report["devices"])

@@ -29,8 +29,6 @@ __all__ = [
 class _Required:
     """Stands for the default of an attribute that must be given."""
 
-    __slots__ = ()
-
     def __repr__(self) -> str:
         return "REQUIRED"
 
@@ -43,8 +41,6 @@ class Attribute:
 
     A name that begins with _ is no field: it takes no part in equality and repr.
     """
-
-    __slots__ = ("annotation", "argument", "default", "is_public", "name")
 
     def __init__(self, name: str, annotation: str, default: object) -> None:
         self.name = name

@@ -67,8 +67,6 @@ class PciCandidate:
     `device` is empty where the vendor and class told the kind.
     """
 
-    __slots__ = ("address", "device", "kind", "pci_class", "vendor")
-
     def __init__(self, address: str, kind: Kind, vendor: str, device: str, pci_class: int) -> None:
         self.address = address
         self.kind = kind

@@ -84,8 +84,6 @@ def kinds(
 class Kind:
     """Cores of one MIDR and clock."""
 
-    __slots__ = ("cores", "mhz", "midr")
-
     def __init__(self, midr: Midr, mhz: dict[str, float], cores: list[Core]) -> None:
         self.midr = midr
         self.mhz = mhz
@@ -132,8 +130,6 @@ class _Midrs:
     A core that was off while /proc/cpuinfo was read is of the kind of its package, where that has
     but one.
     """
-
-    __slots__ = ("_cpus", "_machine", "_only")
 
     def __init__(self, machine: Machine, members: Iterable[int], facts: CpuFacts) -> None:
         self._machine = machine

@@ -233,8 +233,6 @@ class Limits:
     `count` is how many CPUs it may run on, `cpus_by` and `quota_by` say where the limit is written.
     """
 
-    __slots__ = ("count", "cpus", "cpus_by", "quota", "quota_by")
-
     def __init__(self) -> None:
         self.count = 0
         self.cpus: frozenset[int] | None = None

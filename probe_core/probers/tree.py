@@ -53,8 +53,6 @@ _KGSL = "kgsl/kgsl-3d0"
 class TreeCandidate:
     """A platform device whose node is a GPU's or an NPU's: the node's path and compatibles."""
 
-    __slots__ = ("compatibles", "folder", "kind", "path", "vendor")
-
     def __init__(
         self, path: str, folder: str, compatibles: list[str], kind: Kind, vendor: str
     ) -> None:

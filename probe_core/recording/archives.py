@@ -50,8 +50,6 @@ MAGIC = b"ustar"
 class Header:
     """The fields that matter; raises `BadRecording` when the block is no header."""
 
-    __slots__ = ("_name", "_target", "kind", "size")
-
     def __init__(self, block: bytes) -> None:
         # The sum is taken with its own field as spaces.
         summed = sum(block) - sum(block[148:156]) + 8 * ord(" ")

@@ -44,8 +44,6 @@ class DeviceFiles:
     `only_if` maps files to texts, one of those files must hold its text, in any case of letters.
     """
 
-    __slots__ = ("asleep", "classes", "files", "only_if", "vendors")
-
     def __init__(
         self,
         files: dict[str, str],
@@ -66,8 +64,6 @@ class Declared:
 
     `answers` says that it asks more than files, so that a recording keeps its answer.
     """
-
-    __slots__ = ("answers", "cgroup", "files", "nodes", "pci", "platform")
 
     def __init__(self) -> None:
         self.files: dict[str, str] = {}

@@ -131,8 +131,6 @@ class About:
     which else is ``unknown``.
     """
 
-    __slots__ = ("access", "answers", "arch", "environ", "origin", "os")
-
     def __init__(self, table: Mapping[str, object], read: Read | None = None) -> None:
         self.os = _name("os", table.get("os", "linux"))
         arch = table.get("arch")
@@ -203,19 +201,6 @@ class Recording:
     device nodes to how opening them would have ended, `answers` maps probers to what they answered.
     `described` says whether the recording told of itself, in JSON or by a ``machine.json``.
     """
-
-    __slots__ = (
-        "access",
-        "answers",
-        "arch",
-        "described",
-        "environ",
-        "files",
-        "folders",
-        "links",
-        "origin",
-        "os",
-    )
 
     def __init__(
         self,

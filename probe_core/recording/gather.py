@@ -178,8 +178,6 @@ _DEVICE_NUMBER = "dev"
 class Device:
     """One device of a bus. `real` is where its folder lies; vendor and class are hex digits."""
 
-    __slots__ = ("asleep", "folder", "name", "pci_class", "real", "vendor")
-
     def __init__(self, machine: Machine, bus: str, name: str) -> None:
         self.name = name
         self.folder = f"{bus}/{name}"
@@ -251,8 +249,6 @@ class Gathered:
     `asleep` are sleeping devices by their names on the bus, `unreadable` paths, `over` the number
     of files and patterns for which a recording has no room.
     """
-
-    __slots__ = ("asleep", "over", "recording", "unreadable")
 
     def __init__(
         self, recording: Recording, asleep: list[str], unreadable: list[str], over: int

@@ -34,8 +34,6 @@ _SUFFIXES = (".py", ".pyc", *extension_suffixes())
 class Place:
     """A module's own file (None for a namespace package) and the folder its data lies in."""
 
-    __slots__ = ("file", "folder", "is_package")
-
     def __init__(self, file: str | None, folder: str, is_package: bool) -> None:
         self.file = file
         self.folder = folder
@@ -194,8 +192,6 @@ class EntryPoint:
     `site` is the folder of the path that holds the metadata folder `metadata`.
     """
 
-    __slots__ = ("distribution", "group", "metadata", "name", "site", "target", "version")
-
     def __init__(
         self, group: str, name: str, target: str, metadata: str, distribution: str, version: str
     ) -> None:
@@ -210,8 +206,6 @@ class EntryPoint:
 
 class Problem:
     """Why the entry points of `distribution` were left out; `evidence` is what was read where."""
-
-    __slots__ = ("distribution", "evidence", "reason")
 
     def __init__(self, distribution: str, reason: str, evidence: str) -> None:
         self.distribution = distribution
@@ -394,8 +388,6 @@ class Budget:
 
     `clock` gives the time that `charge` takes as `since`.
     """
-
-    __slots__ = ("_is_exceeded", "_own", "_total", "clock", "exceeded")
 
     def __init__(self, clock: Callable[[], float] = thread_time) -> None:
         self.clock = clock

@@ -49,8 +49,6 @@ class Extension:
     `target` is ``module`` or ``module:attribute``. `files` decide whether root may use it.
     """
 
-    __slots__ = ("distribution", "files", "manifest", "name", "target", "version")
-
     def __init__(self, entry: EntryPoint) -> None:
         self.name = entry.name
         self.target = entry.target

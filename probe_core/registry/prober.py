@@ -59,8 +59,6 @@ FALLBACK = "fallback"
 class Mistake:
     """One mistake in a manifest: a sentence, and what was read where."""
 
-    __slots__ = ("evidence", "reason")
-
     def __init__(self, reason: str, evidence: str) -> None:
         self.reason = reason
         self.evidence = evidence
@@ -82,30 +80,6 @@ class Prober:
     the folder in which the module was found: the child imports it from there; None where a hook
     finds it. `answer` is what a recording has of it, which stands for running it.
     """
-
-    __slots__ = (
-        "active",
-        "answer",
-        "api",
-        "builtin",
-        "deadline_s",
-        "distribution",
-        "distrust",
-        "files",
-        "manifest",
-        "name",
-        "needs_site",
-        "origin",
-        "priority",
-        "problems",
-        "records",
-        "rejection",
-        "summary",
-        "target",
-        "trust",
-        "version",
-        "when",
-    )
 
     def __init__(
         self,
@@ -555,8 +529,6 @@ class PathCheck:
     none: somebody named its files.
     """
 
-    __slots__ = ("_budget", "_machine", "_mounts", "owner")
-
     def __init__(
         self, machine: Machine, budget: Budget, mounts: Mounts | None = None, owner: str = ""
     ) -> None:
@@ -686,8 +658,6 @@ class Decision:
     `cause` is a word for scripts, `reason` a sentence; both are None when it runs. `setting` is the
     key of `config.SETTINGS` that decided, `variable` the environment variable that set it.
     """
-
-    __slots__ = ("cause", "prober", "reason", "setting", "variable")
 
     def __init__(
         self,

@@ -36,8 +36,6 @@ class Choice:
     `devices` are the sightings of the buses and of the processors.
     """
 
-    __slots__ = ("bus", "devices", "findings", "probers")
-
     def __init__(self, builtins: Builtins, found: Found, probers: Sequence[Prober]) -> None:
         self.probers = probers
         self.bus = builtins.describe_bus()

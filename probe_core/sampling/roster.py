@@ -33,8 +33,6 @@ class Entry:
     `vendor` are the four digits of its PCI vendor. `sampled` tells that a sampler knows it.
     """
 
-    __slots__ = ("folder", "id", "ids", "kind", "listed", "sampled", "vendor")
-
     def __init__(self, ids: Sequence[str], kind: str | None, identity: str, listed: bool) -> None:
         self.id = identity
         self.ids = frozenset(ids) | {identity}
@@ -251,8 +249,6 @@ class Idle:
 
     `left_alone` says so. Times are seconds on the monotonic clock.
     """
-
-    __slots__ = ("_kept_awake", "_machine", "_since", "_slept", "_started", "left_alone")
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine

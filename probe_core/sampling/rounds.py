@@ -27,8 +27,6 @@ class Round:
     the same finding is not repeated in each round.
     """
 
-    __slots__ = ("_samples", "documents", "events", "findings", "number", "time")
-
     def __init__(
         self,
         number: int,

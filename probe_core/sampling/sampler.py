@@ -139,8 +139,6 @@ does so in seconds (a reset), or when somebody comes; each attempt costs a proce
 class Pauses:
     """Counts failures in a row; times are seconds on the monotonic clock."""
 
-    __slots__ = ("_at", "_pause")
-
     def __init__(self) -> None:
         self._at = float("-inf")
         self._pause = FIRST_S
@@ -171,8 +169,6 @@ class Avoided:
 
     `reason` says how it failed, `pauses` when it is asked again, `trial` is the process that asks.
     """
-
-    __slots__ = ("device", "ids", "pauses", "reason", "trial")
 
     def __init__(self, device: str) -> None:
         self.device = device

@@ -62,8 +62,6 @@ class Selection:
     devices that this process cannot use, whatever the variables are, to why.
     """
 
-    __slots__ = ("devices", "excluded", "groups", "runtime")
-
     def __init__(
         self,
         groups: Sequence[Sequence[DeviceDoc]],

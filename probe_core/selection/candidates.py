@@ -25,17 +25,6 @@ class Candidates:
     `fixes`: id → the fix of the finding about the step that keeps a device from this process.
     """
 
-    __slots__ = (
-        "accelerators",
-        "fixes",
-        "hidden",
-        "indexes",
-        "runtime",
-        "uncertain",
-        "unordered",
-        "visible",
-    )
-
     def __init__(self, runtime: str, accelerators: Sequence[DeviceDoc]) -> None:
         self.runtime = runtime
         self.accelerators = list(accelerators)

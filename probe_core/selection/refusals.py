@@ -28,8 +28,6 @@ _SETTLE = {"CUDA_DEVICE_ORDER": "set CUDA_DEVICE_ORDER=PCI_BUS_ID, or name devic
 class Refusals:
     """Makes the errors of one request, in words; `choice` is what it could choose from."""
 
-    __slots__ = ("choice", "request")
-
     def __init__(self, request: str, choice: Candidates) -> None:
         self.request = request
         self.choice = choice

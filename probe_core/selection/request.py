@@ -29,17 +29,6 @@ class Request:
     which processes outside any lease hold memory are passed over.
     """
 
-    __slots__ = (
-        "avoids",
-        "count",
-        "index",
-        "memory",
-        "reserve",
-        "runtime",
-        "selector",
-        "share",
-    )
-
     def __init__(
         self,
         count: int | None = None,

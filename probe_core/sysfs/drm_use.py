@@ -43,8 +43,6 @@ class Use:
     `pid`, `user` and `memory`; `others` says how many may not.
     """
 
-    __slots__ = ("busy", "others", "processes", "reason")
-
     def __init__(self) -> None:
         self.busy: float | None = None
         self.reason: str | None = None

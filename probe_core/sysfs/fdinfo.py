@@ -49,19 +49,6 @@ class Client:
     name, where more than one do. `key` is the same in each look.
     """
 
-    __slots__ = (
-        "address",
-        "capacities",
-        "cycles",
-        "driver",
-        "engines",
-        "key",
-        "memory",
-        "node",
-        "number",
-        "pids",
-    )
-
     def __init__(self, node: str, lines: Mapping[str, str]) -> None:
         self.node = node
         self.pids: list[int] = []
@@ -97,8 +84,6 @@ class Usage:
     `processes` were listed, `unreadable` of them belong to others (or ended meanwhile); `complete`
     is False when a bound was reached.
     """
-
-    __slots__ = ("clients", "complete", "processes", "unreadable")
 
     def __init__(self) -> None:
         self.clients: list[Client] = []

@@ -45,8 +45,6 @@ class Sensor:
     without one), `value` in `unit`.
     """
 
-    __slots__ = ("chip", "item", "kind", "label", "number", "unit", "value")
-
     def __init__(
         self, chip: str | None, kind: str, number: int, item: str, label: str | None, value: float
     ) -> None:

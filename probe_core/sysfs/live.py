@@ -23,8 +23,6 @@ class Live:
     that reason, and never 0.
     """
 
-    __slots__ = ("_machine", "sample", "unknown")
-
     def __init__(self, machine: Machine, device: str) -> None:
         self._machine = machine
         self.unknown: dict[str, str] = {}

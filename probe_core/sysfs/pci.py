@@ -52,8 +52,6 @@ class Function:
     (SR-IOV) belongs to ("" for a physical one).
     """
 
-    __slots__ = ("_seen", "address", "driver", "folder", "owner", "pci", "status")
-
     def __init__(
         self, machine: Machine, address: str, sighting: Mapping[str, Any] | None = None
     ) -> None:

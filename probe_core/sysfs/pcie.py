@@ -59,8 +59,6 @@ class Hop:
     in use now, `max_width` and `max_gts` what this end can do (None when it does not tell).
     """
 
-    __slots__ = ("address", "gts", "max_gts", "max_width", "width")
-
     def __init__(
         self,
         address: str,

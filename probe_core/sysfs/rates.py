@@ -23,8 +23,6 @@ class Rates:
     was asked for: a busy machine is late by a tenth. `reason` says why the last call had no answer.
     """
 
-    __slots__ = ("_last", "reason")
-
     def __init__(self) -> None:
         self._last: dict[object, tuple[float, float]] = {}
         self.reason = NEEDS_TWO

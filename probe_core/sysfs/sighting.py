@@ -18,8 +18,6 @@ class Draft:
     `fields` and `unknown` may be read and changed directly, too.
     """
 
-    __slots__ = ("fields", "unknown")
-
     def __init__(self, **fields: Any) -> None:
         self.fields: dict[str, Any] = fields
         self.unknown: dict[str, str] = {}

@@ -22,8 +22,6 @@ _LIMIT = 1 << 20
 class Users:
     """Users' names by process id; reads /etc/passwd once."""
 
-    __slots__ = ("_machine", "_names")
-
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._names: dict[int, str] | None = None

@@ -36,8 +36,6 @@ class Item:
     A yielded finding is in `finding`, with `sighting` None; None for both is a refusal.
     """
 
-    __slots__ = ("finding", "is_finding", "rejected", "sighting")
-
     def __init__(
         self,
         sighting: Sighting | None,

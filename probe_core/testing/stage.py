@@ -26,8 +26,6 @@ VARIABLE = "PROBE_CORE_STAGE"
 class Staged(Machine):
     """A machine that counts as the live one, though its files lie below a root."""
 
-    __slots__ = ("_recorded",)
-
     def __init__(self, recorded: Machine) -> None:
         super().__init__(recorded.root, recorded.environ, recorded.os, recorded.arch)
         self._recorded = recorded
@@ -44,8 +42,6 @@ class Staged(Machine):
 
 class Watched(Machine):
     """A machine that notes each path that is read, listed or looked for on it."""
-
-    __slots__ = ("noted",)
 
     def __init__(self, machine: Machine) -> None:
         super().__init__(machine.root, machine.environ, machine.os, machine.arch, machine.access)

@@ -47,8 +47,6 @@ class Trace:
     `severity` is set where it is not the cause's own.
     """
 
-    __slots__ = ("evidence", "fix", "severity")
-
     def __init__(self, evidence: str, fix: Fix, severity: Severity | None = None) -> None:
         self.evidence = evidence
         self.fix = fix
@@ -57,8 +55,6 @@ class Trace:
 
 class Unseen:
     """A sign that could not be looked at, and why."""
-
-    __slots__ = ("reason",)
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -70,8 +66,6 @@ class Sign:
     `explained_by` are the codes of signs that say why this one is there: with one of them it is no
     finding of its own.
     """
-
-    __slots__ = ("code", "explained_by", "look", "needs")
 
     def __init__(
         self, code: str, needs: Sequence[str], look: Look, explained_by: Sequence[str] = ()
@@ -96,8 +90,6 @@ _NVIDIA, _AMD = "10de", "1002"
 
 class Place:
     """One machine while signs are looked for."""
-
-    __slots__ = ("_addresses", "_vendors", "machine", "report", "request", "scene")
 
     def __init__(self, request: Request) -> None:
         self.request = request

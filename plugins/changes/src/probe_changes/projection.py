@@ -49,11 +49,8 @@ _OF_KERNEL, _OF_INSTALLER = "/kernel/", "/kernel/drivers/video/nvidia"
 class AsBooted(Machine):
     """A machine with other files: `files` maps a path to its text, or to None for no such file."""
 
-    __slots__ = ("_files", "_hidden")
-
     def __init__(self, machine: Machine, files: Mapping[str, str | None]) -> None:
-        for name in Machine.__slots__:
-            setattr(self, name, getattr(machine, name))
+        vars(self).update(vars(machine))
         self._files = dict(files)
         self._hidden = tuple(f"{path}/" for path, text in files.items() if text is None)
 
