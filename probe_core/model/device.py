@@ -116,7 +116,6 @@ class Memory(View):
         "Parts with their own sources: vram, gtt, system, limit, reserved",
         unit="bytes",
         always=True,
-        nullable=False,
         empty={},
         merge=PARTS,
     )
@@ -130,31 +129,22 @@ class Peak(View):
         Text(),
         "What is multiplied: fp64, fp32, tf32, bf16, fp16, fp8, fp6, fp4, int8, int4 …",
         always=True,
-        nullable=False,
         empty="",
     )
     path: str = field(
-        Choice("vector", "matrix"),
-        "Which units: vector or matrix",
-        always=True,
-        nullable=False,
-        empty="",
+        Choice("vector", "matrix"), "Which units: vector or matrix", always=True, empty=""
     )
-    accumulate: str = field(
-        Text(), "What products are summed in", always=True, nullable=False, empty=""
-    )
+    accumulate: str = field(Text(), "What products are summed in", always=True, empty="")
     sparsity: str = field(
         Choice("dense", "sparse"),
         "dense, or sparse where hardware skips zeros",
         always=True,
-        nullable=False,
         empty="",
     )
     clock: str = field(
         Text(),
         "Which clock: boost, matrix, base, max (an upper bound), current, published …",
         always=True,
-        nullable=False,
         empty="",
     )
     tflops: float = field(
@@ -162,22 +152,16 @@ class Peak(View):
         "10^12 operations per second, an FMA counting as two; TOPS for integers",
         unit="TFLOPS or TOPS",
         always=True,
-        nullable=False,
         required=True,
     )
     source: str = field(
-        Text(least=1),
-        "How the number came about, and from which documents",
-        always=True,
-        nullable=False,
-        empty="",
+        Text(least=1), "How the number came about, and from which documents", always=True, empty=""
     )
     confidence: str = field(
         Text(),
         "vendor (its words were read), third-party (a quotation was), recalled, derived, measured, "
         "community, or reported by a prober",
         always=True,
-        nullable=False,
         empty="derived",
     )
     variant: str | None = field(Text(), "single (no dual issue) or packed, where a chip has both")
@@ -229,11 +213,10 @@ class ChipRef(View):
         Items(Text()),
         "Ids of the chips it may be, when nothing distinguishes them",
         always=True,
-        nullable=False,
         empty=[],
     )
     conflicts: tuple[str, ...] = field(
-        Items(Text()), "Sentences about keys that name other chips", nullable=False, empty=[]
+        Items(Text()), "Sentences about keys that name other chips", empty=[]
     )
     nominal: Mapping[str, Json] | None = field(
         FreeTable(),
@@ -250,7 +233,6 @@ class Readiness(View):
         Choice(*STATES),
         "ready, limited (usable, but with less than it has), blocked or unknown",
         always=True,
-        nullable=False,
         empty="unknown",
     )
     broken: str | None = field(
@@ -260,7 +242,6 @@ class Readiness(View):
         Items(FreeTable()),
         "Every step, in order",
         always=True,
-        nullable=False,
         empty=[],
         fields="STEP",
         shape="step",
@@ -276,7 +257,6 @@ class Device(View):
         "The best of ids: pci:dddd:bb:dd.f, dt:/path, uuid:GPU-…, cpu:n",
         reported=False,
         always=True,
-        nullable=False,
         required=True,
     )
     kind: str = field(
@@ -284,14 +264,12 @@ class Device(View):
         "gpu, npu, accelerator, cpu, coprocessor (its use is not known) or display (cannot"
         " compute)",
         always=True,
-        nullable=False,
         required=True,
     )
     ids: tuple[str, ...] = field(
         Ids(),
         "Strong ids, best first: what joins the sightings of one device",
         always=True,
-        nullable=False,
         empty=[],
         before="kind",
     )
@@ -306,7 +284,6 @@ class Device(View):
         "Which chip of chipdb it is",
         reported=False,
         always=True,
-        nullable=False,
         empty={},
         part=ChipRef,
         shape="chip",
@@ -329,11 +306,7 @@ class Device(View):
         merge=TABLE,
     )
     dt: tuple[str, ...] = field(
-        Items(Text()),
-        "Device-tree compatibles, most specific first",
-        nullable=False,
-        empty=[],
-        merge=UNION,
+        Items(Text()), "Device-tree compatibles, most specific first", empty=[], merge=UNION
     )
     gpu_id: str | None = field(Word(), "Value of the GPU's id register, as vendor:0xvalue")
     gfx: str | None = field(Word(), "AMD's ISA target: gfx1100")
@@ -342,24 +315,17 @@ class Device(View):
         TableOf(MHZ),
         "Clocks, each by its kind: max_mhz, base_mhz, boost_mhz, memory_max_mhz, current_mhz",
         unit="MHz",
+        nullable=True,
         empty={},
         merge=TABLE,
     )
     memory: Memory = field(
-        FreeTable(),
-        "Its memory",
-        always=True,
-        nullable=False,
-        empty={},
-        part=Memory,
-        shape="memory",
-        merge=TABLE,
+        FreeTable(), "Its memory", always=True, empty={}, part=Memory, shape="memory", merge=TABLE
     )
     peaks: tuple[Peak, ...] = field(
         Items(Nested("ReportedPeak", "a peak")),
         "Every known peak",
         always=True,
-        nullable=False,
         empty=[],
         part=Peak,
         shape="peak",
@@ -382,7 +348,6 @@ class Device(View):
         Items(Nested("Measurement", "a measurement")),
         "What `probe bench` achieved on it, and with what; never mixed with the derived peaks",
         reported=False,
-        nullable=False,
         empty=[],
         fields="MEASURED",
         shape="measurement",
@@ -399,7 +364,6 @@ class Device(View):
         Items(Word()),
         "Runtimes that can use it: cuda, hip, cpu …",
         always=True,
-        nullable=False,
         empty=[],
         merge=UNION,
     )
@@ -429,7 +393,6 @@ class Device(View):
         Items(Number(0, 4096, whole=True), limit=4096),
         "The NUMA nodes of a CPU package that has several",
         unit="ordinal",
-        nullable=False,
         empty=[],
         added=True,
     )
@@ -450,7 +413,6 @@ class Device(View):
         Items(Nested("Link", "a link"), limit=256),
         "PCIe, NVLink and XGMI links",
         always=True,
-        nullable=False,
         empty=[],
         fields="LINK",
         shape="link",
@@ -460,7 +422,6 @@ class Device(View):
         Items(Text(), limit=32),
         "PCI addresses of the bridges above it, its own port first, the root port last; devices"
         " that share one lie behind the same switch or port",
-        nullable=False,
         empty=[],
         added=True,
     )
@@ -469,6 +430,7 @@ class Device(View):
         "Ordinals in the drivers' own lists (nvml, drm_card, drm_render, kfd): for people,"
         " never for matching",
         unit="ordinal",
+        nullable=True,
         empty={},
         merge=TABLE,
     )
@@ -495,7 +457,6 @@ class Device(View):
         "Runtime (cuda, hip, vulkan …) to what it shows of this device",
         reported=False,
         always=True,
-        nullable=False,
         empty={},
         fields="SIGHT",
         shape="sight",
@@ -503,14 +464,12 @@ class Device(View):
     nodes: tuple[str, ...] = field(
         Items(Text(least=2)),
         "Device nodes that a program must open to use it, as /dev/nvidia0",
-        nullable=False,
         empty=[],
         merge=UNION,
     )
     step_facts = field(
         Items(Nested("StepFact", "a step"), limit=64),
         "What its prober learnt of single steps of readiness; the report has them in readiness",
-        nullable=False,
         empty=[],
         fields="STEP",
         shape="step",
@@ -523,7 +482,6 @@ class Device(View):
         "Whether this process can use it, and the step that is broken",
         reported=False,
         always=True,
-        nullable=False,
         empty={},
         part=Readiness,
         shape="readiness",
@@ -534,7 +492,6 @@ class Device(View):
         TableOf(Text(least=1)),
         "Field (memory.total) to the reason why it is not known",
         always=True,
-        nullable=False,
         empty={},
     )
     sources: Mapping[str, str] = field(
@@ -542,7 +499,6 @@ class Device(View):
         "Field to its source: a prober, chipdb, node or derived",
         reported=False,
         always=True,
-        nullable=False,
         empty={},
     )
     others: Mapping[str, Sequence[OtherDoc]] = field(
@@ -550,7 +506,6 @@ class Device(View):
         "Field to what other probers report for it",
         reported=False,
         always=True,
-        nullable=False,
         empty={},
         fields="OTHER",
         shape="other",
@@ -560,12 +515,12 @@ class Device(View):
         "Probers that detected it, best first",
         reported=False,
         always=True,
-        nullable=False,
         empty=[],
     )
     extra: Mapping[str, Json] = field(
         FreeTable(),
         "What a prober adds for people; no promise about its form",
+        nullable=True,
         empty={},
         merge=TABLE,
     )

@@ -55,7 +55,6 @@ def show(value: object) -> str:
 class Value:
     """One kind of value. `noun` names it in the reference ("text", "a whole number")."""
 
-    __slots__ = ()
     noun = "anything"
     single = False
     """Whether a field of this kind is one table, whose names may be declared."""
@@ -75,7 +74,6 @@ class Text(Value):
     `least` is the fewest characters, `pattern` the regular expression that the schema publishes.
     """
 
-    __slots__ = ("least", "pattern")
     noun = "text"
     scalars = frozenset((str,))
 
@@ -96,7 +94,6 @@ class Text(Value):
 class Word(Text):
     """Text that scripts compare: in lower case."""
 
-    __slots__ = ()
     noun = "a word in lower case"
 
     def check(self, value: object) -> str:
@@ -106,8 +103,6 @@ class Word(Text):
 
 class Choice(Text):
     """One of a few words."""
-
-    __slots__ = ("choices",)
 
     def __init__(self, *choices: str) -> None:
         super().__init__()
@@ -123,7 +118,6 @@ class Choice(Text):
 class Flag(Value):
     """True or false."""
 
-    __slots__ = ()
     noun = "true or false"
     scalars = frozenset((bool,))
 
@@ -137,7 +131,6 @@ class Flag(Value):
 class Number(Value):
     """A finite number from `low` to `high`, both included; `whole` numbers are kept as integers."""
 
-    __slots__ = ("high", "low", "whole")
     scalars = frozenset((int, float))
 
     def __init__(self, low: float = 0, high: float = UNBOUNDED, *, whole: bool = False) -> None:
@@ -168,8 +161,6 @@ def figure(bound: float) -> str:
 class Items(Value):
     """A list of up to `limit` items; one bad item makes the list unbelievable."""
 
-    __slots__ = ("item", "least", "limit")
-
     def __init__(self, item: Value, *, limit: int = MAX_ITEMS, least: int = 0) -> None:
         self.item = item
         self.limit = limit
@@ -187,7 +178,6 @@ class Items(Value):
 class TableOf(Value):
     """A table whose names anybody may choose, each with a value of one kind."""
 
-    __slots__ = ("limit", "value")
     keyed = True
 
     def __init__(self, value: Value, *, limit: int = MAX_ITEMS) -> None:
@@ -208,7 +198,6 @@ class TableOf(Value):
 class Free(Value):
     """Any small JSON, with text that may be shown on a terminal."""
 
-    __slots__ = ()
     noun = "small free JSON"
     scalars = frozenset((str, int, float, bool))
 
@@ -220,7 +209,6 @@ class Free(Value):
 class FreeTable(Free):
     """A table of small free JSON."""
 
-    __slots__ = ()
     noun = "a table of small free JSON"
     single = True
     scalars = frozenset()
@@ -234,8 +222,6 @@ class FreeTable(Free):
 
 class Nested(FreeTable):
     """A table that a class of `parts` checks; most devices have none, and need not import it."""
-
-    __slots__ = ("checked_by", "noun")
 
     def __init__(self, checked_by: str, noun: str) -> None:
         self.checked_by = checked_by
@@ -252,7 +238,6 @@ class Nested(FreeTable):
 class DeviceId(Text):
     """One strong id of a device, in its one written form."""
 
-    __slots__ = ()
     noun = "an id"
 
     def check(self, value: object) -> str:
@@ -267,8 +252,6 @@ class DeviceId(Text):
 
 class Ids(Items):
     """The strong ids of one device: at least one, at most one of them a PCI address."""
-
-    __slots__ = ()
 
     def __init__(self) -> None:
         super().__init__(DeviceId(), least=1)
@@ -360,7 +343,8 @@ class Field:
     it changes between two looks, so that differing is no conflict. `reported`: whether probers
     report it; the core makes the others.
     `always`: whether a report has it even where nothing is known, as `empty` (None, a list or a
-    table). `nullable`: whether null may stand for it. `fields`: the fields of a nested table, or
+    table). `nullable`: whether null may stand for it, by default where there is no `empty` and it is
+    not `required`. `fields`: the fields of a nested table, or
     the name of their table in `parts`, which is imported when somebody asks for them.
     `shape`: the name of the nested part in the schema and in sentences. `required`: whether a
     document without it cannot be read, because nothing can stand for it. `added`: whether it came
@@ -369,29 +353,6 @@ class Field:
     gives its fields and makes its typed views: `view`.
     `before`: the field that documents have right after it, where a class lists it elsewhere.
     """
-
-    __slots__ = (
-        "_fields",
-        "added",
-        "always",
-        "before",
-        "doc",
-        "empty",
-        "internal",
-        "is_part",
-        "is_table",
-        "merge",
-        "name",
-        "nullable",
-        "reported",
-        "required",
-        "shape",
-        "single",
-        "unit",
-        "value",
-        "view",
-        "volatile",
-    )
 
     def __init__(
         self,
@@ -404,7 +365,7 @@ class Field:
         volatile: bool = False,
         reported: bool = True,
         always: bool = False,
-        nullable: bool = True,
+        nullable: bool | None = None,
         empty: Json = None,
         fields: dict[str, Field] | str | None = None,
         part: type | None = None,
@@ -424,11 +385,12 @@ class Field:
         self.volatile = volatile
         self.reported = reported
         self.always = always
-        self.nullable = nullable
+        # What has a stand-in, or must be there, is never null, unless it says so.
+        self.nullable = empty is None and not required if nullable is None else nullable
         self.empty = empty
         self._fields = fields
         self.single = fields is not None and value.single
-        self.is_part = self.single and not nullable
+        self.is_part = self.single and not self.nullable
         self.is_table = value.keyed or (merge == TABLE and fields is not None)
         self.shape = shape
         self.required = required
@@ -492,8 +454,6 @@ def by_name(fields: dict[str, Field]) -> dict[str, Field]:
 
 class _Lazy:
     """A fact of a class that `views` makes when it is first read; the class keeps it."""
-
-    __slots__ = ("make", "name")
 
     def __init__(self, make: str) -> None:
         self.make = make

@@ -155,7 +155,6 @@ SIGHT = by_name(
             Items(COUNT, limit=1 << 16),
             "The possible indexes, where the order is not known",
             unit="ordinal",
-            nullable=False,
             empty=[],
         ),
         "settled_by": F(
@@ -176,8 +175,6 @@ OTHER = by_name(
 
 class Link(FreeTable):
     """One link: a kind, the fields of `LINK` with their types, and what a prober adds."""
-
-    __slots__ = ()
 
     def check(self, value: object) -> dict[str, Json]:
         """Return the link with safe text, and its peer's id in its one form."""
@@ -251,14 +248,12 @@ MEASURED = by_name(
             "compute (arithmetic), the direction of a memory (read, write, copy) or of the link to"
             " the host (upload, download)",
             always=True,
-            nullable=False,
             required=True,
         ),
         "kind": F(
             Choice("alu", "matmul", "memory", "link"),
             "alu (a loop that stays in registers), matmul (a library's), memory or link",
             always=True,
-            nullable=False,
             required=True,
         ),
         "dtype": F(Word(), "Type of the numbers; null of a memory", always=True),
@@ -301,7 +296,6 @@ MEASURED = by_name(
             Items(Choice(*DISTURBANCES)),
             "What shows that others used it meanwhile: median, cpu-time, other-load, processes",
             always=True,
-            nullable=False,
             empty=[],
         ),
         "stale": F(Text(), "Why it no longer counts; null where it does", always=True),
@@ -317,8 +311,6 @@ MEASURED = by_name(
 
 class Measurement(FreeTable):
     """One measured figure, with all that a report needs of it."""
-
-    __slots__ = ()
 
     def check(self, value: object) -> dict[str, Json]:
         """Return the measurement, every field checked; raises `Rejected`."""
@@ -363,14 +355,12 @@ STEP = by_name(
             "Which link of the chain: hardware, driver, node, permission, library, responding,"
             " granted, visible or runtime",
             always=True,
-            nullable=False,
             required=True,
         ),
         "status": F(
             Choice(*STEP_STATUSES),
             "ok, broken, unknown (with the reason as evidence) or not_applicable",
             always=True,
-            nullable=False,
             empty="unknown",
         ),
         "evidence": F(
@@ -405,8 +395,6 @@ STEP = by_name(
 class StepFact(FreeTable):
     """What a prober learnt of one step of a device's readiness."""
 
-    __slots__ = ()
-
     def check(self, value: object) -> dict[str, Json]:
         """Return the step, its status and evidence; a step without either is no fact."""
         fact = typed(value, STEP, "step")
@@ -420,7 +408,6 @@ class StepFact(FreeTable):
 class ReportedPeak(FreeTable):
     """One peak that a prober itself knows, with all of its keys."""
 
-    __slots__ = ()
     noun = "a peak"
 
     def check(self, value: object) -> dict[str, Json]:
@@ -444,7 +431,6 @@ NETWORK = by_name(
             Text(),
             "Name of the interface, the RDMA port (mlx5_0/1) or the Thunderbolt connection (0-1)",
             always=True,
-            nullable=False,
             empty="",
         ),
         "kind": F(
@@ -452,7 +438,6 @@ NETWORK = by_name(
             "ethernet, wifi, wwan, infiniband, thunderbolt-net or other of interfaces; rdma;"
             " thunderbolt of a connection to another host",
             always=True,
-            nullable=False,
             empty="other",
         ),
         "state": F(

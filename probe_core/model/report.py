@@ -305,7 +305,6 @@ class Node(View):
         FreeTable(),
         "The system's memory",
         always=True,
-        nullable=False,
         empty={},
         part=NodeMemory,
         shape="node_memory",
@@ -314,7 +313,6 @@ class Node(View):
         Items(FreeTable(), limit=256),
         "Links to other nodes: interfaces of hardware, RDMA ports, Thunderbolt connections; no"
         " packet is sent",
-        nullable=False,
         empty=[],
         fields="NETWORK",
         shape="network",
@@ -326,26 +324,20 @@ class Node(View):
 class Outcome(View):
     """How one prober's run ended."""
 
-    prober: str = field(Text(), "Its name", always=True, nullable=False, empty="")
+    prober: str = field(Text(), "Its name", always=True, empty="")
     distribution: str = field(
-        Text(),
-        "The distribution that ships it, with version",
-        always=True,
-        nullable=False,
-        empty="",
+        Text(), "The distribution that ships it, with version", always=True, empty=""
     )
-    status: str = field(Text(), "How it ended", always=True, nullable=False, empty="")
+    status: str = field(Text(), "How it ended", always=True, empty="")
     reason: str | None = field(
         Text(least=1), "Why; never null unless the status is ok", always=True
     )
     partial: bool = field(
-        Flag(), "Whether devices arrived before it failed", always=True, nullable=False, empty=False
+        Flag(), "Whether devices arrived before it failed", always=True, empty=False
     )
-    devices: int = field(
-        COUNT, "How many devices it reported", unit="count", always=True, nullable=False, empty=0
-    )
+    devices: int = field(COUNT, "How many devices it reported", unit="count", always=True, empty=0)
     elapsed_ms: float = field(
-        Number(), "How long it took", unit="milliseconds", always=True, nullable=False, empty=0
+        Number(), "How long it took", unit="milliseconds", always=True, empty=0
     )
     code: str | None = field(Text(), "The prober's own word for why, for scripts")
     fix: str | None = field(Text(), "What would help")
@@ -369,10 +361,7 @@ class Outcome(View):
         Flag(), "Whether it is the answer of a recording, and no process ran"
     )
     stderr: tuple[str, ...] = field(
-        Items(Text()),
-        "The last lines that it wrote, where it failed or `verbose` is set",
-        nullable=False,
-        empty=[],
+        Items(Text()), "The last lines that it wrote, where it failed or `verbose` is set", empty=[]
     )
 
 
@@ -380,15 +369,11 @@ class Outcome(View):
 class Decision(View):
     """Whether a prober was run."""
 
-    prober: str = field(Text(), "Its name", always=True, nullable=False, empty="")
+    prober: str = field(Text(), "Its name", always=True, empty="")
     distribution: str = field(
-        Text(),
-        "The distribution that ships it, with version",
-        always=True,
-        nullable=False,
-        empty="",
+        Text(), "The distribution that ships it, with version", always=True, empty=""
     )
-    selected: bool = field(Flag(), "Whether it was run", nullable=False, always=True, empty=False)
+    selected: bool = field(Flag(), "Whether it was run", always=True, empty=False)
     cause: str | None = field(
         Text(),
         "Word for scripts: blocked, when, api, shadowed, trust, sealed, active, veto,"
@@ -396,16 +381,12 @@ class Decision(View):
     )
     reason: str | None = field(Text(), "Why it was not run; null when it was", always=True)
     priority: int = field(
-        COUNT,
-        "Its priority from 1 to 999, after the settings",
-        unit="1 to 999",
-        nullable=False,
-        empty=100,
+        COUNT, "Its priority from 1 to 999, after the settings", unit="1 to 999", empty=100
     )
     deadline_s: float = field(
-        Number(1e-6), "Its deadline, after the settings", unit="seconds", nullable=False, empty=5.0
+        Number(1e-6), "Its deadline, after the settings", unit="seconds", empty=5.0
     )
-    active: bool = field(Flag(), "Whether it opens devices", nullable=False, empty=False)
+    active: bool = field(Flag(), "Whether it opens devices", empty=False)
     setting: str | None = field(
         Text(), "The setting that kept it from running, by its name in the settings"
     )
@@ -420,19 +401,13 @@ class Finding(View):
         Text(least=1),
         "Word for scripts: see the core's list of codes; probers add theirs",
         always=True,
-        nullable=False,
         empty="",
     )
-    what: str = field(Text(least=1), "What was found", always=True, nullable=False, empty="")
-    why: str = field(Text(least=1), "Its cause", always=True, nullable=False, empty="")
-    fix: str = field(Text(least=1), "What would help", always=True, nullable=False, empty="")
+    what: str = field(Text(least=1), "What was found", always=True, empty="")
+    why: str = field(Text(least=1), "Its cause", always=True, empty="")
+    fix: str = field(Text(least=1), "What would help", always=True, empty="")
     severity: str = field(
-        Choice(*SEVERITIES),
-        "info, warning or error",
-        always=True,
-        nullable=False,
-        empty="info",
-        before="what",
+        Choice(*SEVERITIES), "info, warning or error", always=True, empty="info", before="what"
     )
     device: str | None = field(Text(), "Id of the device it is about", always=True)
     prober: str | None = field(
@@ -460,19 +435,12 @@ class Report(View):
     """What this node is."""
 
     node: Node = field(
-        FreeTable(),
-        "The machine itself",
-        always=True,
-        nullable=False,
-        empty={},
-        part=Node,
-        shape="node",
+        FreeTable(), "The machine itself", always=True, empty={}, part=Node, shape="node"
     )
     devices: tuple[Device, ...] = field(
         Items(FreeTable(), least=1),
         "GPUs, other accelerators, CPUs, displays; a part follows its parent",
         always=True,
-        nullable=False,
         empty=[],
         part=Device,
         shape="device",
@@ -484,7 +452,6 @@ class Report(View):
         Items(FreeTable()),
         "How each prober's run ended",
         always=True,
-        nullable=False,
         empty=[],
         part=Outcome,
         shape="outcome",
@@ -493,7 +460,6 @@ class Report(View):
         Items(FreeTable()),
         "Which probers were run, and why the others were not",
         always=True,
-        nullable=False,
         empty=[],
         part=Decision,
         shape="decision",
@@ -502,7 +468,6 @@ class Report(View):
         Items(FreeTable()),
         "What a person should know, worst first",
         always=True,
-        nullable=False,
         empty=[],
         part=Finding,
         shape="finding",
@@ -518,19 +483,13 @@ class Report(View):
         Text(), "Version of the chip data; null without chipdb", always=True, before="node"
     )
     probe_core: str = field(
-        Text(),
-        "Version of the core that made the report",
-        always=True,
-        nullable=False,
-        empty="",
-        before="chipdb",
+        Text(), "Version of the core that made the report", always=True, empty="", before="chipdb"
     )
     timings_ms: Mapping[str, float] = field(
         TableOf(Number()),
         "Milliseconds per step, and their total",
         unit="milliseconds",
         always=True,
-        nullable=False,
         empty={},
     )
     asked = field(
@@ -547,7 +506,6 @@ class Report(View):
         "Number of this schema; raised only when a field changes its meaning or goes away",
         unit="number",
         always=True,
-        nullable=False,
         empty=1,
         before="probe_core",
     )

@@ -223,7 +223,7 @@ class Sample(Plain):
         "Why the clock is lower than it could be: power, thermal, idle …; empty when it is not",
     )
     links: tuple[LiveLink, ...] = field(
-        Items(FreeTable()), "Links with their rates", part=LiveLink, empty=[], nullable=False
+        Items(FreeTable()), "Links with their rates", part=LiveLink, empty=[]
     )
     processes: tuple[Process, ...] | None = field(
         Items(FreeTable(), limit=1024),
@@ -242,7 +242,7 @@ class Sample(Plain):
     )
     pressure: Pressure | None = field(FreeTable(), "What tasks wait for (Linux PSI)", part=Pressure)
     unknown: Mapping[str, str] = field(
-        TableOf(Text(least=1)), "Field to the reason why it is not known", empty={}
+        TableOf(Text(least=1)), "Field to the reason why it is not known", nullable=True, empty={}
     )
 
     @classmethod
