@@ -9,8 +9,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.selection import SelectionError
 
-__all__ = ["check_layout", "known_runtime", "refusal", "refuse_without_locks"]
-
 USAGE, UNMET = 2, 3
 """Exit statuses: a wrong command line; no such devices can be had."""
 

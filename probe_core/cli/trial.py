@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from probe_core.leasing import Lease
     from probe_core.model.document import DeviceDoc
 
-__all__ = ["TRIAL_S", "try_devices"]
-
 TRIAL_S = 60.0
 """Seconds until devices that did not open count as broken: importing torch from a cold disk takes
 ten, the first call without nvidia-persistenced up to thirty."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from probe_core.machine.links import Mapped
     from probe_core.model.document import RecordedAnswer
 
-__all__ = ["Machine"]
-
 READ_LIMIT = 1 << 20
 """Bytes read from one file at most: no file of /proc or /sys that matters here is longer."""
 

@@ -15,8 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.machine import Machine
 
-__all__ = ["MISSING", "OK", "UNKNOWN", "access", "number", "status"]
-
 OK, MISSING, UNKNOWN = "ok", "missing", "unknown"
 
 _READ_AND_WRITE = os.R_OK | os.W_OK

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["option"]
-
 # (vendor, engine) to how a container is given the device; "" stands for any vendor, and for an
 # engine that nothing names. Docker and podman manuals, nvidia-container-toolkit (CDI), ROCm
 # "Running ROCm Docker containers"; the others' own options, so that none is told of Docker's.

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
     from probe_core.machine import Machine
 
-__all__ = ["node_of", "nodes", "numbers"]
-
 
 def numbers(machine: Machine) -> list[int]:
     """Return the numbers of the nodes, lowest first; nothing where the kernel lists none."""

@@ -16,8 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Trust", "allowed", "applies", "untrusted"]
-
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _KIND_AND_WRITERS = 0o170000 | _WRITABLE_BY_OTHERS
 """What of a mode tells a plain file that only its owner may write (S_IFMT, inode(7))."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from probe_core.model.field import Field, Value
 
-__all__ = ["check", "complete", "holds"]
-
 _NOUNS = {
     "node": "its node",
     "node_memory": "its node's memory",

@@ -49,8 +49,6 @@ if TYPE_CHECKING:
         VisibilityDoc,
     )
 
-__all__ = ["FIELDS", "ChipRef", "Device", "Memory", "Peak", "Readiness"]
-
 MIB = 1 << 20
 MAX_MEMORY = 64 << 40
 """Bytes: 64 TiB. A judgement: beyond any one machine, so that more is a wrong unit."""

@@ -21,8 +21,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["ATTRIBUTES", "GRAMMAR", "NOTHING", "Wanted", "read"]
-
 NOTHING = "none"
 """Expectation of a node without accelerators."""
 

@@ -343,9 +343,9 @@ class Field:
     it changes between two looks, so that differing is no conflict. `reported`: whether probers
     report it; the core makes the others.
     `always`: whether a report has it even where nothing is known, as `empty` (None, a list or a
-    table). `nullable`: whether null may stand for it, by default where there is no `empty` and it is
-    not `required`. `fields`: the fields of a nested table, or
-    the name of their table in `parts`, which is imported when somebody asks for them.
+    table). `nullable`: whether null may stand for it; if it does not say so, where it has no
+    `empty` and is not `required`. `fields`: the fields of a nested table, or the name of their
+    table in `parts`, which is imported when somebody asks for them.
     `shape`: the name of the nested part in the schema and in sentences. `required`: whether a
     document without it cannot be read, because nothing can stand for it. `added`: whether it came
     after the first form of the schema, so that older documents lack it. `internal`: whether the

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from probe_core.model.document import FindingDoc, Severity
 
-__all__ = ["CODES", "NO_FIX", "finding", "log"]
-
 NO_FIX = "nothing to do"
 """The fix of a finding that needs none: terminals leave its line out."""
 

@@ -13,8 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["MachineType", "known_types", "of_type"]
-
 
 class MachineType(NamedTuple):
     """What a machine of a type has: `number` accelerators called `name`, by `source`."""

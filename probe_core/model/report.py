@@ -37,23 +37,6 @@ if TYPE_CHECKING:
 else:
     Dict = dict
 
-__all__ = [
-    "EMPTY",
-    "REPORT",
-    "Decision",
-    "Finding",
-    "FrozenTable",
-    "Node",
-    "NodeMemory",
-    "Outcome",
-    "Report",
-    "freeze",
-    "plain_bytes",
-    "stand_in",
-    "thaw",
-    "view",
-]
-
 # The views of a document's parts, and the read-only plain data that they hold.
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["release_of_driver"]
-
 # Its packages name both (6.12.12.60400).
 _RELEASES = {
     (6, 3): "6.0",

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from probe_core.model.document import VisibilityDoc
 
-__all__ = ["NATIVE", "RUNTIMES", "Runtime", "canonical", "in_runtime_order"]
-
 
 class Runtime:
     """One runtime.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["TOOLKIT", "mode_of_toolkit"]
-
 TOOLKIT = "/etc/nvidia-container-runtime/config.toml"
 _SECTION, _KEY = "nvidia-container-runtime", "mode"
 _MODES = ("auto", "legacy", "cdi", "jit-cdi", "csv")

@@ -15,16 +15,6 @@ if TYPE_CHECKING:
     from probe_core.model.device import Device
     from probe_core.model.field import Field, View
 
-__all__ = [
-    "arguments",
-    "attributes",
-    "attrs_fields",
-    "match_args",
-    "signature",
-    "values",
-    "visible",
-]
-
 
 class _Required:
     """Stands for the default of an attribute that must be given."""

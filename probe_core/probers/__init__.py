@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from probe_core.api import NotApplicable, Request
     from probe_core.registry.prober import Prober
 
-__all__ = ["BUILTIN", "builtin_probers"]
-
 BUILTIN = ("bus", "cpu")
 """Their names."""
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from probe_core.machine import Machine
 
-__all__ = ["devices", "sysctl", "sysctl_int"]
-
 
 def devices(machine: Machine) -> list[dict[str, Any]]:
     """Return the processor as one device."""

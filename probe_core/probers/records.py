@@ -11,8 +11,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.registry.document import Records
 
-__all__ = ["IN_PART", "LEFT_OUT", "RECORDS"]
-
 _CPU = "/sys/devices/system/cpu"
 _TREE = "/sys/firmware/devicetree/base"
 _MINORS = ("drm/card#/dev", "drm/renderD#/dev", "accel/accel#/dev")

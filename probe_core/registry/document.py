@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Required, TypedDict
 
-__all__ = ["DeviceRecords", "ManifestDoc", "Records", "Registered", "When"]
-
 
 class When(TypedDict, total=False):
     """Preconditions of which all must hold; `pci_vendor` are four hexadecimal digits."""

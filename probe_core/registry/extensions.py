@@ -21,18 +21,6 @@ if TYPE_CHECKING:
     from probe_core.machine.trust import Trust
     from probe_core.registry import EntryPoint
 
-__all__ = [
-    "FILE_LIMIT",
-    "MAX_NAME",
-    "Extension",
-    "locate_extension",
-    "manifest_table",
-    "name_rejection",
-    "rejections",
-    "shown",
-    "texts",
-]
-
 FILE_LIMIT = 64 << 10
 """Bytes of a manifest, as of a prober's: sixty-four commands with the longest texts take 16 KiB."""
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from probe_core.model.document import FindingDoc
     from probe_core.registry.prober import Prober
 
-__all__ = ["Host"]
-
 
 class Host:
     """Calls the host's hooks through pluggy; what they raise becomes a finding.

@@ -9,8 +9,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.doctor.check import Check
 
-__all__ = ["TOPICS", "further_checks"]
-
 TOPICS = (
     "absence",
     "boards",
