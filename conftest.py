@@ -30,6 +30,7 @@ from hypothesis import HealthCheck, find, settings, strategies
 
 # pytest's importlib mode puts no test folder on the path; plugins' parsers are fuzzed alike.
 sys.path.insert(0, str(Path(__file__).parent / "tests" / "fuzz"))
+sys.path.append(str(Path(__file__).parent / "docs"))  # what makes schema, manuals and pages
 
 if os.environ.get("PRIVATE_NAMES"):  # before anything imports the core
     sys.path.insert(0, str(Path(__file__).parent / "tests" / "machines"))

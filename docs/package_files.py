@@ -18,7 +18,7 @@ from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "chipdb" / "src")]
+sys.path[:0] = [str(ROOT), str(ROOT / "chipdb" / "src"), str(ROOT / "docs")]
 
 __all__ = ["SCHEMA", "files", "write"]
 
@@ -29,7 +29,7 @@ def files(folder: Path) -> dict[str, str]:
     """Return what a distribution's wheel gets: a path below OUT, and its text."""
     if folder != ROOT:
         return _manuals_of_plugin(folder)
-    from probe_core.model.schema import schema
+    from report_schema import schema
 
     return _manuals() | {SCHEMA: json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"}
 
@@ -49,7 +49,9 @@ def _date() -> str:
 
 
 def _manuals() -> dict[str, str]:
-    from probe_core.cli import COMMANDS, DEFAULT, help
+    import manual
+
+    from probe_core.cli import COMMANDS, DEFAULT
     from probe_core.config import FILE_VARIABLE, SETTINGS
 
     variables = [(setting.variable, setting.meaning) for setting in SETTINGS.values()]
@@ -60,15 +62,15 @@ def _manuals() -> dict[str, str]:
         parser = _parser(name, f"probe_core.cli.{module}")
         overview = name == DEFAULT
         pages[_path(parser)] = (
-            help.overview(parser, _date(), commands, variables)
+            manual.overview(parser, _date(), commands, variables)
             if overview
-            else help.page(parser, _date(), summary)
+            else manual.page(parser, _date(), summary)
         )
     return pages
 
 
 def _manuals_of_plugin(folder: Path) -> dict[str, str]:
-    from probe_core.cli import help
+    import manual
 
     (manifest,) = folder.glob("src/*/command.json")
     commands = json.loads(manifest.read_text("utf-8"))["commands"]
@@ -79,7 +81,7 @@ def _manuals_of_plugin(folder: Path) -> dict[str, str]:
         for name, command in commands.items():
             module = f"{manifest.parent.name}.{name.replace('-', '_')}_command"
             parser = _parser(name, module)
-            pages[_path(parser)] = help.page(parser, _date(), command["summary"])
+            pages[_path(parser)] = manual.page(parser, _date(), command["summary"])
         sys.path.remove(installed)
     return pages
 
@@ -98,9 +100,9 @@ def _announce(folder: Path, site: Path) -> None:
 
 
 def _path(parser: ArgumentParser) -> str:
-    from probe_core.cli import help
+    import manual
 
-    return f"man/man1/{help.page_name(parser)}.1"
+    return f"man/man1/{manual.page_name(parser)}.1"
 
 
 def _parser(name: str, module: str) -> ArgumentParser:

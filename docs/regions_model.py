@@ -7,13 +7,13 @@ import tomllib
 import source
 from blocks import file_of, function, table
 from regions_doctor import plain_sentence
+from report_schema import noun_of, sentence
 from typed import VIEWS
 
 from probe_core.model.causes import Cause
 from probe_core.model.device import ALLOWED, FIELDS
 from probe_core.model.field import Field
 from probe_core.model.parts import ECC, LINK, PCI, POWER, SHARE, STEP
-from probe_core.model.schema import noun_of, sentence
 
 __all__ = ["causes", "drivernodes", "report", "rooms", "sighting", "tables"]
 

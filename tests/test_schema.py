@@ -12,13 +12,13 @@ from typing import Any
 
 import jsonschema
 import pytest
+from report_schema import _value, noun_of, schema
 
 from probe_core.model.complete import _NOUNS
 from probe_core.model.device import FIELDS
 from probe_core.model.field import Field, Flag, FreeTable, Items, Number, Text, Value
 from probe_core.model.ids import KINDS, SEVERITIES, STATUSES
 from probe_core.model.report import REPORT
-from probe_core.model.schema import _value, noun_of, schema
 
 ROOT = Path(__file__).parents[1]
 SCHEMA: dict[str, Any] = json.loads(json.dumps(schema()))

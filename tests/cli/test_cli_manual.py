@@ -12,9 +12,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from manual import STATUSES
 
 from probe_core.cli import COMMANDS
-from probe_core.cli.help import STATUSES
 from probe_core.cli.plugin_commands import BROUGHT_BY
 from probe_core.commands.options import SHARED_OPTIONS
 

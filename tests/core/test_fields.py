@@ -14,6 +14,7 @@ from typing import Any, get_type_hints
 import attrs
 import jsonschema
 import pytest
+from report_schema import schema
 
 from probe_core import model
 from probe_core.model import complete as completion
@@ -23,7 +24,6 @@ from probe_core.model.device import FIELDS
 from probe_core.model.field import TABLE, Field, Number, TableOf, Text
 from probe_core.model.report import REPORT
 from probe_core.model.sample_fields import Plain
-from probe_core.model.schema import schema
 from probe_core.pipeline.merge import Observation, merge, with_every_field
 from probe_core.pipeline.validate import check_sighting
 
@@ -66,7 +66,7 @@ sys.path[:0] = sys.argv[1:]
 import attrs, typed, regions_model
 from probe_core.model import Device, Report
 from probe_core.model.sample_fields import Plain
-from probe_core.model.schema import schema
+from report_schema import schema
 from probe_core.pipeline.merge import Observation, merge, with_every_field
 from probe_core.pipeline.validate import check_sighting
 

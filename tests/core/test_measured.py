@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import jsonschema
 import pytest
+from report_schema import schema
 
 from probe_core.cli.explain import measured_rows
 from probe_core.commands import save_measured
@@ -34,7 +35,6 @@ from probe_core.measured.store import (
     with_figures,
 )
 from probe_core.model.document import DeviceDoc, MeasuredDoc, ReportDoc
-from probe_core.model.schema import schema
 
 
 def figure(**changes: object) -> MeasuredDoc:

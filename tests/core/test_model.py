@@ -13,13 +13,13 @@ import attrs
 import pytest
 import recorded
 from fake_probers import Probers, gpu
+from report_schema import schema
 from reports import report_of, report_of_recording
 from trees import Tree
 
 import probe_core
 from probe_core import Report, model
 from probe_core.model.field import View
-from probe_core.model.schema import schema
 from probe_core.pipeline.static import parse_document
 
 TYPES = {

@@ -12,9 +12,9 @@ from typing import Any
 
 import jsonschema
 import recorded
+from report_schema import schema
 
 import probe_core
-from probe_core.model.schema import schema
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILT_IN = "cpu"

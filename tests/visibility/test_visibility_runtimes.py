@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 import visibility_nodes as nodes
+from report_schema import schema
 
 from probe_core.model.runtimes import NATIVE, RUNTIMES, canonical
-from probe_core.model.schema import schema
 from probe_core.model.verdict import native_runtime, usable_here
 from probe_core.visibility import (
     amd,

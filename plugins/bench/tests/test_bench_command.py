@@ -11,8 +11,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 from bench_runs import PROBE, document, environment, probe_report, run
-
-from probe_core.model.schema import schema
+from report_schema import schema
 
 SHORT = ("--seconds", "0.1")
 compiled = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")

@@ -1,4 +1,4 @@
-"""The report's JSON Schema, made from the tables of fields; no probe imports it."""
+"""The JSON Schema of the report, made from the tables of fields for wheels and for pages."""
 
 from __future__ import annotations
 
