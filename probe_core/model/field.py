@@ -509,7 +509,6 @@ class View(metaclass=_Declared):
     __fields__: ClassVar[dict[str, Field]] = {}
     __types__: ClassVar[dict[str, str]] = {}
     __private__: ClassVar[dict[str, object]] = {}
-    __attributes__: ClassVar[Any] = _Lazy("attributes")
     __match_args__: ClassVar[Any] = _Lazy("match_args")
     __values__: ClassVar[Any] = _Lazy("values")
     __attrs_attrs__: ClassVar[Any] = _Lazy("attrs_fields")
@@ -542,7 +541,7 @@ class View(metaclass=_Declared):
     __delattr__ = __setattr__
 
     def __replace__(self, **changes: object) -> View:
-        given = {field.argument: getattr(self, field.name) for field in self.__attributes__}
+        given = {name.lstrip("_"): getattr(self, name) for name in self.__types__}
         return type(self)(**given | changes)
 
     def __getstate__(self) -> dict[str, object]:

@@ -9,55 +9,35 @@ from probe_core.model.report import stand_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from inspect import Signature
+    from collections.abc import Callable, Iterable
+    from inspect import Parameter, Signature
 
     from probe_core.model.device import Device
     from probe_core.model.field import Field, View
 
 
-class _Required:
-    """Stands for the default of an attribute that must be given."""
+def signature(view: type[View]) -> Signature:
+    """Return what `inspect.signature` and `help` show of a class: its arguments, in order.
 
-    def __repr__(self) -> str:
-        return "REQUIRED"
-
-
-REQUIRED = _Required()
-
-
-class Attribute:
-    """One attribute of a view: its name, its argument, its type as it is written, its default.
-
-    A name that begins with _ is no field: it takes no part in equality and repr.
+    None must be given after one that need not, as in any signature. An attribute whose name begins
+    with _ is no field: it takes no part in equality and repr.
     """
+    from inspect import Parameter, Signature
 
-    def __init__(self, name: str, annotation: str, default: object) -> None:
-        self.name = name
-        self.annotation = annotation
-        self.argument = name.lstrip("_")
-        self.is_public = self.argument == name
-        self.default = default
-
-
-def attributes(view: type[View]) -> tuple[Attribute, ...]:
-    """Return the attributes of a class of views."""
-    return tuple(_attributes(view))
-
-
-def _attributes(view: type[View]) -> Iterator[Attribute]:
-    """Yield the attributes; none must be given after one that need not, as in any signature."""
-    may_be_required = True
+    parameters, is_required = [], True
     for name, annotation in view.__types__.items():
         field = view.__fields__.get(name)
-        if field is None:
-            yield Attribute(name, annotation, view.__private__[name])
-            continue
-        attribute = Attribute(name, annotation, stand_in(field))
-        may_be_required = may_be_required and _must_be_given(field)
-        if may_be_required:
-            attribute.default = REQUIRED
-        yield attribute
+        default = view.__private__[name] if field is None else stand_in(field)
+        is_required = is_required and field is not None and _must_be_given(field)
+        parameters.append(
+            Parameter(
+                name.lstrip("_"),
+                Parameter.POSITIONAL_OR_KEYWORD,
+                default=Parameter.empty if is_required else default,
+                annotation=annotation,
+            )
+        )
+    return Signature(parameters)
 
 
 def _must_be_given(field: Field) -> bool:
@@ -69,50 +49,37 @@ def attrs_fields(view: type[View]) -> object:
     import attrs
 
     attributes = {
-        attribute.name: attrs.field(
-            default=attrs.NOTHING if attribute.default is REQUIRED else attribute.default,
-            type=attribute.annotation,
-            repr=attribute.is_public,
-            eq=attribute.is_public,
+        name: attrs.field(
+            default=attrs.NOTHING if argument.default is argument.empty else argument.default,
+            type=argument.annotation,
+            repr=argument.name == name,
+            eq=argument.name == name,
         )
-        for attribute in view.__attributes__
+        for name, argument in zip(view.__types__, _arguments(view), strict=True)
     }
     return attrs.fields(attrs.make_class(view.__name__, attributes, frozen=True))
 
 
-def signature(view: type[View]) -> Signature:
-    """Return what `inspect.signature` and `help` show of a class."""
-    from inspect import Parameter, Signature
-
-    return Signature(
-        [
-            Parameter(
-                one.argument,
-                Parameter.POSITIONAL_OR_KEYWORD,
-                default=Parameter.empty if one.default is REQUIRED else one.default,
-                annotation=one.annotation,
-            )
-            for one in view.__attributes__
-        ]
-    )
+def _arguments(view: type[View]) -> list[Parameter]:
+    return [*view.__signature__.parameters.values()]
 
 
 def arguments(
     view: type[View], values: tuple[object, ...], named: dict[str, object]
 ) -> dict[str, object]:
     """Return each attribute's value of a call of the class; raises `TypeError`."""
-    kind, attributes = view.__name__, view.__attributes__
-    if len(values) > len(attributes):
-        raise TypeError(f"{kind}() takes {len(attributes)} arguments, not {len(values)}")
-    for attribute, value in zip(attributes, values, strict=False):
-        if attribute.argument in named:
-            raise TypeError(f"{kind}() got multiple values for {attribute.argument!r}")
-        named[attribute.argument] = value
+    kind, known = view.__name__, _arguments(view)
+    if len(values) > len(known):
+        raise TypeError(f"{kind}() takes {len(known)} arguments, not {len(values)}")
+    for argument, value in zip(known, values, strict=False):
+        if argument.name in named:
+            raise TypeError(f"{kind}() got multiple values for {argument.name!r}")
+        named[argument.name] = value
     taken = {}
-    for attribute in attributes:
-        value = taken[attribute.name] = named.pop(attribute.argument, attribute.default)
-        if value is REQUIRED:
-            raise TypeError(f"{kind}() misses the argument {attribute.argument!r}")
+    for name, argument in zip(view.__types__, known, strict=True):
+        value = taken[name] = named.pop(argument.name, argument.default)
+        if value is argument.empty:
+            raise TypeError(f"{kind}() misses the argument {argument.name!r}")
     if named:
         raise TypeError(f"{kind}() got an unexpected argument {next(iter(named))!r}")
     return taken
