@@ -113,7 +113,6 @@ class Memory(View):
         TableOf(BYTES, limit=16),
         "Parts with their own sources: vram, gtt, system, limit, reserved",
         unit="bytes",
-        always=True,
         empty={},
         merge=PARTS,
     )
@@ -126,40 +125,31 @@ class Peak(View):
     dtype: str = field(
         Text(),
         "What is multiplied: fp64, fp32, tf32, bf16, fp16, fp8, fp6, fp4, int8, int4 …",
-        always=True,
         empty="",
     )
-    path: str = field(
-        Choice("vector", "matrix"), "Which units: vector or matrix", always=True, empty=""
-    )
-    accumulate: str = field(Text(), "What products are summed in", always=True, empty="")
+    path: str = field(Choice("vector", "matrix"), "Which units: vector or matrix", empty="")
+    accumulate: str = field(Text(), "What products are summed in", empty="")
     sparsity: str = field(
-        Choice("dense", "sparse"),
-        "dense, or sparse where hardware skips zeros",
-        always=True,
-        empty="",
+        Choice("dense", "sparse"), "dense, or sparse where hardware skips zeros", empty=""
     )
     clock: str = field(
         Text(),
         "Which clock: boost, matrix, base, max (an upper bound), current, published …",
-        always=True,
         empty="",
     )
     tflops: float = field(
         PEAK_RATE,
         "10^12 operations per second, an FMA counting as two; TOPS for integers",
         unit="TFLOPS or TOPS",
-        always=True,
         required=True,
     )
     source: str = field(
-        Text(least=1), "How the number came about, and from which documents", always=True, empty=""
+        Text(least=1), "How the number came about, and from which documents", empty=""
     )
     confidence: str = field(
         Text(),
         "vendor (its words were read), third-party (a quotation was), recalled, derived, measured, "
         "community, or reported by a prober",
-        always=True,
         empty="derived",
     )
     variant: str | None = field(Text(), "single (no dual issue) or packed, where a chip has both")
@@ -208,13 +198,10 @@ class ChipRef(View):
         Choice("high", "medium", "low"), "high, medium or low", always=True
     )
     candidates: tuple[str, ...] = field(
-        Items(Text()),
-        "Ids of the chips it may be, when nothing distinguishes them",
-        always=True,
-        empty=[],
+        Items(Text()), "Ids of the chips it may be, when nothing distinguishes them", empty=[]
     )
     conflicts: tuple[str, ...] = field(
-        Items(Text()), "Sentences about keys that name other chips", empty=[]
+        Items(Text()), "Sentences about keys that name other chips", always=False, empty=[]
     )
     nominal: Mapping[str, Json] | None = field(
         FreeTable(),
@@ -230,19 +217,13 @@ class Readiness(View):
     state: str = field(
         Choice(*STATES),
         "ready, limited (usable, but with less than it has), blocked or unknown",
-        always=True,
         empty="unknown",
     )
     broken: str | None = field(
         Choice(*STEPS), "The first step that is broken; null where none is", always=True
     )
     steps: tuple[StepDoc, ...] = field(
-        Items(FreeTable()),
-        "Every step, in order",
-        always=True,
-        empty=[],
-        fields="STEP",
-        shape="step",
+        Items(FreeTable()), "Every step, in order", empty=[], fields="STEP", shape="step"
     )
 
 
@@ -254,20 +235,17 @@ class Device(View):
         DeviceId(least=3),
         "The best of ids: pci:dddd:bb:dd.f, dt:/path, uuid:GPU-…, cpu:n",
         reported=False,
-        always=True,
         required=True,
     )
     kind: str = field(
         Choice(*KINDS),
         "gpu, npu, accelerator, cpu, coprocessor (its use is not known) or display (cannot"
         " compute)",
-        always=True,
         required=True,
     )
     ids: tuple[str, ...] = field(
         Ids(),
         "Strong ids, best first: what joins the sightings of one device",
-        always=True,
         empty=[],
         before="kind",
     )
@@ -281,7 +259,6 @@ class Device(View):
         FreeTable(),
         "Which chip of chipdb it is",
         reported=False,
-        always=True,
         empty={},
         part=ChipRef,
         shape="chip",
@@ -304,7 +281,11 @@ class Device(View):
         merge=TABLE,
     )
     dt: tuple[str, ...] = field(
-        Items(Text()), "Device-tree compatibles, most specific first", empty=[], merge=UNION
+        Items(Text()),
+        "Device-tree compatibles, most specific first",
+        always=False,
+        empty=[],
+        merge=UNION,
     )
     gpu_id: str | None = field(Word(), "Value of the GPU's id register, as vendor:0xvalue")
     gfx: str | None = field(Word(), "AMD's ISA target: gfx1100")
@@ -314,16 +295,16 @@ class Device(View):
         "Clocks, each by its kind: max_mhz, base_mhz, boost_mhz, memory_max_mhz, current_mhz",
         unit="MHz",
         nullable=True,
+        always=False,
         empty={},
         merge=TABLE,
     )
     memory: Memory = field(
-        FreeTable(), "Its memory", always=True, empty={}, part=Memory, shape="memory", merge=TABLE
+        FreeTable(), "Its memory", empty={}, part=Memory, shape="memory", merge=TABLE
     )
     peaks: tuple[Peak, ...] = field(
         Items(Nested("ReportedPeak", "a peak")),
         "Every known peak",
-        always=True,
         empty=[],
         part=Peak,
         shape="peak",
@@ -346,6 +327,7 @@ class Device(View):
         Items(Nested("Measurement", "a measurement")),
         "What `probe bench` achieved on it, and with what; never mixed with the derived peaks",
         reported=False,
+        always=False,
         empty=[],
         fields="MEASURED",
         shape="measurement",
@@ -359,11 +341,7 @@ class Device(View):
         merge=TABLE,
     )
     backends: tuple[str, ...] = field(
-        Items(Word()),
-        "Runtimes that can use it: cuda, hip, cpu …",
-        always=True,
-        empty=[],
-        merge=UNION,
+        Items(Word()), "Runtimes that can use it: cuda, hip, cpu …", empty=[], merge=UNION
     )
     power_state: str | None = field(
         Word(), "active, suspended, off … as the kernel reports it", always=True, volatile=True
@@ -391,6 +369,7 @@ class Device(View):
         Items(Number(0, 4096, whole=True), limit=4096),
         "The NUMA nodes of a CPU package that has several",
         unit="ordinal",
+        always=False,
         empty=[],
         added=True,
     )
@@ -410,7 +389,6 @@ class Device(View):
     links: tuple[LinkDoc, ...] = field(
         Items(Nested("Link", "a link"), limit=256),
         "PCIe, NVLink and XGMI links",
-        always=True,
         empty=[],
         fields="LINK",
         shape="link",
@@ -420,6 +398,7 @@ class Device(View):
         Items(Text(), limit=32),
         "PCI addresses of the bridges above it, its own port first, the root port last; devices"
         " that share one lie behind the same switch or port",
+        always=False,
         empty=[],
         added=True,
     )
@@ -429,6 +408,7 @@ class Device(View):
         " never for matching",
         unit="ordinal",
         nullable=True,
+        always=False,
         empty={},
         merge=TABLE,
     )
@@ -454,7 +434,6 @@ class Device(View):
         TableOf(FreeTable()),
         "Runtime (cuda, hip, vulkan …) to what it shows of this device",
         reported=False,
-        always=True,
         empty={},
         fields="SIGHT",
         shape="sight",
@@ -462,12 +441,14 @@ class Device(View):
     nodes: tuple[str, ...] = field(
         Items(Text(least=2)),
         "Device nodes that a program must open to use it, as /dev/nvidia0",
+        always=False,
         empty=[],
         merge=UNION,
     )
     step_facts = field(
         Items(Nested("StepFact", "a step"), limit=64),
         "What its prober learnt of single steps of readiness; the report has them in readiness",
+        always=False,
         empty=[],
         fields="STEP",
         shape="step",
@@ -479,7 +460,6 @@ class Device(View):
         FreeTable(),
         "Whether this process can use it, and the step that is broken",
         reported=False,
-        always=True,
         empty={},
         part=Readiness,
         shape="readiness",
@@ -487,38 +467,30 @@ class Device(View):
         added=True,
     )
     unknown: Mapping[str, str] = field(
-        TableOf(Text(least=1)),
-        "Field (memory.total) to the reason why it is not known",
-        always=True,
-        empty={},
+        TableOf(Text(least=1)), "Field (memory.total) to the reason why it is not known", empty={}
     )
     sources: Mapping[str, str] = field(
         TableOf(Text()),
         "Field to its source: a prober, chipdb, node or derived",
         reported=False,
-        always=True,
         empty={},
     )
     others: Mapping[str, Sequence[OtherDoc]] = field(
         TableOf(Items(FreeTable())),
         "Field to what other probers report for it",
         reported=False,
-        always=True,
         empty={},
         fields="OTHER",
         shape="other",
     )
     seen_by: tuple[str, ...] = field(
-        Items(Text(), least=1),
-        "Probers that detected it, best first",
-        reported=False,
-        always=True,
-        empty=[],
+        Items(Text(), least=1), "Probers that detected it, best first", reported=False, empty=[]
     )
     extra: Mapping[str, Json] = field(
         FreeTable(),
         "What a prober adds for people; no promise about its form",
         nullable=True,
+        always=False,
         empty={},
         merge=TABLE,
     )

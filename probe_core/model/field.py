@@ -343,9 +343,9 @@ class Field:
     it changes between two looks, so that differing is no conflict. `reported`: whether probers
     report it; the core makes the others.
     `always`: whether a report has it even where nothing is known, as `empty` (None, a list or a
-    table). `nullable`: whether null may stand for it; if it does not say so, where it has no
-    `empty` and is not `required`. `fields`: the fields of a nested table, or the name of their
-    table in `parts`, which is imported when somebody asks for them.
+    table). `nullable`: whether null may stand for it. Where neither is said, what has an `empty`
+    or is `required` is always there and never null. `fields`: the fields of a nested table, or the
+    name of their table in `parts`, which is imported when somebody asks for them.
     `shape`: the name of the nested part in the schema and in sentences. `required`: whether a
     document without it cannot be read, because nothing can stand for it. `added`: whether it came
     after the first form of the schema, so that older documents lack it. `internal`: whether the
@@ -364,7 +364,7 @@ class Field:
         merge: str = FIRST,
         volatile: bool = False,
         reported: bool = True,
-        always: bool = False,
+        always: bool | None = None,
         nullable: bool | None = None,
         empty: Json = None,
         fields: dict[str, Field] | str | None = None,
@@ -384,9 +384,10 @@ class Field:
         self.merge = merge
         self.volatile = volatile
         self.reported = reported
-        self.always = always
-        # What has a stand-in, or must be there, is never null, unless it says so.
-        self.nullable = empty is None and not required if nullable is None else nullable
+        # What has a stand-in, or must be there, is in every report and never null.
+        is_sure = required or empty is not None
+        self.always = is_sure if always is None else always
+        self.nullable = not is_sure if nullable is None else nullable
         self.empty = empty
         self._fields = fields
         self.single = fields is not None and value.single

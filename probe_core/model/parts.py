@@ -155,6 +155,7 @@ SIGHT = by_name(
             Items(COUNT, limit=1 << 16),
             "The possible indexes, where the order is not known",
             unit="ordinal",
+            always=False,
             empty=[],
         ),
         "settled_by": F(
@@ -247,13 +248,11 @@ MEASURED = by_name(
             Choice("compute", *MEMORY_FIGURES, *LINK_FIGURES),
             "compute (arithmetic), the direction of a memory (read, write, copy) or of the link to"
             " the host (upload, download)",
-            always=True,
             required=True,
         ),
         "kind": F(
             Choice("alu", "matmul", "memory", "link"),
             "alu (a loop that stays in registers), matmul (a library's), memory or link",
-            always=True,
             required=True,
         ),
         "dtype": F(Word(), "Type of the numbers; null of a memory", always=True),
@@ -295,7 +294,6 @@ MEASURED = by_name(
         "disturbed": F(
             Items(Choice(*DISTURBANCES)),
             "What shows that others used it meanwhile: median, cpu-time, other-load, processes",
-            always=True,
             empty=[],
         ),
         "stale": F(Text(), "Why it no longer counts; null where it does", always=True),
@@ -354,13 +352,11 @@ STEP = by_name(
             Choice(*STEPS),
             "Which link of the chain: hardware, driver, node, permission, library, responding,"
             " granted, visible or runtime",
-            always=True,
             required=True,
         ),
         "status": F(
             Choice(*STEP_STATUSES),
             "ok, broken, unknown (with the reason as evidence) or not_applicable",
-            always=True,
             empty="unknown",
         ),
         "evidence": F(
@@ -430,14 +426,12 @@ NETWORK = by_name(
         "name": F(
             Text(),
             "Name of the interface, the RDMA port (mlx5_0/1) or the Thunderbolt connection (0-1)",
-            always=True,
             empty="",
         ),
         "kind": F(
             Text(),
             "ethernet, wifi, wwan, infiniband, thunderbolt-net or other of interfaces; rdma;"
             " thunderbolt of a connection to another host",
-            always=True,
             empty="other",
         ),
         "state": F(

@@ -285,17 +285,13 @@ class Node(View):
         added=True,
     )
     memory: NodeMemory = field(
-        FreeTable(),
-        "The system's memory",
-        always=True,
-        empty={},
-        part=NodeMemory,
-        shape="node_memory",
+        FreeTable(), "The system's memory", empty={}, part=NodeMemory, shape="node_memory"
     )
     network: tuple[NetworkDoc, ...] = field(
         Items(FreeTable(), limit=256),
         "Links to other nodes: interfaces of hardware, RDMA ports, Thunderbolt connections; no"
         " packet is sent",
+        always=False,
         empty=[],
         fields="NETWORK",
         shape="network",
@@ -307,21 +303,15 @@ class Node(View):
 class Outcome(View):
     """How one prober's run ended."""
 
-    prober: str = field(Text(), "Its name", always=True, empty="")
-    distribution: str = field(
-        Text(), "The distribution that ships it, with version", always=True, empty=""
-    )
-    status: str = field(Text(), "How it ended", always=True, empty="")
+    prober: str = field(Text(), "Its name", empty="")
+    distribution: str = field(Text(), "The distribution that ships it, with version", empty="")
+    status: str = field(Text(), "How it ended", empty="")
     reason: str | None = field(
         Text(least=1), "Why; never null unless the status is ok", always=True
     )
-    partial: bool = field(
-        Flag(), "Whether devices arrived before it failed", always=True, empty=False
-    )
-    devices: int = field(COUNT, "How many devices it reported", unit="count", always=True, empty=0)
-    elapsed_ms: float = field(
-        Number(), "How long it took", unit="milliseconds", always=True, empty=0
-    )
+    partial: bool = field(Flag(), "Whether devices arrived before it failed", empty=False)
+    devices: int = field(COUNT, "How many devices it reported", unit="count", empty=0)
+    elapsed_ms: float = field(Number(), "How long it took", unit="milliseconds", empty=0)
     code: str | None = field(Text(), "The prober's own word for why, for scripts")
     fix: str | None = field(Text(), "What would help")
     phase: str | None = field(
@@ -344,7 +334,10 @@ class Outcome(View):
         Flag(), "Whether it is the answer of a recording, and no process ran"
     )
     stderr: tuple[str, ...] = field(
-        Items(Text()), "The last lines that it wrote, where it failed or `verbose` is set", empty=[]
+        Items(Text()),
+        "The last lines that it wrote, where it failed or `verbose` is set",
+        always=False,
+        empty=[],
     )
 
 
@@ -352,11 +345,9 @@ class Outcome(View):
 class Decision(View):
     """Whether a prober was run."""
 
-    prober: str = field(Text(), "Its name", always=True, empty="")
-    distribution: str = field(
-        Text(), "The distribution that ships it, with version", always=True, empty=""
-    )
-    selected: bool = field(Flag(), "Whether it was run", always=True, empty=False)
+    prober: str = field(Text(), "Its name", empty="")
+    distribution: str = field(Text(), "The distribution that ships it, with version", empty="")
+    selected: bool = field(Flag(), "Whether it was run", empty=False)
     cause: str | None = field(
         Text(),
         "Word for scripts: blocked, when, api, shadowed, trust, sealed, active, veto,"
@@ -364,12 +355,16 @@ class Decision(View):
     )
     reason: str | None = field(Text(), "Why it was not run; null when it was", always=True)
     priority: int = field(
-        COUNT, "Its priority from 1 to 999, after the settings", unit="1 to 999", empty=100
+        COUNT,
+        "Its priority from 1 to 999, after the settings",
+        unit="1 to 999",
+        always=False,
+        empty=100,
     )
     deadline_s: float = field(
-        Number(1e-6), "Its deadline, after the settings", unit="seconds", empty=5.0
+        Number(1e-6), "Its deadline, after the settings", unit="seconds", always=False, empty=5.0
     )
-    active: bool = field(Flag(), "Whether it opens devices", empty=False)
+    active: bool = field(Flag(), "Whether it opens devices", always=False, empty=False)
     setting: str | None = field(
         Text(), "The setting that kept it from running, by its name in the settings"
     )
@@ -383,14 +378,13 @@ class Finding(View):
     code: str = field(
         Text(least=1),
         "Word for scripts: see the core's list of codes; probers add theirs",
-        always=True,
         empty="",
     )
-    what: str = field(Text(least=1), "What was found", always=True, empty="")
-    why: str = field(Text(least=1), "Its cause", always=True, empty="")
-    fix: str = field(Text(least=1), "What would help", always=True, empty="")
+    what: str = field(Text(least=1), "What was found", empty="")
+    why: str = field(Text(least=1), "Its cause", empty="")
+    fix: str = field(Text(least=1), "What would help", empty="")
     severity: str = field(
-        Choice(*SEVERITIES), "info, warning or error", always=True, empty="info", before="what"
+        Choice(*SEVERITIES), "info, warning or error", empty="info", before="what"
     )
     device: str | None = field(Text(), "Id of the device it is about", always=True)
     prober: str | None = field(
@@ -417,13 +411,10 @@ class Finding(View):
 class Report(View):
     """What this node is."""
 
-    node: Node = field(
-        FreeTable(), "The machine itself", always=True, empty={}, part=Node, shape="node"
-    )
+    node: Node = field(FreeTable(), "The machine itself", empty={}, part=Node, shape="node")
     devices: tuple[Device, ...] = field(
         Items(FreeTable(), least=1),
         "GPUs, other accelerators, CPUs, displays; a part follows its parent",
-        always=True,
         empty=[],
         part=Device,
         shape="device",
@@ -432,17 +423,11 @@ class Report(View):
         Text(), "Id of the device to use first", always=True, before="devices"
     )
     outcomes: tuple[Outcome, ...] = field(
-        Items(FreeTable()),
-        "How each prober's run ended",
-        always=True,
-        empty=[],
-        part=Outcome,
-        shape="outcome",
+        Items(FreeTable()), "How each prober's run ended", empty=[], part=Outcome, shape="outcome"
     )
     decisions: tuple[Decision, ...] = field(
         Items(FreeTable()),
         "Which probers were run, and why the others were not",
-        always=True,
         empty=[],
         part=Decision,
         shape="decision",
@@ -450,7 +435,6 @@ class Report(View):
     findings: tuple[Finding, ...] = field(
         Items(FreeTable()),
         "What a person should know, worst first",
-        always=True,
         empty=[],
         part=Finding,
         shape="finding",
@@ -466,14 +450,10 @@ class Report(View):
         Text(), "Version of the chip data; null without chipdb", always=True, before="node"
     )
     probe_core: str = field(
-        Text(), "Version of the core that made the report", always=True, empty="", before="chipdb"
+        Text(), "Version of the core that made the report", empty="", before="chipdb"
     )
     timings_ms: Mapping[str, float] = field(
-        TableOf(Number()),
-        "Milliseconds per step, and their total",
-        unit="milliseconds",
-        always=True,
-        empty={},
+        TableOf(Number()), "Milliseconds per step, and their total", unit="milliseconds", empty={}
     )
     asked = field(
         TableOf(FreeTable()),
@@ -488,7 +468,6 @@ class Report(View):
         COUNT,
         "Number of this schema; raised only when a field changes its meaning or goes away",
         unit="number",
-        always=True,
         empty=1,
         before="probe_core",
     )
