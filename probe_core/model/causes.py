@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         keeps_from: KeepsFrom
         parameter: str
         where: Where
+        host: Fix
         fixes: Fixes
         instead: str
         of_process: bool
@@ -63,10 +64,10 @@ class Cause:
     general (`model.fix`); names in braces are filled in for the device.
 
     `vendor` and `system` are whose devices can have it, and under which system; "" is any. `word`
-    is the device's state in a table, "" where it is the step's own. `fixes` are by situation, see
-    `ON_HOST` and `IN_CONTAINER` of `readiness.fixes`; `parameter` is the kernel's, where a fix
-    changes the boot loader. `where` is where a fix without a command is done, if not here: the
-    host's also in a container.
+    is the device's state in a table, "" where it is the step's own. `host` is the fix outside of
+    containers, `fixes` are by situation, see `ON_HOST` and `IN_CONTAINER` of `readiness.fixes`;
+    `parameter` is the kernel's, where a fix changes the boot loader. `where` is where a fix without
+    a command is done, if not here: the host's also in a container.
 
     `of_purpose` says that it keeps a device from computing and from nothing else: it blocks one
     that has no other use (`readiness.purpose`), and limits all others.
@@ -98,6 +99,7 @@ class Cause:
         keeps_from: KeepsFrom = "",
         parameter: str = "",
         where: Where = "",
+        host: Fix | None = None,
         fixes: Fixes | None = None,
         instead: str = "",
         of_process: bool = False,
@@ -117,7 +119,8 @@ class Cause:
         self.keeps_from: KeepsFrom = keeps_from
         self.parameter = parameter
         self.where = where
-        self.fixes = {name: parts_of(parts) for name, parts in (fixes or {}).items()}
+        situations = {"host": host, **(fixes or {})}
+        self.fixes = {name: parts_of(fix) for name, fix in situations.items() if fix is not None}
         self.of_process = of_process
         self.of_purpose = of_purpose
 
@@ -178,13 +181,11 @@ HARDWARE = (
         "switch on Above 4G Decoding in the firmware setup, or boot with `pci=realloc`",
         where="firmware",
         parameter="pci=realloc",
-        fixes={
-            "host": (
-                "switch on Above 4G Decoding in the firmware setup",
-                otherwise(", or "),
-                Command("add parameter"),
-            ),
-        },
+        host=(
+            "switch on Above 4G Decoding in the firmware setup",
+            otherwise(", or "),
+            Command("add parameter"),
+        ),
     ),
     limits(
         "link-narrow",
@@ -351,9 +352,7 @@ DRIVER = (
         "its kernel driver {module} is not installed",
         "`modinfo {module}` finds no module",
         ("install {package}", REBOOT),
-        fixes={
-            "host": Command("driver {module}"),
-        },
+        host=Command("driver {module}"),
     ),
     blocks(
         "module-missing-for-kernel",
@@ -387,9 +386,7 @@ DRIVER = (
         "Secure Boot is on, and the driver {module} is not loaded",
         "`mokutil --sb-state`; `modprobe {module}` prints `Key was rejected by service`",
         "enrol the key of the module (`mokutil --import`), or install a signed package",
-        fixes={
-            "host": Command("module key"),
-        },
+        host=Command("module key"),
     ),
     blocks(
         "module-blacklisted",
@@ -415,13 +412,11 @@ DRIVER = (
         "the driver {module} is installed and not loaded",
         "`lsmod | grep {module}`",
         (run("sudo modprobe {module}"), ", then read the kernel log"),
-        fixes={
-            "host": (
-                run("sudo modprobe {module}"),
-                otherwise("; if it fails: "),
-                "`sudo dmesg | tail`",
-            ),
-        },
+        host=(
+            run("sudo modprobe {module}"),
+            otherwise("; if it fails: "),
+            "`sudo dmesg | tail`",
+        ),
     ),
     blocks(
         "nouveau-bound",
@@ -447,13 +442,11 @@ DRIVER = (
         ("install NVIDIA's driver, blacklist nova_core, rebuild the initramfs", REBOOT),
         vendor="nvidia",
         keeps_from="other driver",
-        fixes={
-            "host": (
-                run("echo blacklist nova_core | sudo tee /etc/modprobe.d/nova.conf"),
-                ", ",
-                Command("driver nvidia"),
-            ),
-        },
+        host=(
+            run("echo blacklist nova_core | sudo tee /etc/modprobe.d/nova.conf"),
+            ", ",
+            Command("driver nvidia"),
+        ),
     ),
     blocks(
         "radeon-bound",
@@ -462,9 +455,7 @@ DRIVER = (
         "boot with `amdgpu.si_support=1 radeon.si_support=0` (GCN 2: cik_support)",
         vendor="amd",
         parameter="{si_or_cik}",
-        fixes={
-            "host": Command("add parameter"),
-        },
+        host=Command("add parameter"),
     ),
     intended(
         "reserved-for-vm",
@@ -488,9 +479,7 @@ DRIVER = (
         "`cat /proc/driver/nvidia/version` prints Open Kernel Module",
         "install the proprietary kernel module of the same driver branch",
         vendor="nvidia",
-        fixes={
-            "host": Command("module closed"),
-        },
+        host=Command("module closed"),
     ),
     blocks(
         "closed-module-unsupported",
@@ -498,9 +487,7 @@ DRIVER = (
         "`cat /proc/driver/nvidia/version` prints no Open Kernel Module",
         "install the open kernel module of the same driver branch",
         vendor="nvidia",
-        fixes={
-            "host": Command("module open"),
-        },
+        host=Command("module open"),
     ),
     blocks(
         "legacy-branch",
@@ -508,9 +495,7 @@ DRIVER = (
         "the kernel log has `ignoring the legacy GPU`",
         "install the driver branch {branch}",
         vendor="nvidia",
-        fixes={
-            "host": Command("driver branch"),
-        },
+        host=Command("driver branch"),
     ),
     blocks(
         "driver-too-old-for-gpu",
@@ -518,9 +503,7 @@ DRIVER = (
         "the kernel log has `not supported by the NVIDIA … driver release`",
         "install a newer driver: {branch} or later",
         vendor="nvidia",
-        fixes={
-            "host": Command("driver open"),
-        },
+        host=Command("driver open"),
     ),
     blocks(
         "gsp-firmware-missing",
@@ -529,9 +512,7 @@ DRIVER = (
         "install the driver's firmware package, then rebuild the initramfs",
         vendor="nvidia",
         word="driver error",
-        fixes={
-            "host": (Command("gsp firmware"), ", then ", Command("initramfs"), REBOOT),
-        },
+        host=(Command("gsp firmware"), ", then ", Command("initramfs"), REBOOT),
     ),
     blocks(
         "amdgpu-refused",
@@ -545,9 +526,7 @@ DRIVER = (
         "the driver {module} is loaded, and its firmware is not installed",
         "the kernel log has `Direct firmware load … failed with error -2`",
         "install {package}, then rebuild the initramfs",
-        fixes={
-            "host": (Command("firmware {module}"), ", then ", Command("initramfs"), REBOOT),
-        },
+        host=(Command("firmware {module}"), ", then ", Command("initramfs"), REBOOT),
     ),
     blocks(
         "nomodeset",
@@ -558,9 +537,7 @@ DRIVER = (
             removes=("parameter nomodeset",),
         ),
         parameter="nomodeset",
-        fixes={
-            "host": Command("remove parameter"),
-        },
+        host=Command("remove parameter"),
     ),
     blocks(
         "kernel-too-old",
@@ -599,13 +576,11 @@ DRIVER = (
         "`lsmod | grep nvgpu`",
         (run("sudo modprobe nvgpu"), ", then read the kernel log"),
         vendor="nvidia",
-        fixes={
-            "host": (
-                run("sudo modprobe nvgpu"),
-                otherwise("; if it fails: "),
-                "`sudo dmesg | grep nvgpu`",
-            ),
-        },
+        host=(
+            run("sudo modprobe nvgpu"),
+            otherwise("; if it fails: "),
+            "`sudo dmesg | grep nvgpu`",
+        ),
     ),
     blocks(
         "basic-display",
@@ -942,9 +917,7 @@ LIBRARY = (
         "`ldconfig -p | grep libnvidia-ml`",
         "install it in the driver's version (Debian: libnvidia-ml1)",
         vendor="nvidia",
-        fixes={
-            "host": Command("libraries nvidia"),
-        },
+        host=Command("libraries nvidia"),
     ),
     limits(
         "nvml-broken",
@@ -1080,7 +1053,7 @@ RESPONDING = (
         (run("sudo nvidia-smi --gpu-reset -i {N}"), " when it is idle"),
         vendor="nvidia",
         word="driver error",
-        fixes={"host": (run("sudo nvidia-smi --gpu-reset -i {address}"), " when it is idle")},
+        host=(run("sudo nvidia-smi --gpu-reset -i {address}"), " when it is idle"),
     ),
     limits(
         "row-remap-pending",
@@ -1163,9 +1136,7 @@ RESPONDING = (
         "boot with `iommu=pt`",
         word="driver error",
         parameter="iommu=pt",
-        fixes={
-            "host": Command("add parameter"),
-        },
+        host=Command("add parameter"),
     ),
     blocks(
         "guc-failed",
@@ -1280,7 +1251,7 @@ GRANTED = (
         vendor="nvidia",
         where="host",
         keeps_from="cuda rule",
-        fixes={"host": run("sudo nvidia-smi -i {address} -c 0")},
+        host=run("sudo nvidia-smi -i {address} -c 0"),
     ),
     limits(
         "address-space-limited",
@@ -1304,13 +1275,11 @@ GRANTED = (
         vendor="nvidia",
         keeps_from="cuda rule",
         of_process=True,
-        fixes={
-            "host": (
-                "wait until that process ends",
-                otherwise("; or, to share the GPU, "),
-                run("sudo nvidia-smi --compute-mode=0"),
-            ),
-        },
+        host=(
+            "wait until that process ends",
+            otherwise("; or, to share the GPU, "),
+            run("sudo nvidia-smi --compute-mode=0"),
+        ),
     ),
     blocks(
         "mps-daemon-gone",
@@ -1479,9 +1448,7 @@ RUNTIME = (
         "install a newer libze-intel-gpu1 (or intel-level-zero-gpu) and intel-opencl-icd",
         vendor="intel",
         instead="Vulkan can use the device",
-        fixes={
-            "host": Command("level zero"),
-        },
+        host=Command("level zero"),
     ),
     limits(
         "kfd-no-gpu",
@@ -1534,9 +1501,7 @@ RUNTIME = (
         instead="Vulkan can use the device",
         of_purpose=True,
         of_process=True,
-        fixes={
-            "host": (Command("rocm"), "; wheels of PyTorch bring their own"),
-        },
+        host=(Command("rocm"), "; wheels of PyTorch bring their own"),
     ),
     limits(
         "rocm-kernel-skew",
@@ -1554,9 +1519,7 @@ RUNTIME = (
         instead="Vulkan can use the device",
         of_purpose=True,
         of_process=True,
-        fixes={
-            "host": Command("level zero"),
-        },
+        host=Command("level zero"),
     ),
 )
 
