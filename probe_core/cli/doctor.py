@@ -309,6 +309,7 @@ _MAX_LISTED = 12
 
 def write_bundle(args: argparse.Namespace, context: Context, document: DoctorDoc) -> None:
     """Write the archive; raises `CommandError` where that cannot be."""
+    from probe_core.cli.record import save
     from probe_core.doctor.bundle import first_cause
 
     bundle = context.examined(lambda machine, report: _bundle(context, machine, report))
@@ -316,7 +317,7 @@ def write_bundle(args: argparse.Namespace, context: Context, document: DoctorDoc
         context.err(line)
     if first_cause(bundle.document) != first_cause(document):
         context.err("The archive gives another first cause than this computer: say so with it.")
-    _save(args.bundle, bundle.archive(), args.force)
+    save(args.bundle, bundle.archive(), args.force, failure=1)
     context.err(f"{args.bundle} was written. `probe doctor --machine {args.bundle}` reads it.")
 
 
@@ -356,15 +357,3 @@ def _contents(bundle: Bundle) -> Iterable[str]:
     if len(largest) > _MAX_LISTED:
         yield f"  and {sum(count for _, count in largest[_MAX_LISTED:])} more entries"
     yield "`tar tzf` lists every name. Look it through before you share it."
-
-
-def _save(path: str, content: bytes, force: bool) -> None:
-    from probe_core.commands import CommandError
-
-    try:
-        with open(path, "wb" if force else "xb") as file:
-            file.write(content)
-    except FileExistsError:
-        raise CommandError(f"doctor: {path} exists already; --force overwrites it") from None
-    except OSError as error:
-        raise CommandError(f"doctor: {path}: {error.strerror or error}", 1) from None

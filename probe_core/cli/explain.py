@@ -200,18 +200,13 @@ def device_lines(device: DeviceDoc, context: Context, *, sparse: bool) -> Iterat
     for path, reason in sorted(device["unknown"].items()):
         yield from _folded(f"unknown {path}: {reason}", context, "yellow")
     yield from _peaks(device["peaks"], context, sparse=sparse)
-    for line in _formats(device["chip"]["id"]):
+    from probe_core.cli.chip import format_lines, formats_of
+
+    for line in format_lines(formats_of(device["chip"]["id"] or "")):
         yield from _folded(line, context)
     if device.get("measured"):
         yield ""
         yield from _table(measured_rows(device["measured"]), context, "BY", ("BEST", "MEDIAN"))
-
-
-def _formats(chip_id: str | None) -> Iterator[str]:
-    """Yield the number formats of a chip that the table has, by the hardware and by programs."""
-    from probe_core.cli.chip import format_lines, formats_of
-
-    yield from format_lines(formats_of(chip_id) if chip_id else [])
 
 
 def _folded(sentence: str, context: Context, style: str | None = None) -> Iterator[str]:

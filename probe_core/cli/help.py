@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 
 from probe_core.cli import COMMANDS, GROUPS, OTHER
 from probe_core.cli.parser import Section, meaning, sections, usage_lines, written
 from probe_core.cli.plugin_commands import installed_commands
-from probe_core.commands.context import terminal_width, write_error
+from probe_core.commands.context import write_error
 from probe_core.commands.text import columns, paint, width_of, wrapped
 
 TYPE_CHECKING = False
@@ -32,32 +31,32 @@ IN_SHORT_HELP = ("active", "machine")
 
 def help_lines(parser: Parser, context: Context, *, every: bool = False) -> Iterator[str]:
     """Yield the help; with `every` option, or with the command's own alone."""
-    head, width = _Painter(context), context.width
+    colour, width = context.colour, context.width
     yield from wrapped(parser.description or "", width)
     yield ""
     for index, line in enumerate(usage_lines(parser)):
-        yield ("       " if index else head.bold("Usage:") + " ") + line
+        yield ("       " if index else paint("Usage:", "bold", colour) + " ") + line
     if parser.examples:
-        yield from ("", head.bold("Examples:"))
+        yield from ("", paint("Examples:", "bold", colour))
         column = 4 + max(width_of(line) for line, _ in parser.examples)
         column = column if column <= width - LEAST_MEANING else min(COLUMN, width // 2)
-        yield from _pairs(parser.examples, width, column, head)
+        yield from _pairs(parser.examples, width, column, colour)
     top = parser.prog == "probe"
     if top:
         yield from ("", *command_lines(context))
     if parser.commands:
-        yield from ("", head.bold("Commands:"))
+        yield from ("", paint("Commands:", "bold", colour))
         rows = [(f"{parser.prog} {name}", own.summary) for name, own in parser.commands.items()]
-        yield from _pairs(rows, width, min(COLUMN, width // 2), head)
+        yield from _pairs(rows, width, min(COLUMN, width // 2), colour)
     shown = sections(parser)
     for section in shown if every else _short(shown, top):
-        yield from ("", head.bold(f"{section.title}:"))
-        yield from _pairs(map(_row, section.actions), width, min(COLUMN, width // 2), head)
+        yield from ("", paint(f"{section.title}:", "bold", colour))
+        yield from _pairs(map(_row, section.actions), width, min(COLUMN, width // 2), colour)
     for line in _ending(parser, top, every or not any(s.shared for s in shown)):
         yield from ("", *wrapped(line, width))
 
 
-def command_lines(context: Context | None = None) -> list[str]:
+def command_lines(context: Context) -> list[str]:
     """Return one line per command, by task; what is wrong with a plugin goes to standard error."""
     commands, problems = installed_commands(os.environ)
     for _, problem in problems:
@@ -68,37 +67,22 @@ def command_lines(context: Context | None = None) -> list[str]:
         entries.append((group, command.name, command.summary or f"a command of {command.owner}"))
     entries.sort(key=lambda entry: GROUPS.index(entry[0]))  # stable: built-in ones come first
     rows = [(f"  {name}", summary) for _, name, summary in entries]
-    width = context.width if context is not None else terminal_width(os.environ, sys.stdout)
-    lines = columns(rows, width, flexible=1)
-    head = _Painter(context)
+    lines, colour = columns(rows, context.width, flexible=1), context.colour
     lines = [
-        f"  {head.cyan(name)}{line[2 + len(name) :]}"
+        f"  {paint(name, 'cyan', colour)}{line[2 + len(name) :]}"
         for (_, name, _), line in zip(entries, lines, strict=True)
     ]
-    return _headed([group for group, _, _ in entries], lines, head)
+    return _headed([group for group, _, _ in entries], lines, colour)
 
 
-def _headed(groups: list[str], lines: list[str], head: _Painter) -> list[str]:
+def _headed(groups: list[str], lines: list[str], colour: bool) -> list[str]:
     """Return the lines with a heading above each group, and a blank line between groups."""
     headed: list[str] = []
     for index, (group, line) in enumerate(zip(groups, lines, strict=True)):
         if index == 0 or groups[index - 1] != group:
-            headed += [*([""] if index else []), head.bold(f"{group}:")]
+            headed += [*([""] if index else []), paint(f"{group}:", "bold", colour)]
         headed.append(line)
     return headed
-
-
-class _Painter:
-    """Colours of a help: heads bold, commands and options cyan, all else plain."""
-
-    def __init__(self, context: Context | None) -> None:
-        self._colour = context is not None and context.colour
-
-    def bold(self, text: str) -> str:
-        return paint(text, "bold", self._colour)
-
-    def cyan(self, text: str) -> str:
-        return paint(text, "cyan", self._colour)
 
 
 def _short(shown: Iterable[Section], top: bool) -> Iterator[Section]:
@@ -118,17 +102,15 @@ def _row(action: argparse.Action) -> tuple[str, str]:
     return indent + names, meaning(action)
 
 
-def _pairs(
-    rows: Iterable[tuple[str, str]], width: int, column: int, head: _Painter
-) -> Iterator[str]:
+def _pairs(rows: Iterable[tuple[str, str]], width: int, column: int, colour: bool) -> Iterator[str]:
     """Yield what is written beside its meaning; below it where it is too long for that."""
     for name, text in rows:
         lines = wrapped(text, width, " " * column) or [""]
         if 2 + width_of(name) + 2 <= column:
             space = " " * (column - 2 - width_of(name))
-            lines[0] = f"  {head.cyan(name)}{space}{lines[0][column:]}".rstrip()
+            lines[0] = f"  {paint(name, 'cyan', colour)}{space}{lines[0][column:]}".rstrip()
         else:
-            lines = [f"  {head.cyan(name)}", *(line for line in lines if line.strip())]
+            lines = [f"  {paint(name, 'cyan', colour)}", *(line for line in lines if line.strip())]
         yield from lines
 
 

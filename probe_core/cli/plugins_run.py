@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import contextmanager, nullcontext
 
 from probe_core.commands.text import wrapped
-from probe_core.wording import clean_text
+from probe_core.wording import clean_text, counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from probe_core.commands import Context
@@ -58,7 +59,7 @@ def _verdict(value: Item) -> str:
     if value.refused:
         return "refused"
     count = len(value.rejected)
-    return f"accepted, {_count(count, 'value')} refused" if count else "accepted"
+    return f"accepted, {counted(count, 'value')} refused" if count else "accepted"
 
 
 def _fields(value: Item) -> Iterator[tuple[str, str]]:
@@ -145,17 +146,10 @@ def _summary(rehearsal: Rehearsal) -> Iterator[str]:
     run, deadline_s, spent = rehearsal.run, rehearsal.prober.deadline_s, rehearsal.seconds
     yield f"{run.status}: {run.reason}" if run.reason else str(run.status)
     devices = sum(not value.is_finding for value in rehearsal.items)
-    counts = f"{_count(devices, 'device')}, {_count(_refused(rehearsal.items), 'value')} refused"
+    refused = sum(max(len(value.rejected), value.refused) for value in rehearsal.items)
+    counts = f"{counted(devices, 'device')}, {counted(refused, 'value')} refused"
     late = "; a report would have ended it" if run.status == "ok" and spent > deadline_s else ""
     yield f"{counts}, {spent * 1000:.1f} ms (deadline {deadline_s:g} s){late}"
-
-
-def _refused(items: Iterable[Item]) -> int:
-    return sum(max(len(value.rejected), value.refused) for value in items)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def document(rehearsal: Rehearsal, decision: Decision, report: ReportDoc) -> dict[str, object]:
@@ -222,6 +216,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def _run(prober: Prober, machine: Machine, config: Config, context: Context) -> int:
+    from probe_core.commands import CommandError
     from probe_core.testing.rehearsal import Rehearsal, bus_sightings
 
     bus = bus_sightings(machine)
@@ -234,9 +229,17 @@ def _run(prober: Prober, machine: Machine, config: Config, context: Context) -> 
     if not as_json:
         _print(context, head(prober, decision, isolated))
     if isolated:
-        _perform_isolated(rehearsal, machine, config, bus)
+        from probe_core.isolation.launch import cannot_start
+
+        if problem := cannot_start():
+            raise CommandError(f"--isolated: {problem}")
+        rehearsal.perform_isolated(machine, bus, config.active)
     else:
-        _perform(rehearsal, machine, config, bus, as_json)
+        import gc
+
+        gc.enable()  # `probe` turns it off for its own short life
+        with _prints_to_stderr() if as_json else nullcontext():
+            rehearsal.perform(machine, bus, config.active)
     if rehearsal.interrupted:
         _show_error(rehearsal, context)
         return INTERRUPTED
@@ -272,39 +275,9 @@ def _decision(
     return decision
 
 
-def _perform(
-    rehearsal: Rehearsal,
-    machine: Machine,
-    config: Config,
-    bus: Sequence[Mapping[str, Any]],
-    as_json: bool,
-) -> None:
-    import gc
-
-    gc.enable()  # `probe` turns it off for its own short life
-    restore = _prints_to_stderr() if as_json else None
-    try:
-        rehearsal.perform(machine, bus, config.active)
-    finally:
-        if restore is not None:
-            restore()
-
-
-def _perform_isolated(
-    rehearsal: Rehearsal, machine: Machine, config: Config, bus: Sequence[Mapping[str, Any]]
-) -> None:
-    from probe_core.commands import CommandError
-
-    if problem := rehearsal.cannot_isolate():
-        raise CommandError(f"--isolated: {problem}")
-    rehearsal.perform_isolated(machine, bus, config.active)
-
-
-def _prints_to_stderr() -> Any:
-    """Send what the prober prints to standard error; returns what undoes that.
-
-    Also what a C library prints, which knows descriptors only.
-    """
+@contextmanager
+def _prints_to_stderr() -> Iterator[None]:
+    """Send what the prober prints to standard error: of a C library, too, by the descriptors."""
     stdout = sys.stdout
     stdout.flush()
     sys.stdout = sys.stderr
@@ -313,14 +286,13 @@ def _prints_to_stderr() -> Any:
         os.dup2(2, 1)
     except OSError:  # one of them is closed
         copy = -1
-
-    def restore() -> None:
+    try:
+        yield
+    finally:
         sys.stdout = stdout
         if copy >= 0:
             os.dup2(copy, 1)
             os.close(copy)
-
-    return restore
 
 
 def _report_with(rehearsal: Rehearsal, machine: Machine, config: Config) -> ReportDoc:

@@ -72,7 +72,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if args.file == "-":
         context.out(text.rstrip("\n"))
     else:
-        _save(args.file, text, args.force)
+        save(args.file, text.encode(), args.force)
     reasons = [setting.reason for setting in ignored]
     for line in (*reasons, *_summary(args.file, gathered), *_coverage(sources), _LAST):
         context.err(line)
@@ -119,18 +119,19 @@ def _origin(machine: Machine) -> str:
     return f"recorded by `probe record` of probe-core {__version__}"
 
 
-def _save(path: str, text: str, force: bool) -> None:
+def save(path: str, content: bytes, force: bool, failure: int = 2) -> None:
+    """Write what a command made; raises `CommandError`, of status `failure` where that fails."""
     from probe_core.commands import CommandError
 
     try:
-        with open(path, "w" if force else "x", encoding="utf-8") as file:
-            file.write(text)
+        with open(path, "wb" if force else "xb") as file:
+            file.write(content)
     except FileExistsError:
         raise CommandError(f"{path} exists already; --force overwrites it") from None
     except ValueError as error:  # a null byte
         raise CommandError(f"{path!a}: {error}") from None
     except OSError as error:
-        raise CommandError(f"{path}: {error.strerror or error}") from None
+        raise CommandError(f"{path}: {error.strerror or error}", failure) from None
 
 
 def _summary(path: str, gathered: Gathered) -> list[str]:

@@ -124,7 +124,7 @@ def _cells(
         "MEMORY": _memory(device, report),
         "FREE": _free(device, report),
         **{column: _figure(device, field) for column, (field, _) in FIGURES.items()},
-        "BANDW.": _bandwidth(device["bandwidth"]),
+        "BANDW.": text.bandwidth(device["bandwidth"]).partition(" ")[0],
         "ID": _joined_ids([ids[member["id"]] for member in group]),
     }
 
@@ -173,10 +173,6 @@ def _figure(device: DeviceDoc, field: str) -> str:
 def is_bound(device: DeviceDoc) -> bool:
     """Return whether the device's figures are lower bounds."""
     return any(peak.get("bound") == "lower" for peak in device["peaks"])
-
-
-def _bandwidth(count: float | None) -> str:
-    return UNKNOWN if count is None else text.bandwidth(count).partition(" ")[0]
 
 
 def _joined_ids(ids: Sequence[str]) -> str:

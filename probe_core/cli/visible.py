@@ -113,8 +113,8 @@ def _print_table(views: Views, report: ReportDoc, context: Context) -> None:
 
     ids = short_ids(device["id"] for device in report["devices"])
     titles = {
-        device["id"]: (ids[device["id"]], _title(device), state_word(device))
-        for device in report["devices"]
+        d["id"]: (ids[d["id"]], d["name"] or d["vendor"] or "", state_word(d))
+        for d in report["devices"]
     }
     rows = [row for runtime in views for row in _rows(runtime, views[runtime], titles)]
     if not rows:
@@ -123,10 +123,6 @@ def _print_table(views: Views, report: ReportDoc, context: Context) -> None:
     shown = [_HEAD, *([context.encodable(cell) for cell in row] for row in rows)]
     for line in grid(shown, context.width, right=("INDEX",), wrap="WHY"):
         context.out(line)
-
-
-def _title(device: Mapping[str, Any]) -> str:
-    return str(device.get("name") or device.get("vendor") or "")
 
 
 def _rows(

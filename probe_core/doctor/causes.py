@@ -245,7 +245,8 @@ class CauseCheck:
         self.step = cause.step
         own = further.needs if further else READS.get(cause.step, ())
         self.needs = (REPORT, *own)
-        self.summary = f"Whether {_plain(cause.meaning)}."
+        # Without the names that are filled in for a device.
+        self.summary = f"Whether {cause.meaning}.".replace("{", "").replace("}", "")
 
     def run(self, request: Request) -> ResultDoc:
         """Return the answer where no step of readiness is broken by this cause."""
@@ -259,11 +260,6 @@ class CauseCheck:
             vendor = _TITLES.get(self._cause.vendor, "")
             return not_applicable(f"no {vendor} accelerator is here".replace("  ", " "))
         return _of_steps(self.step, devices)
-
-
-def _plain(meaning: str) -> str:
-    """Return a meaning without the names that are filled in for a device."""
-    return meaning.replace("{", "").replace("}", "")
 
 
 def concerned(code: str, devices: Iterable[DeviceDoc]) -> list[DeviceDoc]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from probe_core.doctor.check import GROUP
 from probe_core.machine.trust import Trust, allowed
-from probe_core.registry import find_module, is_module_name, scan
+from probe_core.registry import find_module, scan
 from probe_core.registry.extensions import manifest_table
-from probe_core.registry.prober import Prober
+from probe_core.registry.prober import Prober, target_problem
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
@@ -86,10 +86,7 @@ def _rejection(entry: EntryPoint) -> str | None:
     if entry.group != GROUP:
         group = clean_text(entry.group, 80)
         return f"it needs {group}, this core has {GROUP}; upgrade probe-core"
-    module, _, attribute = entry.target.partition(":")
-    if is_module_name(module) and (not attribute or is_module_name(attribute)):
-        return None
-    return f"its entry point {clean_text(entry.target, 80)!r} is not `module` or `module:attribute`"
+    return target_problem(entry.target)
 
 
 def _located(check_set: CheckSet, entry: EntryPoint, trust: Trust) -> str | None:

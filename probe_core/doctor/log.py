@@ -41,6 +41,10 @@ def kernel_log(request: Request) -> KernelLog:
     return request.once("kernel log", lambda: _read(request.machine))
 
 
+def _lines(request: Request) -> list[str]:
+    return (kernel_log(request).text or "").splitlines()
+
+
 def _read(machine: Machine) -> KernelLog:
     text = _by_call() if machine.live and machine.os == "linux" else None
     if text is None:
@@ -104,11 +108,7 @@ Failures = dict[str, tuple[str, str]]
 
 def failures_to_start(request: Request) -> Failures:
     """Return why drivers did not start devices, by the kernel's log; nothing where it is closed."""
-
-    def read() -> Failures:
-        return _failures((kernel_log(request).text or "").splitlines())
-
-    return request.once("failures to start", read)
+    return request.once("failures to start", lambda: _failures(_lines(request)))
 
 
 def _failures(lines: Iterable[str]) -> Failures:
@@ -137,11 +137,7 @@ _OF_ANOTHER = (": version magic '", ": disagrees about version of symbol ", ": U
 
 def refused_modules(request: Request) -> Failures:
     """Return which modules the kernel refused, by its log; nothing where it is closed."""
-
-    def read() -> Failures:
-        return _refused((kernel_log(request).text or "").splitlines())
-
-    return request.once("refused modules", read)
+    return request.once("refused modules", lambda: _refused(_lines(request)))
 
 
 def _refused(lines: Iterable[str]) -> Failures:
@@ -217,7 +213,7 @@ def first_sign(request: Request, place: str | None, port: str | None) -> str | N
     `place` is the PCI address that the device had, `port` that of the bridge above it. Without a
     place it is the first of a port whose slot was emptied and that has nothing below it now.
     """
-    for line in (kernel_log(request).text or "").splitlines():
+    for line in _lines(request):
         if _RECOVERED in line:
             continue
         if place is None:

@@ -12,19 +12,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from probe_core.doctor.check import CheckFindingDoc, Request, ResultDoc, Status
+    from probe_core.doctor.check import CheckFindingDoc, Request, ResultDoc
     from probe_core.doctor.document import WheelDoc
     from probe_core.doctor.installed import CheckSet
     from probe_core.doctor.remembered import Memory
     from probe_core.isolation.run import Run
 
 
-_STATUSES: dict[object, Status] = {
-    "passed": "passed",
-    "failed": "failed",
-    "unknown": "unknown",
-    "not_applicable": "not_applicable",
-}
+_STATUSES = ("passed", "failed", "unknown", "not_applicable")
 _TEXT = 1024
 """Characters of one text: a path (PATH_MAX is rarely used up), or three sentences."""
 
@@ -90,9 +85,8 @@ def checked_result(value: object) -> ResultDoc | str:
     """Return a check's result, its texts clean; or what is wrong with it, without a subject."""
     if not isinstance(value, dict):
         return f"returned a {type(value).__name__}; return passed(), failed(…), unknown(reason)"
-    status = _STATUSES.get(value.get("status") if isinstance(value.get("status"), str) else None)
-    findings = value.get("findings", [])
-    if status is None or not isinstance(findings, list):
+    status, findings = value.get("status"), value.get("findings", [])
+    if status not in _STATUSES or not isinstance(findings, list):
         return "returned neither status nor findings; return passed(), failed(…), unknown(reason)"
     if status == "failed" and not findings:
         return "failed without a finding"

@@ -1,4 +1,4 @@
-"""How a container of each engine is given a device: the engine's own option, one line each."""
+"""How a container of each engine is given a device: by its own option, or by NVIDIA's toolkit."""
 
 from __future__ import annotations
 
@@ -40,3 +40,25 @@ def option(vendor: str, engine: str) -> str:
     known = vendor if (vendor, "") in _OPTIONS else ""
     by_engine = _OPTIONS.get((known, engine)) or _OPTIONS.get(("", engine))
     return by_engine or _OPTIONS[known, ""]
+
+
+# What the configuration of nvidia-container-toolkit says.
+
+TOOLKIT = "/etc/nvidia-container-runtime/config.toml"
+_SECTION, _KEY = "nvidia-container-runtime", "mode"
+_MODES = ("auto", "legacy", "cdi", "jit-cdi", "csv")
+"""The modes of nvidia-container-toolkit 1.20.0, internal/info/resolver.go and internal/modifier."""
+
+
+def mode_of_toolkit(text: str) -> str:
+    """Return the mode that a configuration fixes, "auto" included; "" for none that is known."""
+    if not text:
+        return ""
+    import tomllib
+
+    try:
+        table = tomllib.loads(text).get(_SECTION)
+    except (ValueError, RecursionError):
+        return ""
+    value = table.get(_KEY) if isinstance(table, dict) else None
+    return value if isinstance(value, str) and value in _MODES else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 # Its packages name both (6.12.12.60400).
-_RELEASES = {
+_RELEASES: dict[tuple[int, ...], str] = {
     (6, 3): "6.0",
     (6, 7): "6.1",
     (6, 8): "6.2",
@@ -16,6 +16,10 @@ _RELEASES = {
 
 def release_of_driver(text: str) -> str | None:
     """Return "6.4" of "6.12.12", the text of /sys/module/amdgpu/version; None where unknown."""
+    return _RELEASES.get(first_numbers(text))
+
+
+def first_numbers(text: str) -> tuple[int, ...]:
+    """Return (6, 4) of "6.4.1"; less than two numbers where a version does not begin so."""
     parts = text.strip().split(".")[:2]
-    numbers = [int(part) for part in parts if part.isdecimal() and len(part) < 6]
-    return _RELEASES.get((numbers[0], numbers[1])) if len(numbers) == 2 else None
+    return tuple(int(part) for part in parts if part.isdecimal() and len(part) < 6)

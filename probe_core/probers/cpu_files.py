@@ -47,6 +47,15 @@ _X86_VENDORS = {
     "CentaurHauls": "zhaoxin",
     "Shanghai": "zhaoxin",  # two spaces on either side, which are stripped
 }
+_X86_NUMBERS = (
+    ("family", "cpu family", 0),
+    ("model", "model", 0),
+    ("stepping", "stepping", 0),
+    ("cores", "cpu cores", 1),
+    ("threads", "siblings", 1),
+)
+"""Fact, the line that has it, and the least number that is one."""
+
 _FIRST_BLOCK = 16 << 10
 """Bytes of /proc/cpuinfo read at first: eleven times an AMD EPYC's block of 1,436 bytes."""
 
@@ -131,16 +140,10 @@ def _x86(first: dict[str, str]) -> CpuFacts:
     vendor = first.get("vendor_id", "")
     if vendor:
         identity |= {"vendor_id": vendor, "vendor": _X86_VENDORS.get(vendor, vendor.lower())}
-    if (family := whole(first.get("cpu family"))) is not None:
-        identity["family"] = family
-    if (model := whole(first.get("model"))) is not None:
-        identity["model"] = model
-    if (stepping := whole(first.get("stepping"))) is not None:
-        identity["stepping"] = stepping
-    if cores := whole(first.get("cpu cores")):
-        identity["cores"] = cores
-    if threads := whole(first.get("siblings")):
-        identity["threads"] = threads
+    for key, name, least in _X86_NUMBERS:
+        number = whole(first.get(name))
+        if number is not None and number >= least:
+            identity[key] = number  # type: ignore[literal-required]  # of the table
     return identity
 
 

@@ -64,10 +64,6 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and len(value) <= MAX_SENTENCE
 
 
-def _is_text_or_none(value: object) -> bool:
-    return value is None or _is_text(value)
-
-
 def _is_id(value: object) -> bool:
     return isinstance(value, str) and 0 < len(value) <= ID_LIMIT
 
@@ -75,18 +71,6 @@ def _is_id(value: object) -> bool:
 def _is_number(value: object) -> bool:
     # A bool is an int to Python; no seconds or milliseconds of a run are beyond a day's.
     return type(value) in (int, float) and 0 <= value < 1e8  # type: ignore[operator]
-
-
-def _is_priority(value: object) -> bool:
-    return type(value) is int and 1 <= value <= 999
-
-
-def _is_status(value: object) -> bool:
-    return isinstance(value, str) and value in STATUSES
-
-
-def _is_code(value: object) -> bool:
-    return type(value) is int and 0 <= value < 1 << 32
 
 
 def _list_of(check: Check) -> Check:
@@ -99,7 +83,7 @@ _ANSWER: dict[str, Check] = {
     "distribution": _is_text,
     "version": _is_text,
     "api": _is_text,
-    "priority": _is_priority,
+    "priority": lambda value: type(value) is int and 1 <= value <= 999,
     "deadline_s": _is_number,
     "elapsed_ms": _is_number,
     "vendors": _list_of(_is_text),
@@ -111,7 +95,7 @@ _FACTS: dict[str, Check] = {
     "fix": _is_text,
     "phase": lambda value: value in ("start", "import", "call", "cleanup"),
     "signal": _is_text,
-    "exit_status": _is_code,
+    "exit_status": lambda value: type(value) is int and 0 <= value < 1 << 32,
     "stuck_at": _is_text,
     "avoided": _list_of(_is_id),
 }
@@ -134,8 +118,8 @@ _FRAMES: dict[str, dict[str, Check]] = {
         "reason": _is_text,
     },
     "end": {
-        "status": _is_status,
-        "reason": _is_text_or_none,
+        "status": lambda value: isinstance(value, str) and value in STATUSES,
+        "reason": lambda value: value is None or _is_text(value),
         "facts": _are_facts,
         "abandoned": lambda value: type(value) is bool,
     },

@@ -131,10 +131,10 @@ class About:
     which else is ``unknown``.
     """
 
-    def __init__(self, table: Mapping[str, object], read: Read | None = None) -> None:
+    def __init__(self, table: Mapping[str, object], read: Read) -> None:
         self.os = _name("os", table.get("os", "linux"))
         arch = table.get("arch")
-        self.arch = _name("arch", arch) if arch is not None else _of_files(read)
+        self.arch = _name("arch", arch) if arch is not None else architecture(read)
         self.environ = _environ(table.get("environ", {}))
         self.origin = _origin(table.get("origin"))
         self.access = check_access(table.get("access", {}))
@@ -145,10 +145,6 @@ def _name(key: str, value: object) -> str:
     if isinstance(value, str) and is_word(value):
         return value
     raise BadRecording(f"its {key} {shown(value)} is not one word, such as linux or x86_64")
-
-
-def _of_files(read: Read | None) -> str:
-    return architecture(read) if read else UNKNOWN
 
 
 def _environ(value: object) -> dict[str, str]:

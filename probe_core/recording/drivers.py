@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 
-from probe_core.model.toolkit import TOOLKIT, mode_of_toolkit
+from probe_core.machine.engines import TOOLKIT, mode_of_toolkit
 from probe_core.readiness.fixes import OPERATOR
 from probe_core.readiness.library import CUDA, NIXOS_VERSION, NVML, STUBS
 from probe_core.readiness.modules import (

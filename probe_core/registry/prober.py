@@ -439,7 +439,7 @@ def over_budget(budget: Budget) -> list[FindingDoc]:
 
 def _from_host(name: str, fields: Registered, trust: Trust, budget: Budget) -> Prober:
     prober = Prober(name, fields["target"], HOST)
-    prober.rejection = _name_problem(name) or _target_problem(prober.target)
+    prober.rejection = _name_problem(name) or target_problem(prober.target)
     if prober.rejection is None:
         apply_manifest(prober, None, trust, budget)
         for key, value in fields.items():
@@ -454,9 +454,7 @@ def _from_entry(entry: EntryPoint, trust: Trust, budget: Budget) -> Prober:
     prober.files = [entry.metadata + "/entry_points.txt"]
     if entry.group != GROUP:
         prober.rejection = f"needs {clean_text(entry.group)}, this core has {GROUP}"
-    prober.rejection = (
-        prober.rejection or _name_problem(entry.name) or _target_problem(entry.target)
-    )
+    prober.rejection = prober.rejection or _name_problem(entry.name) or target_problem(entry.target)
     if entry.distribution == HOST:
         prober.rejection = f"no distribution may be named {HOST}"
     if prober.rejection is None:
@@ -471,7 +469,8 @@ def _name_problem(name: str) -> str | None:
     return f"the name {name!r} is reserved by the core" if name.lower() in RESERVED else None
 
 
-def _target_problem(target: str) -> str | None:
+def target_problem(target: str) -> str | None:
+    """Return why an entry point's target cannot be used."""
     module, _, attribute = target.partition(":")
     if is_module_name(module) and (not attribute or is_module_name(attribute)):
         return None

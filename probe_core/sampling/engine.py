@@ -12,7 +12,7 @@ from probe_core.registry.prober import Prober
 from probe_core.sampling import boards, sampler
 from probe_core.sampling.collect import Samples
 from probe_core.sampling.node import HOST_PROBER, Host
-from probe_core.sampling.roster import IDLE_S, Hotplug, Roster
+from probe_core.sampling.roster import IDLE_S, Hotplug, Roster, ids_of
 from probe_core.sampling.sampler import Source
 
 TYPE_CHECKING = False
@@ -180,15 +180,16 @@ class Engine:
     def _ask(self, number: int, asleep: Sequence[Entry]) -> None:
         now = self._clock()
         unwanted = self.roster.unwanted()
-        sleeping = _ids(asleep)
+        sleeping = ids_of(asleep)
         for source in self.sources:
-            if source.idle.may_ask(self._entries(source), now):
+            served = [entry for entry in self.roster.entries if source.serves(entry)]
+            if source.idle.may_ask(served, now):
                 source.ask(number, unwanted, sleeping, self._bus, now)
                 source.start_trials(number, self.roster.entries, sleeping, self._bus, now)
 
     def _replace(self, number: int, asleep: Sequence[Entry]) -> None:
         """Start anew what has just failed over a device: the next round has the others again."""
-        sleeping = _ids(asleep)
+        sleeping = ids_of(asleep)
         for source in self.sources:
             if source.run is None and not source.idle.left_alone:
                 source.ask(number, self.roster.unwanted(), sleeping, self._bus, self._clock())
@@ -222,7 +223,7 @@ class Engine:
                 if source.ended:
                     self._driver.end([run], monotonic)
                     source.run = None
-                elif added and source.idle.note(*_apart(added), now):
+                elif added and source.idle.note([e for e, _ in added], [s for _, s in added], now):
                     source.idle.leave_alone(now)
                     self._end([source])
             else:
@@ -287,9 +288,6 @@ class Engine:
             return source.prober.name, "its prober yields no sample of it"
         return None, "no installed prober samples it"
 
-    def _entries(self, source: Source) -> list[Entry]:
-        return [entry for entry in self.roster.entries if source.serves(entry)]
-
 
 _NOT_ASKED = "it was not asked yet"
 
@@ -308,11 +306,3 @@ def _waiting(source: Source) -> str | None:
     if not source.avoided:
         return "its prober's process is starting"
     return f"its prober's process is starting anew, without {', '.join(sorted(source.avoided))}"
-
-
-def _ids(entries: Sequence[Entry]) -> frozenset[str]:
-    return frozenset().union(*(entry.ids for entry in entries))
-
-
-def _apart(added: Sequence[tuple[Entry, SampleDoc]]) -> tuple[list[Entry], list[SampleDoc]]:
-    return [entry for entry, _ in added], [sample for _, sample in added]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from probe_core.machine import Machine
     from probe_core.model.document import EventDoc, SampleDoc
+    from probe_core.sampling.sampler import Avoided
 
 
 _PCI = "/sys/bus/pci/devices"
@@ -112,15 +113,11 @@ class Roster:
 
     def unwanted(self) -> frozenset[str]:
         """Return the ids of devices that nobody asked for."""
-        return _ids(entry for entry in self.entries if not self.wants(entry))
+        return ids_of(entry for entry in self.entries if not self.wants(entry))
 
     def asleep(self) -> list[Entry]:
         """Return the devices that sleep: the kernel answers that from memory and wakes none."""
-        return [
-            entry
-            for entry in self.entries
-            if entry.folder and power.asleep(power.status(self._machine, entry.folder))
-        ]
+        return [entry for entry in self.entries if _sleeps(self._machine, entry)]
 
 
 def _place(entry: Entry) -> int:
@@ -137,7 +134,8 @@ def _normal(identity: object) -> str | None:
         return None
 
 
-def _ids(entries: Iterable[Entry]) -> frozenset[str]:
+def ids_of(entries: Iterable[Entry | Avoided]) -> frozenset[str]:
+    """Return all ids of some devices."""
     return frozenset().union(*(entry.ids for entry in entries))
 
 
@@ -274,7 +272,7 @@ class Idle:
         """Return whether the devices may be asked: they are not, or no longer, left alone."""
         if not self.left_alone:
             return True
-        if any(self._sleeps(entry) for entry in entries):
+        if any(_sleeps(self._machine, entry) for entry in entries):
             self._slept = True
             return False
         if not self._slept and now - self._started < _AWAKE_S:
@@ -291,8 +289,9 @@ class Idle:
             for entry in entries
         )
 
-    def _sleeps(self, entry: Entry) -> bool:
-        return bool(entry.folder) and power.asleep(power.status(self._machine, str(entry.folder)))
+
+def _sleeps(machine: Machine, entry: Entry) -> bool:
+    return entry.folder is not None and power.asleep(power.status(machine, entry.folder))
 
 
 def _is_idle(sample: SampleDoc) -> bool:

@@ -10,7 +10,7 @@ from probe_core.isolation import launch
 from probe_core.isolation.resident import Resident
 from probe_core.model.findings import finding
 from probe_core.model.ids import FAILURES, normalise_id
-from probe_core.sampling.roster import Idle
+from probe_core.sampling.roster import Idle, ids_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -178,11 +178,6 @@ class Avoided:
         self.trial: Resident | None = None
 
 
-def culprit_ids(avoided: Iterable[Avoided]) -> frozenset[str]:
-    """Return the ids of all devices that are gone around."""
-    return frozenset().union(*(device.ids for device in avoided))
-
-
 def _written(device: str) -> str:
     try:
         return normalise_id(device)
@@ -241,7 +236,7 @@ class Source:
         now: float,
     ) -> None:
         """Ask the process for a round, or start one that begins with it, if one is due."""
-        message = failure_message(number, unwanted | culprit_ids(self.avoided.values()), asleep)
+        message = failure_message(number, unwanted | ids_of(self.avoided.values()), asleep)
         if self.run is None:
             if not self.ended and self._pauses.due(now):
                 self.starts += 1
@@ -264,8 +259,8 @@ class Source:
             # Where a process could not be killed, each attempt would leave one more.
             if self.stuck or self.ended or avoided.trial or not avoided.pauses.due(now):
                 continue
-            others = (entry.ids for entry in entries if entry.ids.isdisjoint(avoided.ids))
-            message = failure_message(number, frozenset().union(*others), asleep)
+            others = ids_of(entry for entry in entries if entry.ids.isdisjoint(avoided.ids))
+            message = failure_message(number, others, asleep)
             avoided.trial = start(
                 self._driver, self.prober, self._machine, bus, self._active, message
             )

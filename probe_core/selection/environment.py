@@ -125,7 +125,7 @@ def tinygrad_changes(
     later ones refuse; since 0.13 indices stand in DEV, which 0.11 and 0.12 take for a backend's
     name. Where no version is known the newest counts.
     """
-    ranked = _ranked(installed)
+    ranked = {name: ids_of(gpus) for name, gpus in numbered(installed).items() if gpus}
     numbers = {backend: _numbers(ids, devices) for backend, ids in ranked.items()}
     listed = ",".join(next(iter(numbers.values()))) if len(numbers) == 1 else ""
     release = release_of(version)
@@ -140,11 +140,6 @@ def tinygrad_changes(
         indices = {name: own or [str(len(ranked[name]))] for name, own in numbers.items()}
         changes["DEV"] = _merged(dev, indices) if dev else _new(indices, numbers)
     return changes
-
-
-def _ranked(installed: Sequence[DeviceDoc]) -> dict[str, list[str]]:
-    """Return each backend that has devices, and their ids as it numbers them."""
-    return {name: ids_of(gpus) for name, gpus in numbered(installed).items() if gpus}
 
 
 def _numbers(ranked: Sequence[str], devices: Sequence[DeviceDoc]) -> list[str]:
@@ -287,7 +282,7 @@ def _places(ids: Container[str], ranked: Sequence[DeviceDoc]) -> str:
 
 def _environment_numbers(devices: Sequence[DeviceDoc], ranked: Sequence[str]) -> str:
     """Return the numbers of `devices`, in their order, among the ids of a runtime's devices."""
-    return ",".join(str(ranked.index(device["id"])) for device in devices if device["id"] in ranked)
+    return ",".join(_numbers(ranked, devices))
 
 
 def _nvidia(

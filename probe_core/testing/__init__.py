@@ -26,16 +26,6 @@ if TYPE_CHECKING:
     from probe_core.testing.export_contract import ExporterContract as ExporterContract
     from probe_core.testing.tree import Tree as Tree
 
-__all__ = [
-    "Case",
-    "CheckContract",
-    "CheckPair",
-    "ExporterContract",
-    "Machine",
-    "ProberContract",
-    "Tree",
-]
-
 _MODULES = {
     "Case": "probe_core.testing.case",
     "CheckContract": "probe_core.testing.check_contract",
@@ -45,6 +35,8 @@ _MODULES = {
     "ProberContract": "probe_core.testing.contract",
     "Tree": "probe_core.testing.tree",
 }
+
+__all__ = [*_MODULES]
 
 
 def __getattr__(name: str) -> object:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
-import threading
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from importlib import import_module
@@ -17,6 +14,7 @@ from probe_core.doctor.child import checks_of
 from probe_core.doctor.remote import checked_answer, checked_result
 from probe_core.machine import Machine
 from probe_core.machine.surroundings import SIGNS
+from probe_core.testing.checks import check_import
 from probe_core.testing.reading import JUDGED
 from probe_core.testing.stage import Watched
 
@@ -73,15 +71,7 @@ class CheckContract:
         return result
 
     def test_importing_has_no_effects(self, capfd: Any) -> None:
-        before, threads = (dict(os.environ), os.getcwd()), set(threading.enumerate())
-        module = self.target.partition(":")[0]
-        sys.modules.pop(module, None)
-        import_module(module)
-        assert (dict(os.environ), os.getcwd()) == before
-        # Those of others may end meanwhile.
-        assert not set(threading.enumerate()) - threads, "importing it starts a thread"
-        printed = capfd.readouterr()
-        assert (printed.out, printed.err) == ("", ""), "importing it prints"
+        check_import(self.target.partition(":")[0], capfd)
 
     def test_every_check_declares_itself(self) -> None:
         checks = self.checks()

@@ -7,9 +7,11 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import tomllib
 import zipfile
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -227,6 +229,22 @@ class Importing(Declared):
         _, noted = watch_case(self.prober(), self.empty(tmp_path)[0])
         actions = effects(noted["events"], frozenset())
         assert not actions, f"look for your hardware among the machine's files first: {actions}"
+
+
+def check_import(module: str, capfd: Any) -> None:
+    """Check that importing a module, which need not be the first time, has no effects."""
+    before, threads = (dict(os.environ), os.getcwd()), set(threading.enumerate())
+    loaded = sys.modules.pop(module, None)
+    try:
+        import_module(module)
+    finally:
+        if loaded is not None:
+            sys.modules[module] = loaded
+    assert (dict(os.environ), os.getcwd()) == before
+    # Those of others may end meanwhile.
+    assert not set(threading.enumerate()) - threads, "importing it starts a thread"
+    printed = capfd.readouterr()
+    assert (printed.out, printed.err) == ("", ""), "importing it prints"
 
 
 EFFECTS = {

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import re
-import sys
-import threading
 from collections.abc import Mapping
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from pkgutil import resolve_name
 from tempfile import TemporaryDirectory
@@ -19,6 +15,7 @@ from typing import Any
 from probe_core.machine import Machine
 from probe_core.registry import find_module
 from probe_core.registry.extensions import manifest_table, texts
+from probe_core.testing.checks import check_import
 from probe_core.testing.sightings import FILE
 
 TYPE_CHECKING = False
@@ -148,19 +145,7 @@ class ExporterContract:
         return text
 
     def test_importing_has_no_effects(self, capfd: Any) -> None:
-        before, threads = (dict(os.environ), os.getcwd()), set(threading.enumerate())
-        module = self.target.partition(":")[0]
-        loaded = sys.modules.pop(module, None)
-        try:
-            import_module(module)
-        finally:
-            if loaded is not None:
-                sys.modules[module] = loaded
-        assert (dict(os.environ), os.getcwd()) == before
-        # Those of others may end meanwhile.
-        assert not set(threading.enumerate()) - threads, "importing it starts a thread"
-        printed = capfd.readouterr()
-        assert (printed.out, printed.err) == ("", ""), "importing it prints"
+        check_import(self.target.partition(":")[0], capfd)
 
     def test_its_manifest_has_a_summary(self) -> None:
         module = self.target.partition(":")[0]

@@ -120,12 +120,6 @@ class Rehearsal:
                 status, reason, details = _named(error)
             self._send("end", status=status, reason=reason, **details)
 
-    def cannot_isolate(self) -> str | None:
-        """Return why no child can be started here; None where one can."""
-        from probe_core.isolation.launch import cannot_start
-
-        return cannot_start()
-
     def perform_isolated(
         self, machine: Machine, bus: Sequence[Mapping[str, Any]], active: bool = False
     ) -> None:

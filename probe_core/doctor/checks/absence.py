@@ -127,15 +127,12 @@ class Place:
         if any(pci_vendor(device) == vendor for device in self.report["devices"]):
             return True
         own = (address for address in self.addresses if self.vendor(address) == vendor)
-        return any(any_class or self._is_gpu(address) for address in own)
+        return any(any_class or self.is_of(address, *_GPU_CLASSES) for address in own)
 
     def has_nvidia(self) -> bool:
         """Return whether a GPU of NVIDIA is there; a Jetson's is on no PCI bus."""
         named = any(device["vendor"] == "nvidia" for device in self.report["devices"])
         return named or self.has(_NVIDIA)
-
-    def _is_gpu(self, address: str) -> bool:
-        return self.is_of(address, *_GPU_CLASSES)
 
     def is_of(self, address: str, *classes: str) -> bool:
         """Return whether a function is of one of these PCI classes."""

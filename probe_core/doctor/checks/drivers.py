@@ -7,7 +7,7 @@ from probe_core.doctor.causes import concerned, fixed, of_cause
 from probe_core.doctor.check import REPORT, check, failed, not_applicable, passed, unknown
 from probe_core.doctor.installation import as_root
 from probe_core.model.fix import REBOOT, by_hand
-from probe_core.model.rocm import release_of_driver
+from probe_core.model.rocm import first_numbers, release_of_driver
 from probe_core.readiness.nvidia import switches
 
 TYPE_CHECKING = False
@@ -120,11 +120,11 @@ _APART = 2
 def skew(request: Request) -> ResultDoc:
     """Whether ROCm and amdgpu are more than two releases apart."""
     devices = concerned("rocm-kernel-skew", request.report["devices"])
-    rocm = _release(request.machine.read(ROCM, 64))
+    numbers = first_numbers((request.machine.read(ROCM, 64) or "").partition("-")[0])
     text = request.machine.read(DRIVER, 64)
-    if not devices or rocm is None or text is None:
+    if not devices or len(numbers) < 2 or text is None:
         return not_applicable("neither AMD's own kernel driver nor /opt/rocm is here")
-    driver = release_of_driver(text)
+    driver, rocm = release_of_driver(text), "{}.{}".format(*numbers)
     if driver is None or rocm not in _RELEASES:
         return unknown(f"which release of ROCm amdgpu {text} belongs to is not known")
     if abs(_RELEASES.index(rocm) - _RELEASES.index(driver)) <= _APART:
@@ -134,18 +134,6 @@ def skew(request: Request) -> ResultDoc:
     text = f"install amdgpu-dkms of ROCm {rocm} (AMD's repository)"
     fixed(finding, (by_hand(text, changes=("package amdgpu-dkms",)), REBOOT), request)
     return failed(finding)
-
-
-def _pair(text: str) -> tuple[int, int]:
-    parts = text.split(".")[:2]
-    numbers = [int(part) for part in parts if part.isdecimal() and len(part) < 6]
-    return (numbers[0], numbers[1]) if len(numbers) == 2 else (-1, -1)
-
-
-def _release(text: str | None) -> str | None:
-    """Return "6.4" of "6.4.1-83"."""
-    numbers = _pair((text or "").partition("-")[0])
-    return f"{numbers[0]}.{numbers[1]}" if numbers[0] >= 0 else None
 
 
 # Intel's compute runtime: a library that is there, and older than the GPU.

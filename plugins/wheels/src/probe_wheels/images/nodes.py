@@ -7,9 +7,9 @@ import os
 from probe_core.commands import CommandError, parse_json, parse_report, read_report_text
 from probe_core.commands.recorded import opened
 from probe_core.commands.reports import probe_document
+from probe_core.machine.engines import TOOLKIT, mode_of_toolkit
 from probe_core.model.ids import ACCELERATORS
 from probe_core.model.rocm import release_of_driver
-from probe_core.model.toolkit import TOOLKIT, mode_of_toolkit
 from probe_wheels.devices import TEGRA, gpus_of, module_driver
 from probe_wheels.images.nvidia import CDI, CSV, LEGACY
 from probe_wheels.rules import version_of
