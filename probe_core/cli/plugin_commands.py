@@ -42,19 +42,9 @@ if TYPE_CHECKING:
 # A mistake in a manifest never stops its command: the help then shows less, and says what is
 # wrong.
 
-MAX_GROUP = 40
-MAX_SUMMARY = 200
-"""Characters: a heading, and a summary of two lines at 100 columns. A judgement."""
-
-
-def read_manifest(path: str) -> dict[str, Any]:
-    """Return the table of commands in a manifest; raises `ValueError` with the reason."""
-    return manifest_table(path, "commands")
-
-
-def read_entry(commands: dict[str, Any], name: str) -> dict[str, str]:
-    """Return the `group` and `summary` of a command, as far as given; raises `ValueError`."""
-    return texts(commands, name, (("group", MAX_GROUP), ("summary", MAX_SUMMARY)))
+TEXTS = (("group", 40), ("summary", 200))
+"""What a manifest may say of a command, and its characters at most: a heading, and a summary of two
+lines at 100 columns. A judgement."""
 
 
 # Find the commands that installed distributions bring, without importing any of them.
@@ -193,8 +183,8 @@ def _describe(commands: Iterable[InstalledCommand]) -> Iterator[Problem]:
             continue
         try:
             if path not in tables:
-                tables[path] = read_manifest(path)
-            fields = read_entry(tables[path], command.name)
+                tables[path] = manifest_table(path, "commands")
+            fields = texts(tables[path], command.name, TEXTS)
         except ValueError as error:
             name, reason = path.rpartition("/")[2], clean_text(str(error), 400)
             sentence = f"{command.owner}: the command {command.name!r} has a mistake in {name}"

@@ -11,7 +11,7 @@ from probe_core.readiness.booting import driver_at_boot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from probe_core.doctor.document import DoctorDoc, ShownFindingDoc
     from probe_core.doctor.remote import RemoteCheck
@@ -44,15 +44,12 @@ def findings_on(request: Request, machine: Machine) -> list[ShownFindingDoc]:
 
 def broken_now(request: Request) -> dict[str, str]:
     """Return the code of the broken driver or library of each device that has one, by its id."""
-    return dict(_broken(request))
-
-
-def _broken(request: Request) -> Iterator[tuple[str, str]]:
+    broken: dict[str, str] = {}
     for device in request.report["devices"]:
-        steps = device["readiness"]["steps"] if device["kind"] in ACCELERATORS else ()
-        broken = (step for step in steps if step["status"] == "broken" and step["step"] in STEPS)
-        if (first := next(broken, None)) is not None:
-            yield device["id"], first["code"] or ""
+        for step in device["readiness"]["steps"] if device["kind"] in ACCELERATORS else ():
+            if step["status"] == "broken" and step["step"] in STEPS:
+                broken.setdefault(device["id"], step["code"] or "")
+    return broken
 
 
 def _fresh(device: DeviceDoc) -> DeviceDoc:

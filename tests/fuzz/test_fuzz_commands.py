@@ -10,8 +10,9 @@ from foreign import CHANCES, Chance, write_files
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probe_core.cli.plugin_commands import installed_commands, read_entry, read_manifest
+from probe_core.cli.plugin_commands import TEXTS, installed_commands
 from probe_core.jsontext import parse
+from probe_core.registry.extensions import manifest_table, texts
 
 MANIFEST = {
     "schema": 1,
@@ -53,7 +54,7 @@ def test_manifests(tmp_path: Path, chance: Chance) -> None:
     path = tmp_path / "command.json"
     path.write_bytes(chance.mutate(json.dumps(MANIFEST).encode()))
     try:
-        fields = read_entry(read_manifest(str(path)), "fry")
+        fields = texts(manifest_table(str(path), "commands"), "fry", TEXTS)
     except ValueError:
         return
     assert all(isinstance(fields.get(key, ""), str) for key in ("group", "summary"))

@@ -25,22 +25,15 @@ _SHARE = 0.6
 
 
 def _sysctl(machine: Machine, name: str) -> int | None:
-    """Return a number of sysctl(3) by name; starting the command would take longer."""
+    """Return a number of sysctl(3) by name."""
     if not machine.live:
         lines = (machine.read(_SYSCTLS) or "").splitlines()
         values = {key.strip(): value.strip() for key, _, value in (x.partition(":") for x in lines)}
         text = values.get(name, "")
         return int(text) if text.isdecimal() and len(text) < 20 else None
-    try:
-        import ctypes
+    from probe_core.probers.cpu_other import sysctl_int
 
-        buffer, size = ctypes.create_string_buffer(8), ctypes.c_size_t(8)
-        call = ctypes.CDLL(None).sysctlbyname
-        if call(name.encode(), buffer, ctypes.byref(size), None, 0):
-            return None
-        return int.from_bytes(buffer.raw[: size.value], "little")
-    except (ImportError, OSError, AttributeError):
-        return None
+    return sysctl_int(name)
 
 
 @check("mac-guest", step="hardware", needs=(_GUEST,))
