@@ -1,7 +1,7 @@
 """Refreshes what is made from the code and tracked: `python docs/generate.py`, or `--check` it.
 
-The TypedDicts of the report's document hold marks in comments, and what lies between is made from
-the classes that readers see: type checkers read no other form. The pictures are what `probe`
+The keys of the TypedDicts of the report's document are made from the classes that readers see: type
+checkers read no other form. The pictures are what `probe`
 prints, and code hosts show them. What else is made from the code is made where it is needed: pages
 with the site, schema and manual pages with the wheels.
 """
@@ -22,28 +22,27 @@ from typed import BODIES
 DOCS = Path(__file__).resolve().parent
 MODEL = DOCS.parent / "probe_core" / "model"
 _BODY = re.compile(
-    r"(?P<begin>    # begin generated: (?P<name>[A-Za-z]+)\n)(.*?)(?P<end>    # end generated\n)",
-    re.DOTALL,
+    r'(?P<head>^class (?P<name>\w+)\(TypedDict[^\n]*:\n    """[^"]*"""\n\n)'
+    r"(?P<keys>(?:    \w+: .+\n)+)",
+    re.MULTILINE,
 )
-
-
-def modules() -> list[Path]:
-    """Return the modules of the model that have generated parts."""
-    return [path for path in sorted(MODEL.glob("*.py")) if _BODY.search(path.read_text("utf-8"))]
+"""A class with its docstring, and the lines of its keys."""
 
 
 def refreshed_module(text: str) -> str:
     """Return a module with its generated parts made anew."""
 
     def make(match: re.Match[str]) -> str:
-        return f"{match['begin']}{BODIES[match['name']]()}\n\n{match['end']}"
+        make_keys = BODIES.get(match["name"])
+        return match[0] if make_keys is None else f"{match['head']}{make_keys()}\n"
 
     return _BODY.sub(make, text)
 
 
 def model() -> dict[Path, str]:
-    """Return those modules with their generated parts made anew."""
-    return {path: refreshed_module(path.read_text("utf-8")) for path in modules()}
+    """Return the module of these types with its generated parts made anew."""
+    path = MODEL / "document.py"
+    return {path: refreshed_module(path.read_text("utf-8"))}
 
 
 # The pictures are made last, by a `probe` that has the new modules: so one run is enough.

@@ -1,6 +1,9 @@
-"""Types of the plain data of one device: as a prober reports it, and as a report holds it.
+"""Types of plain data: of a device as a prober reports it, of a report, of samples and recordings.
 
-For type checkers alone, as `document` is, which offers all of these names.
+For type checkers alone: no module imports this while it runs, so that `typing` costs nobody its
+start. The keys of the classes that `docs/typed.py` names are made from the tables of fields:
+`python docs/generate.py`. Every key of a report is written down here; what a newer core wrote
+passes through unread.
 """
 
 from __future__ import annotations
@@ -22,7 +25,6 @@ PciDoc = TypedDict(
 class SightingMemory(TypedDict, total=False):
     """A device's memory as one prober reports it, in bytes."""
 
-    # begin generated: SightingMemory
     kind: str
     total: int
     free: int
@@ -31,13 +33,10 @@ class SightingMemory(TypedDict, total=False):
     limited_by: str
     parts: dict[str, int]
 
-    # end generated
-
 
 class MemoryDoc(TypedDict, total=False):
     """A device's memory in a report, in bytes; None where nobody knows."""
 
-    # begin generated: MemoryDoc
     kind: Required[str | None]
     total: Required[int | None]
     free: Required[int | None]
@@ -46,13 +45,10 @@ class MemoryDoc(TypedDict, total=False):
     limited_by: str | None
     parts: Required[dict[str, int]]
 
-    # end generated
-
 
 class PeakDoc(TypedDict, total=False):
     """One theoretical peak, in TFLOPS (TOPS for integers)."""
 
-    # begin generated: PeakDoc
     dtype: Required[str]
     path: Required[str]
     accumulate: Required[str]
@@ -70,13 +66,10 @@ class PeakDoc(TypedDict, total=False):
     bound: str | None
     high: float | None
 
-    # end generated
-
 
 class MeasuredDoc(TypedDict, total=False):
     """One figure that `probe bench` achieved."""
 
-    # begin generated: MeasuredDoc
     figure: Required[str]
     kind: Required[str]
     dtype: Required[str | None]
@@ -104,13 +97,10 @@ class MeasuredDoc(TypedDict, total=False):
     fraction_at_clock: float | None
     unknown: dict[str, str] | None
 
-    # end generated
-
 
 class ChipDoc(TypedDict, total=False):
     """Which chip of chipdb a device is, and how sure that is."""
 
-    # begin generated: ChipDoc
     id: Required[str | None]
     name: str | None
     by: Required[str | None]
@@ -119,13 +109,10 @@ class ChipDoc(TypedDict, total=False):
     conflicts: list[str]
     nominal: dict[str, Json] | None
 
-    # end generated
-
 
 class LinkDoc(TypedDict, total=False):
     """One link to another device or to the host."""
 
-    # begin generated: LinkDoc
     kind: Required[str]
     peer: str | None
     to: str | None
@@ -144,13 +131,10 @@ class LinkDoc(TypedDict, total=False):
     local_bandwidth: float | None
     limited_by: str | None
 
-    # end generated
-
 
 class VisibilityDoc(TypedDict, total=False):
     """Whether one runtime shows the device to this process; None where only the driver knows."""
 
-    # begin generated: VisibilityDoc
     visible: Required[bool | None]
     index: Required[int | None]
     reason: Required[str | None]
@@ -159,8 +143,6 @@ class VisibilityDoc(TypedDict, total=False):
     code: str
     one_of: list[int]
     settled_by: str
-
-    # end generated
 
 
 class ViewDoc(TypedDict):
@@ -194,7 +176,6 @@ class LeaseDoc(TypedDict):
 class StepDoc(TypedDict, total=False):
     """One step of a device's readiness."""
 
-    # begin generated: StepDoc
     step: Required[str]
     status: Required[str]
     evidence: Required[str | None]
@@ -204,59 +185,44 @@ class StepDoc(TypedDict, total=False):
     opened: list[str] | None
     blocks: bool
 
-    # end generated
-
 
 class ReadinessDoc(TypedDict, total=False):
     """Whether this process can use a device, and the step that is broken."""
 
-    # begin generated: ReadinessDoc
     state: Required[str]
     broken: Required[str | None]
     steps: Required[list[StepDoc]]
-
-    # end generated
 
 
 class PowerDoc(TypedDict, total=False):
     """A device's power limits, in watts, and what holds its clocks down."""
 
-    # begin generated: PowerDoc
     limit_watts: float | None
     default_watts: float | None
     max_watts: float | None
     reasons: list[str] | None
 
-    # end generated
-
 
 class EccDoc(TypedDict, total=False):
     """Error correction of a device's memory."""
 
-    # begin generated: EccDoc
     enabled: bool | None
     pending: bool | None
     remapped: int | None
     remap_pending: bool | None
     remap_failed: bool | None
 
-    # end generated
-
 
 class OtherDoc(TypedDict, total=False):
     """What another prober reports for a field, and was not used."""
 
-    # begin generated: OtherDoc
     prober: Required[str]
     value: Required[Json]
-
-    # end generated
 
 
 class Sighting(TypedDict, total=False):
     """One device as one prober saw it, every field checked."""
 
-    # begin generated: Sighting
     ids: Required[list[str]]
     kind: Required[str]
     vendor: str
@@ -298,13 +264,10 @@ class Sighting(TypedDict, total=False):
     unknown: dict[str, str]
     extra: dict[str, Json]
 
-    # end generated
-
 
 class DeviceDoc(TypedDict, total=False):
     """One device of a report; a key that is not required is left out where nothing is known."""
 
-    # begin generated: DeviceDoc
     id: Required[str]
     ids: Required[list[str]]
     kind: Required[str]
@@ -356,16 +319,8 @@ class DeviceDoc(TypedDict, total=False):
     seen_by: Required[list[str]]
     extra: dict[str, Json] | None
 
-    # end generated
-
 
 # Types of the plain data that the steps of a probe hand on, and of the report that they end in.
-#
-# For type checkers alone: no module imports this while it runs, so that `typing` costs nobody its
-# start. What stands between the marks is made from the tables of fields: `python
-# docs/generate.py`.
-#
-# Every key of a report is written down here. What a newer core wrote passes through unread.
 
 Severity: TypeAlias = Literal["info", "warning", "error"]
 Fallback: TypeAlias = Literal["no-accelerator", "degraded"]
@@ -374,20 +329,16 @@ Fallback: TypeAlias = Literal["no-accelerator", "degraded"]
 class NodeMemoryDoc(TypedDict, total=False):
     """The system's memory, in bytes."""
 
-    # begin generated: NodeMemoryDoc
     total: Required[int | None]
     available: Required[int | None]
     limit: Required[int | None]
     limited_by: str | None
     devices: int | None
 
-    # end generated
-
 
 class NetworkDoc(TypedDict, total=False):
     """One link of the machine to others."""
 
-    # begin generated: NetworkDoc
     name: Required[str]
     kind: Required[str]
     state: Required[str | None]
@@ -403,13 +354,10 @@ class NetworkDoc(TypedDict, total=False):
     id: str | None
     peer: str | None
 
-    # end generated
-
 
 class NodeDoc(TypedDict, total=False):
     """The machine itself."""
 
-    # begin generated: NodeDoc
     os: Required[str]
     kernel: Required[str | None]
     arch: Required[str]
@@ -423,13 +371,10 @@ class NodeDoc(TypedDict, total=False):
     memory: Required[NodeMemoryDoc]
     network: list[NetworkDoc]
 
-    # end generated
-
 
 class OutcomeFacts(TypedDict, total=False):
     """What is known of how a run ended, beside its reason; only what is known is there."""
 
-    # begin generated: OutcomeFacts
     code: str
     fix: str
     phase: str
@@ -439,13 +384,10 @@ class OutcomeFacts(TypedDict, total=False):
     avoided: list[str]
     replayed: bool
 
-    # end generated
-
 
 class OutcomeDoc(TypedDict, total=False):
     """How one prober's run ended."""
 
-    # begin generated: OutcomeDoc
     prober: Required[str]
     distribution: Required[str]
     status: Required[str]
@@ -463,13 +405,10 @@ class OutcomeDoc(TypedDict, total=False):
     replayed: bool | None
     stderr: list[str]
 
-    # end generated
-
 
 class DecisionDoc(TypedDict, total=False):
     """Whether a prober was run."""
 
-    # begin generated: DecisionDoc
     prober: Required[str]
     distribution: Required[str]
     selected: Required[bool]
@@ -481,13 +420,10 @@ class DecisionDoc(TypedDict, total=False):
     setting: str | None
     variable: str | None
 
-    # end generated
-
 
 class FindingDoc(TypedDict, total=False):
     """What a person should know. Code reads the facts; the sentences are for people."""
 
-    # begin generated: FindingDoc
     code: Required[str]
     severity: Required[Severity]
     what: Required[str]
@@ -499,8 +435,6 @@ class FindingDoc(TypedDict, total=False):
     variable: Required[str | None]
     step: Required[str | None]
     evidence: Required[str | None]
-
-    # end generated
 
 
 class AnswerDoc(TypedDict):
@@ -580,9 +514,7 @@ class ReportDoc(TypedDict):
 
 # Types of live figures: what a sampler yields, and what a round of samples holds.
 #
-# For type checkers alone: no module imports this while it runs, so that `typing` costs nobody its
-# start. `model.sample_fields` is the table that values are checked against; a test holds both
-# equal.
+# `model.sample_fields` is the table that values are checked against; a test holds both equal.
 
 SampleStatus: TypeAlias = Literal["ok", "asleep", "unresponsive", "unavailable", "pending"]
 
@@ -717,8 +649,7 @@ class EventDoc(TypedDict):
 
 # Types of what a recording keeps of the probers that asked more than files.
 #
-# For type checkers alone: no module imports this while it runs. What each key means is on the page
-# about recordings, docs/reference/recording.md.
+# What each key means is on the page about recordings, docs/reference/recording.md.
 
 
 class Frame(TypedDict, total=False):
