@@ -95,7 +95,7 @@ class Available:
 
     def alternatives(self) -> list[Sequence[DeviceDoc]]:
         """Return the lists of devices that may be numbered, the one without any in doubt first."""
-        groups = self._doubtful()
+        groups = self._doubtful() if self.withheld else []
         if not groups:
             return [self.devices]
         omissions = _subsets(groups) if self.complete() else _ends(groups)

@@ -29,7 +29,8 @@ _LONGEST_NUMBER = 9
 def see(devices: Sequence[DeviceDoc], environ: Mapping[str, str]) -> View:
     """Return what the NVIDIA container runtime would give a container under `environ`."""
     value = environ.get(VARIABLE)
-    if value is None and _all_by_default(environ):
+    # Unset is all in an image from before NVIDIA_REQUIRE_CUDA.
+    if value is None and environ.get("CUDA_VERSION") and not environ.get("NVIDIA_REQUIRE_CUDA"):
         value = "all"
     variable = VARIABLE if VARIABLE in environ else None
     view = View("nvidia-container", (), [], variable=variable, value=value)
@@ -42,11 +43,6 @@ def see(devices: Sequence[DeviceDoc], environ: Mapping[str, str]) -> View:
     own = (device for device in devices if device["vendor"] == "nvidia")
     view.withhold(available, ids_of(own))
     return view
-
-
-def _all_by_default(environ: Mapping[str, str]) -> bool:
-    """Return whether the image is one from before NVIDIA_REQUIRE_CUDA, for which unset is all."""
-    return bool(environ.get("CUDA_VERSION")) and not environ.get("NVIDIA_REQUIRE_CUDA")
 
 
 def container_visible(

@@ -38,20 +38,16 @@ def cuda_orders(gpus: Sequence[DeviceDoc], order: str | None) -> list[list[Devic
     programming guide, environment variables): known only for one model, whose devices keep the
     order of their addresses; for several, each order of the models is possible.
     """
-    ranked = _by_address(gpus)
-    if order == "PCI_BUS_ID" or len(gpus) < 2:
-        return [ranked]
+    # NVML numbers in the order of the PCI addresses too; WSL shows no PCI tree to read them from.
+    ranked = in_order(gpus, None if all(map(pci_place, gpus)) else "nvml")
     groups = _models(ranked)
+    if order == "PCI_BUS_ID" or len(groups) < 2:
+        return [ranked]
     if len(groups) > MAX_MODELS:
         return None
-    return [[gpu for group in groups for gpu in group] for groups in _permutations(groups)]
+    from itertools import permutations  # hardly any node has several models
 
-
-def _by_address(gpus: Sequence[DeviceDoc]) -> list[DeviceDoc]:
-    if all(pci_place(gpu) is not None for gpu in gpus):
-        return in_order(gpus)
-    # NVML numbers in the order of the PCI addresses too; WSL shows no PCI tree to read them from.
-    return in_order(gpus, "nvml")
+    return [[gpu for group in groups for gpu in group] for groups in permutations(groups)]
 
 
 def _models(gpus: Sequence[DeviceDoc]) -> list[list[DeviceDoc]]:
@@ -59,16 +55,6 @@ def _models(gpus: Sequence[DeviceDoc]) -> list[list[DeviceDoc]]:
     for place, gpu in enumerate(gpus):
         groups.setdefault(model(gpu) or (str(place),), []).append(gpu)
     return list(groups.values())
-
-
-def _permutations(groups: list[list[DeviceDoc]]) -> list[list[list[DeviceDoc]]]:
-    if len(groups) < 2:
-        return [groups]
-    permutations = []
-    for place, group in enumerate(groups):
-        remaining = groups[:place] + groups[place + 1 :]
-        permutations += [[group, *tail] for tail in _permutations(remaining)]
-    return permutations
 
 
 # Which MIG instances CUDA shows: one before driver 570, one of each GPU instance since.
@@ -171,6 +157,8 @@ def expand(
     A GPU in MIG mode stands for the first compute instance of each of its GPU instances. `many`
     is True for drivers since 570; before, one MIG instance hides everything else.
     """
+    if not instances:
+        return Mask([pick for pick in picks if isinstance(pick, str)])
     shown = _one_per_gpu_instance(picks, instances)
     mask = Mask([])
     single = [instance.id for instance in shown if isinstance(instance, Instance)]

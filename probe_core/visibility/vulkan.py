@@ -51,6 +51,8 @@ _FIRST = "VK_LOADER_DEVICE_SELECT"
 _MESA, _NO_MESA = "MESA_VK_DEVICE_SELECT", "NODEVICE_SELECT"
 _FILTERS = (("VK_LOADER_DEVICE_ID_FILTER", 1), ("VK_LOADER_VENDOR_ID_FILTER", 0))
 """Variables, and which half of ``vendor:device`` each compares. Since loader 1.4.326."""
+_VARIABLES = (*DRIVER_VARIABLES, *dict(_FILTERS), _MESA, _BY_DRIVER_ID)
+"""What changes which GPUs are shown, or Mesa's order of them."""
 
 
 def vulkan_gpus(devices: Sequence[DeviceDoc]) -> list[DeviceDoc]:
@@ -72,7 +74,8 @@ def see_vulkan(devices: Sequence[DeviceDoc], environ: Mapping[str, str], os: str
         mask = Mask(ids_of(_sorted(gpus, environ) if os == "linux" else gpus))
         view.pool += ids_of(gpus)
         view.masks.append(mask)
-        _apply_variables(view, mask, gpus, environ)
+        if any(map(environ.get, _VARIABLES)):
+            _apply_variables(view, mask, gpus, environ)
     view.withhold(available, ids_of(vulkan_gpus(devices)))
     return view
 
@@ -88,10 +91,9 @@ def _apply_variables(
 
 
 def _sorted(gpus: Sequence[DeviceDoc], environ: Mapping[str, str]) -> list[DeviceDoc]:
-    codes = _pair(environ.get(_FIRST, ""))
-    first = None
-    if codes is not None:
-        first = next((gpu for gpu in gpus if pci_codes(gpu) == codes), None)
+    chosen = environ.get(_FIRST)
+    codes = _pair(chosen) if chosen else None
+    first = next((gpu for gpu in gpus if codes and pci_codes(gpu) == codes), None)
 
     def rank(gpu: DeviceDoc) -> tuple[bool, bool, bool, tuple[int, ...]]:
         place = pci_place(gpu)
