@@ -8,6 +8,7 @@ import pytest
 from probe_chipdb.candidates import refines
 from probe_chipdb.database import Database
 from probe_chipdb.name_facts import facts_in
+from probe_chipdb.table import CHIP
 
 
 def test_the_device_tree_refines_the_register(real: Database) -> None:
@@ -47,7 +48,7 @@ def test_another_name_beside_the_soc_is_one(real: Database) -> None:
 def entry(name: str, units: int | None = None, counts: str = "", **more: str) -> Any:
     """Return what `refines` reads of a chip."""
     facts = {"vendor": "acme", "family": "valhall"} | more
-    return SimpleNamespace(name=name, units=units, raw=lambda column: counts, **facts)
+    return SimpleNamespace(name=name, units=units, fields={CHIP.index("counts"): counts}, **facts)
 
 
 DESIGN, KIT = entry("Mali-G610"), entry("Jetson AGX Orin Developer Kit", 2048)

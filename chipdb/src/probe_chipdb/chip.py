@@ -105,54 +105,47 @@ class Sustained:
 class Chip:
     """One product: an id that is never reused, and what its vendor publishes of it.
 
+    name: as the vendor's driver prints it, else the marketing name. kind: "gpu", "npu" or
+        "accelerator". vendor: the short name, as in the id. arch: the id for `Database.arch`.
+    units: SMs, CUs, EUs or cores of one device, as the operating system shows it.
+    unknown: why figures are missing, a key of `chip_peaks.REASONS`.
+    confidence: of counts and clocks, one of `peaks.CONFIDENCES`.
+    fields: the texts of all columns as they stand in the table, for the code of this package.
+
     Everything unknown is None or empty, never a guess.
     """
 
-    __slots__ = ("_db", "_fields", "_memory", "_words", "id", "origin")
+    __slots__ = (
+        "_db", "_memory", "_words", "arch", "confidence", "fields", "id", "kind", "name", "origin",
+        "units", "unknown", "vendor",
+    )  # fmt: skip
 
     def __init__(self, db: "Database", fields: list[str], origin: str) -> None:
         self._db = db
-        self._fields = fields
+        # A table of an earlier format lacks the last columns.
+        self.fields = fields + [""] * (len(CHIP) - len(fields))
         self.id = fields[0]
+        self.name = unescape(fields[1])
+        self.kind = fields[2]
+        self.vendor = fields[3]
+        self.arch = fields[4] or None
+        self.units = whole(fields[_CHIP_AT["units"]])
+        self.unknown = self.fields[_CHIP_AT["unknown"]] or None
+        self.confidence = fields[_CHIP_AT["confidence"]] or "recalled"
         self.origin = origin
         self._memory: Memory | None = None
         self._words: tuple[str, ...] | None = None
 
-    def raw(self, column: int) -> str:
-        """The text of one column as it stands in the table, for the code of this package."""
-        # A table of format 1 lacks the last columns.
-        return self._fields[column] if column < len(self._fields) else ""
-
     def _text(self, column: str) -> str | None:
-        return unescape(self._fields[_CHIP_AT[column]]) or None
+        return unescape(self.fields[_CHIP_AT[column]]) or None
 
     def _list(self, column: str) -> tuple[str, ...]:
-        return tuple(items(self._fields[_CHIP_AT[column]]))
-
-    @property
-    def name(self) -> str:
-        """As the vendor's driver prints it, else the marketing name."""
-        return unescape(self._fields[1])
-
-    @property
-    def kind(self) -> str:
-        """ "gpu", "npu" or "accelerator"."""
-        return self._fields[2]
-
-    @property
-    def vendor(self) -> str:
-        """The vendor's short name, as in the id."""
-        return self._fields[3]
-
-    @property
-    def arch(self) -> str | None:
-        """The architecture's id, for `Database.arch`."""
-        return self._fields[4] or None
+        return tuple(items(self.fields[_CHIP_AT[column]]))
 
     @property
     def family(self) -> str | None:
         """The architecture's family, as reports print it ("ada")."""
-        arch = self._arch()
+        arch = self.architecture()
         return arch.family if arch else None
 
     @property
@@ -168,17 +161,12 @@ class Chip:
     @property
     def year(self) -> int | None:
         """Year of release."""
-        return whole(self._fields[_CHIP_AT["year"]])
-
-    @property
-    def units(self) -> int | None:
-        """SMs, CUs, EUs or cores of one device, as the operating system shows it."""
-        return whole(self._fields[_CHIP_AT["units"]])
+        return whole(self.fields[_CHIP_AT["year"]])
 
     @property
     def units_range(self) -> tuple[int, int] | None:
         """The least and the most units, where parts of several counts share the entry."""
-        if not self.raw(_CHIP_AT["counts"]):
+        if not self.fields[_CHIP_AT["counts"]]:
             return None
         counts = stated(self)
         return (min(counts), max(counts)) if counts else None
@@ -186,13 +174,13 @@ class Chip:
     @property
     def unit(self) -> str | None:
         """What `units` counts."""
-        arch = self._arch()
+        arch = self.architecture()
         return arch.unit if arch else None
 
     @property
     def cores(self) -> int | None:
         """FP32 lanes (CUDA cores, stream processors) of one device."""
-        arch, units = self._arch(), self.units
+        arch, units = self.architecture(), self.units
         if arch is None or units is None or arch.cores_per_unit is None:
             return None
         return int(units * arch.cores_per_unit)
@@ -202,7 +190,7 @@ class Chip:
         """Clocks in MHz."""
         # A table of format 1 has four parts; an unknown clock has none.
         base, boost, matrix, low, game, set_by = (
-            self.raw(_CHIP_AT["clock"]).split(";") + [""] * 6
+            self.fields[_CHIP_AT["clock"]].split(";") + [""] * 6
         )[:6]
         mhz = (number(base), number(boost), number(matrix), number(low), number(game))
         return Clock(*mhz, set_by or None)
@@ -211,7 +199,7 @@ class Chip:
     def memory(self) -> Memory:
         """Size, type, bus and bandwidth."""
         if self._memory is None:
-            gib, type_, bus, gbs, low = (self._fields[_CHIP_AT["memory"]].split(";") + [""] * 5)[:5]
+            gib, type_, bus, gbs, low = (self.fields[_CHIP_AT["memory"]].split(";") + [""] * 5)[:5]
             rates = number(gbs), number(low)
             self._memory = Memory(number(gib), unescape(type_) or None, whole(bus), *rates)
         return self._memory
@@ -232,32 +220,27 @@ class Chip:
     @property
     def power(self) -> float | None:
         """Board power in watts."""
-        return number(self._fields[_CHIP_AT["power"]])
+        return number(self.fields[_CHIP_AT["power"]])
 
     @property
     def power_low(self) -> float | None:
         """The lowest board power in watts that the vendor allows, where it gives a range."""
-        return number(self.raw(_CHIP_AT["power_low"]))
-
-    @property
-    def unknown(self) -> str | None:
-        """Why figures are missing: a key of `unknown.REASONS`, or None."""
-        return self.raw(_CHIP_AT["unknown"]) or None
+        return number(self.fields[_CHIP_AT["power_low"]])
 
     @property
     def boards(self) -> int:
         """Devices that one board shows to the operating system."""
-        return whole(self._fields[_CHIP_AT["boards"]]) or 1
+        return whole(self.fields[_CHIP_AT["boards"]]) or 1
 
     @property
     def shown(self) -> int:
         """Devices that a framework shows of one: jax counts the cores of a TPU v3."""
-        return whole(self.raw(_CHIP_AT["shown"])) or 1
+        return whole(self.fields[_CHIP_AT["shown"]]) or 1
 
     @property
     def form_factor(self) -> str | None:
         """The form that a name may add to the product's own ("L40S PCIe"), or None."""
-        return self.raw(_CHIP_AT["form_factor"]) or None
+        return self.fields[_CHIP_AT["form_factor"]] or None
 
     @property
     def pci(self) -> tuple[str, ...]:
@@ -285,21 +268,16 @@ class Chip:
         return self._list("source")
 
     @property
-    def confidence(self) -> str:
-        """Of counts and clocks: one of `peaks.CONFIDENCES`."""
-        return self._fields[_CHIP_AT["confidence"]] or "recalled"
-
-    @property
     def sustained(self) -> "tuple[Sustained, ...]":
         """What others measured, beside the peaks; empty where nobody published a measurement."""
         return tuple(
-            Sustained(row) for row in parts(self._fields[_CHIP_AT["sustained"]]) if len(row) == 7
+            Sustained(row) for row in parts(self.fields[_CHIP_AT["sustained"]]) if len(row) == 7
         )
 
     @property
     def power_limits(self) -> tuple[float, float] | None:
         """The least and the most power limit that the driver accepts, in watts."""
-        values = parts(self._fields[_CHIP_AT["power_limits"]])
+        values = parts(self.fields[_CHIP_AT["power_limits"]])
         return (float(values[0][0]), float(values[0][1])) if values else None
 
     @property
@@ -308,7 +286,7 @@ class Chip:
 
         Makers of boards set other limits: those of another board may differ. Has what is known.
         """
-        row = next(iter(parts(self._fields[_CHIP_AT["power_limits"]])), [])
+        row = next(iter(parts(self.fields[_CHIP_AT["power_limits"]])), [])
         known = zip(LIMITS[2:-1], row[2:-1], strict=False)  # A table of an earlier format has none.
         return {
             name: float(value) if name == "default" else value for name, value in known if value
@@ -317,26 +295,26 @@ class Chip:
     @property
     def interconnect(self) -> tuple[str, float] | None:
         """Kind of the links to other devices, and 10^9 bytes per second of all, both directions."""
-        values = parts(self._fields[_CHIP_AT["interconnect"]])
+        values = parts(self.fields[_CHIP_AT["interconnect"]])
         return (values[0][0], float(values[0][1])) if values else None
 
     @property
     def sram(self) -> float | None:
         """MiB of memory on the chip: the last-level cache, or the scratchpads."""
-        values = parts(self._fields[_CHIP_AT["sram"]])
+        values = parts(self.fields[_CHIP_AT["sram"]])
         return float(values[0][0]) if values else None
 
     @property
     def ecc(self) -> float | None:
         """The share of the memory that ECC takes when it is on; 0 or None: none, or not known."""
-        values = parts(self._fields[_CHIP_AT["ecc"]])
+        values = parts(self.fields[_CHIP_AT["ecc"]])
         return float(values[0][0]) if values else None
 
     @property
     def beside_sources(self) -> tuple[str, ...]:
         """Keys of the documents behind power limits, links, on-chip memory and ECC."""
         names = ("power_limits", "interconnect", "sram", "ecc")
-        rows = [row for name in names for row in parts(self._fields[_CHIP_AT[name]])]
+        rows = [row for name in names for row in parts(self.fields[_CHIP_AT[name]])]
         return tuple(dict.fromkeys(row[-1] for row in rows))
 
     @property
@@ -346,7 +324,7 @@ class Chip:
         The rate key is empty for counts, clocks and memory. `Database.source` has the document's
         address and the date.
         """
-        return tuple(tuple(row) for row in parts(self._fields[_CHIP_AT["reads"]]))
+        return tuple(tuple(row) for row in parts(self.fields[_CHIP_AT["reads"]]))
 
     @property
     def note(self) -> str | None:
@@ -356,22 +334,19 @@ class Chip:
     @property
     def explain(self) -> dict[str, str]:
         """Why a published and a derived figure differ by more than 3 %, per rate key."""
-        return dict(parts(self._fields[_CHIP_AT["explain"]]))
+        return dict(parts(self.fields[_CHIP_AT["explain"]]))
 
     @property
     def published(self) -> dict[tuple[str, str], tuple[float, str]]:
         """The vendor's own figures: {(rate key, sparsity): (tflops, source key)}."""
-        rows = parts(self._fields[_CHIP_AT["published"]])
+        rows = parts(self.fields[_CHIP_AT["published"]])
         return {
             (rate, sparsity): (float(value), source) for rate, sparsity, value, source, *_ in rows
         }
 
     def architecture(self) -> "Arch | None":
         """The architecture, or None where it is not known."""
-        return self._arch()
-
-    def _arch(self) -> "Arch | None":
-        return self._db.arch(self._fields[4]) if self._fields[4] else None
+        return self._db.arch(self.arch) if self.arch else None
 
     def peaks(
         self,
@@ -394,7 +369,7 @@ class Chip:
         from probe_chipdb.chip_peaks import Live, all_peaks
 
         live = Live(self, units, clock_mhz, clock_source, max_mhz, power)
-        return all_peaks(self, self._arch(), live)
+        return all_peaks(self, self.architecture(), live)
 
     def peak(
         self,
@@ -418,19 +393,19 @@ class Chip:
         """Number formats of its architecture, by the hardware and by programs; with reasons."""
         from probe_chipdb.formats import cells
 
-        return cells(self._fields[4], self._db.formats())
+        return cells(self.fields[4], self._db.formats())
 
     def why_no_peaks(self, units: int | None = None) -> str | None:
         """The reason for an empty `peaks()`, or None when there are some."""
         from probe_chipdb.chip_peaks import Live, why_none
 
-        return why_none(self, self._arch(), Live(self, units, None, None))
+        return why_none(self, self.architecture(), Live(self, units, None, None))
 
     def __repr__(self) -> str:
         return f"<Chip {self.id}>"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Chip) and other._fields == self._fields
+        return isinstance(other, Chip) and other.fields == self.fields
 
     def __hash__(self) -> int:
         return hash(self.id)
@@ -447,12 +422,12 @@ _COUNTS = CHIP.index("counts")
 
 def stated(chip: "Chip") -> tuple[int, ...]:
     """The counts that a chip may have: its own, those of its entry, or none where any fits."""
-    return (chip.units,) if chip.units else _each(items(chip.raw(_COUNTS)))
+    return (chip.units,) if chip.units else _each(items(chip.fields[_COUNTS]))
 
 
 def counts_text(chip: "Chip") -> str:
     """The counts of a chip's entry in words: "10, 12 to 16"."""
-    return ", ".join(text.replace("-", " to ") for text in items(chip.raw(_COUNTS)))
+    return ", ".join(text.replace("-", " to ") for text in items(chip.fields[_COUNTS]))
 
 
 def _each(ranges: "Iterable[str]") -> tuple[int, ...]:

@@ -38,7 +38,12 @@ RANGES = {
     "soc": "the maker of the SoC sets the clock",
 }
 
-OF_SOCS = "the maker of the SoC sets core count and clock; the range is that of the known SoCs"
+_CONDITIONS = {
+    **RANGES,
+    "design": "the maker of the SoC sets core count and clock; the range is that of the known SoCs",
+}
+"""What a figure of a range depends on; a newer table has other keys."""
+
 OF_CLOCKS = "the maker of the SoC sets the clock; the range is that of the known SoCs"
 
 
@@ -51,11 +56,6 @@ def why_unknown(key: str | None, has_rates: bool, has_units: bool, has_clock: bo
     if not has_units:
         return REASONS["units" if has_clock else "counts"]
     return REASONS["clock"]
-
-
-def condition(key: str) -> str | None:
-    """What a figure of a range depends on; None for a key of a newer table."""
-    return OF_SOCS if key == "design" else RANGES.get(key)
 
 
 # Narrows the figures of a part that is sold with a range by what its driver reports.
@@ -71,7 +71,7 @@ def narrow(chip: "Chip", peaks: "Iterable[Peak]", live: "Live") -> None:
     set_by = None if live.mhz else chip.clock.set_by  # one clock was given: it has no range
     for peak in peaks:
         if set_by:
-            peak.condition = condition(set_by)
+            peak.condition = _CONDITIONS.get(set_by)
             if peak.condition and peak.low is None and chip.clock.boost_low is None:
                 peak.condition += "; the lower end is not known"
             _by_clock(chip, peak, live.max_mhz)
@@ -200,7 +200,7 @@ def _derived(chip: "Chip", arch: "Arch | None", live: Live) -> list[Peak]:
 
 def _of_socs(chip: "Chip", arch: "Arch", units: int) -> list[Peak]:
     """What a count of cores of a licensed design reaches at the clocks of its known SoCs."""
-    rows = parts(chip.raw(_OF_SOCS))
+    rows = parts(chip.fields[_OF_SOCS])
     if not rows:
         return []
     low, high, confidence, source = rows[0]
@@ -239,7 +239,7 @@ def _origin(chip: "Chip", arch: "Arch", live: Live) -> str:
 
 def _published(chip: "Chip", by_key: dict[_Key, Peak], live: Live) -> None:
     """Mark the derived peaks that the vendor confirms; add those that only the vendor gives."""
-    for rate, sparsity, value, source, clock, *more in parts(chip.raw(_PUBLISHED)):
+    for rate, sparsity, value, source, clock, *more in parts(chip.fields[_PUBLISHED]):
         low, stated = [*more, "", ""][:2]
         stated = stated or _UNMARKED
         figure = float(value)
@@ -277,7 +277,7 @@ _PUBLISHES = {
 
 def _override(chip: "Chip", by_key: dict[_Key, Peak], live: Live) -> None:
     """Replace the figures that the data corrects, and what sparsity makes of them."""
-    rows = parts(chip.raw(_OVERRIDE))
+    rows = parts(chip.fields[_OVERRIDE])
     stated = {(row[0], row[1]) for row in rows}
     if chip.unknown == "design" and (live.units or live.mhz):
         return  # the range of known SoCs says nothing of another count or clock
@@ -297,7 +297,7 @@ def _override(chip: "Chip", by_key: dict[_Key, Peak], live: Live) -> None:
             published=old.published if old else None,
             basis="override",
             low=float(more[0]) if more and more[0] else None,
-            condition=condition(chip.unknown or ""),
+            condition=_CONDITIONS.get(chip.unknown or ""),
         )
         origin = peak.source
         by_key[rate, sparsity] = _scaled(chip, peak, live)

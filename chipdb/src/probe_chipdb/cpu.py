@@ -59,10 +59,10 @@ class CpuMatch:
         arch = self.efficient if efficient else self.arch
         if arch is None or not cores or not clock_mhz:
             return ()
-        held = arch.with_rates(self.efficient_rates if efficient else self.rates)
+        rates = self.efficient_rates if efficient else self.rates
         clocks = {path: (clock, float(clock_mhz)) for path in ("vector", "matrix")}
         origin = f"{self.reason}; rates [{', '.join(arch.sources)}], cores and clock [{source}]"
-        return tuple(from_rates(held, cores, clocks, origin))
+        return tuple(from_rates(arch, cores, clocks, origin, rates=rates))
 
     def __repr__(self) -> str:
         return f"<CpuMatch {self.arch.id if self.arch else None} {self.uarch!r}>"

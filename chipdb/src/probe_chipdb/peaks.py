@@ -127,6 +127,7 @@ class Peak:
     """One theoretical peak of one device.
 
     tflops: 10^12 operations per second (TOPS for integers), FMA counted as two.
+    rate: the key `dtype.path.accumulate`, and `.variant` where there is one.
     dtype, path, accumulate: what is multiplied, where, and what it is summed in.
     sparsity: "dense", or "sparse" for the vendor's structured sparsity.
     variant: None, "single" (no dual issue) or "packed" (packed instructions).
@@ -156,6 +157,7 @@ class Peak:
         "path",
         "per",
         "published",
+        "rate",
         "source",
         "sparsity",
         "tflops",
@@ -178,6 +180,7 @@ class Peak:
         basis: str = "derived",
     ) -> None:
         dtype, path, accumulate, *variant = rate.split(".")
+        self.rate = rate
         self.dtype = dtype
         self.path = path
         self.accumulate = accumulate
@@ -194,12 +197,6 @@ class Peak:
         self.source = source
         self.confidence = confidence
         self.confirmed_by: str | None = None
-
-    @property
-    def rate(self) -> str:
-        """The rate key: `dtype.path.accumulate`, and `.variant` where there is one."""
-        key = f"{self.dtype}.{self.path}.{self.accumulate}"
-        return f"{key}.{self.variant}" if self.variant else key
 
     def as_json(self) -> "PeakJson":
         """The peak as plain JSON data; optional members are left out where they say nothing."""
@@ -237,16 +234,17 @@ def from_rates(
     clocks: "dict[str, tuple[str, float]]",
     source: str,
     low_mhz: float | None = None,
+    rates: "dict[str, float] | None" = None,
 ) -> list[Peak]:
     """Every dense and sparse peak of `units` of an architecture.
 
     clocks maps "vector" and "matrix" to (label, MHz); source says where units and clock came
-    from; low_mhz is the bottom of a laptop's range.
+    from; low_mhz is the bottom of a laptop's range; rates are held to in place of all its own.
     """
     # The vendor vouches for the rates, not for the product of three numbers.
     confidence = "derived" if arch.confidence in STATED else arch.confidence
     peaks = []
-    for rate, ops in arch.rates.items():
+    for rate, ops in (arch.rates if rates is None else rates).items():
         label, mhz = clocks["matrix" if ".matrix." in rate else "vector"]
         for sparsity in SPARSITIES if rate in arch.sparse_keys else SPARSITIES[:1]:
             per_clock = ops * arch.sparse_factor if sparsity == "sparse" else ops

@@ -174,6 +174,7 @@ _SMALL = 2 * 2**20  # bytes; the dictionary of a larger text would cost more mem
 _FEW = 8  # lookups in a file; more by position cost what reading 1 MiB does
 _PIECE = 4096  # bytes: a page, and longer than any line of the built table
 FORMAT = 2  # of the table's text; a reader refuses a newer one
+_FOLDER = __file__.rpartition("table.py")[0] + "table/"
 
 
 class NotBuilt(OSError):
@@ -202,31 +203,32 @@ class SortedText:
         self._lookups += 1
         if self._lookups > _OFTEN and len(self.data) < _SMALL:
             self._lines = dict(self)
-        return self._search(key)
-
-    def _search(self, key: str) -> str | None:
-        # A name from a driver may hold bytes that are no UTF-8; such a key is simply not there.
-        data, target = self.data, key.encode("utf-8", "surrogatepass")
-        low, high = self._start, len(data)
-        while low < high:
-            start = data.rfind(b"\n", low, (low + high) >> 1) + 1 or low
-            tab = data.find(b"\t", start)
-            end = data.find(b"\n", start)
-            if tab < 0 or end < 0:
-                return None
-            line_key = data[start:tab]
-            if line_key == target:
-                return data[tab + 1 : end].decode()
-            if line_key < target:
-                low = end + 1
-            else:
-                high = start
-        return None
+        return _search(self.data, self._start, key)
 
     def __iter__(self) -> "Iterator[tuple[str, str]]":
         for line in filter(None, self.data[self._start :].decode().split("\n")):
             key, _, columns = line.partition("\t")
             yield key, columns
+
+
+def _search(data: bytes, low: int, key: str) -> str | None:
+    """What follows `key` and its tab in the sorted lines from byte `low` on, or None."""
+    # A name from a driver may hold bytes that are no UTF-8; such a key is simply not there.
+    target, high = key.encode("utf-8", "surrogatepass"), len(data)
+    while low < high:
+        start = data.rfind(b"\n", low, (low + high) >> 1) + 1 or low
+        tab = data.find(b"\t", start)
+        end = data.find(b"\n", start)
+        if tab < 0 or end < 0:
+            return None
+        line_key = data[start:tab]
+        if line_key == target:
+            return data[tab + 1 : end].decode()
+        if line_key < target:
+            low = end + 1
+        else:
+            high = start
+    return None
 
 
 class SortedFile:
@@ -250,8 +252,9 @@ class SortedFile:
         self._lookups += 1
         if self._text is None and self._lookups > _FEW:
             self._text = SortedText(self._read(None))
-        text = self._text or SortedText(self._read(key.encode("utf-8", "surrogatepass")))
-        return text.find(key)
+        if self._text is not None:
+            return self._text.find(key)
+        return _search(self._read(key.encode("utf-8", "surrogatepass")), 0, key)
 
     def __iter__(self) -> "Iterator[tuple[str, str]]":
         return iter(SortedText(self._read(None)))
@@ -306,17 +309,15 @@ class Table:
         self.origin = origin
         self.version = version
         lines = [texts.get(name, b"") for name in FILES]
-        self.index, self.chips, self.archs, self.sources = map(_sorted, lines)
+        self.index, self.chips, self.archs, self.sources = (
+            SortedText(text) if isinstance(text, bytes) else text for text in lines
+        )
         self.rules, self.formats = _text(texts, RULES), _text(texts, FORMATS)
 
     def ids(self, key: str) -> tuple[str, ...]:
         """The chip (or arch) ids filed under an index key, in the order of the data."""
         ids = self.index.find(key)
         return tuple(ids.split(" ")) if ids else ()
-
-
-def _sorted(lines: bytes | SortedText | SortedFile) -> SortedText | SortedFile:
-    return SortedText(lines) if isinstance(lines, bytes) else lines
 
 
 def _text(texts: "Mapping[str, bytes | SortedText | SortedFile]", name: str) -> str:
@@ -342,11 +343,11 @@ def built_by_position() -> Table:
     if not hasattr(os, "pread"):
         return built()
     try:
-        with open(_place(FILES[0]), "rb", buffering=0) as file:
+        with open(_FOLDER + FILES[0], "rb", buffering=0) as file:
             head = file.read(_PIECE).partition(b"\n")[0]
         version = _version(head)
         starts = {FILES[0]: len(head) + 1}
-        files = {name: SortedFile(_place(name), starts.get(name, 0)) for name in FILES}
+        files = {name: SortedFile(_FOLDER + name, starts.get(name, 0)) for name in FILES}
     except OSError:
         return built()
     return Table("probe-chipdb", version, files)
@@ -380,12 +381,8 @@ def _version(head: bytes) -> str:
     return version
 
 
-def _place(name: str) -> str:
-    return __file__.rpartition("table.py")[0] + "table/" + name
-
-
 def _read(name: str) -> bytes:
-    path = _place(name)
+    path = _FOLDER + name
     try:
         with open(path, "rb", buffering=0) as file:
             return file.read()

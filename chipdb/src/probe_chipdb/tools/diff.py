@@ -53,7 +53,7 @@ def _named(chip: Chip) -> str:
 def _changes(old: Chip, new: Chip) -> Iterator[str]:
     for at, column in enumerate(CHIP):
         # An older table has fewer parts, and a written one no empty parts at its end.
-        before, after = old.raw(at).rstrip(";"), new.raw(at).rstrip(";")
+        before, after = old.fields[at].rstrip(";"), new.fields[at].rstrip(";")
         if column not in _SKIPPED and before != after:
             yield f"{column} {_change(column, before, after)}"
     yield from _peak_changes(old, new)

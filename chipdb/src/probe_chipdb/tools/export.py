@@ -190,7 +190,7 @@ def source_keys(chip: Chip) -> list[str]:
     """The documents behind a chip's figures: its own, its architecture's, the published ones."""
     arch = chip.architecture()
     published = [source for _, source in chip.published.values()]
-    overrides = [row[4] for row in parts(chip.raw(CHIP.index("override")))]
+    overrides = [row[4] for row in parts(chip.fields[CHIP.index("override")])]
     listed = [key for keys in overrides for key in keys.split(", ")]
     measured = [row.source for row in chip.sustained]
     return [

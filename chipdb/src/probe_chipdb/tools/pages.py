@@ -130,7 +130,7 @@ def _recalled(chip: Chip) -> Iterator[tuple[str, str]]:
     for rate, sparsity, tflops, source in sorted(published):
         if (rate, sparsity) not in read and not _is_quoted(chip, source):
             yield source, f"{sparsity} {rate} {tflops:g}"
-    for row in parts(chip.raw(CHIP.index("override"))):
+    for row in parts(chip.fields[CHIP.index("override")]):
         rate, sparsity, value, _, source, confidence, *_ = row
         if value and confidence == "recalled":
             yield source, f"{sparsity} {rate} {float(value):g}"

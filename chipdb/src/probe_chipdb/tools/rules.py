@@ -60,7 +60,7 @@ def figures(db: "Database", id_: str) -> "Iterator[Figure]":
     chip = db.chip(id_)
     if chip is None:
         return
-    for rate, sparsity, value, _, clock, *_ in parts(chip.raw(CHIP.index("published"))):
+    for rate, sparsity, value, _, clock, *_ in parts(chip.fields[CHIP.index("published")]):
         mhz = {"base": chip.clock.base, "low": chip.clock.boost_low}.get(clock)
         peaks = chip.peaks(clock_mhz=mhz, clock_source=clock) if mhz else chip.peaks()
         peak = find(peaks, rate, sparsity)
