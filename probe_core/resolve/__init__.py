@@ -66,7 +66,8 @@ def open_chipdb(
             database = load(extra=files, packages=packages, accept=accept)
         else:
             database = load(added=added)
-        findings += [_unusable(file, _NO_CHIPS) for file in _without_chips(database, files)]
+        if files:
+            findings += [_unusable(file, _NO_CHIPS) for file in _without_chips(database, files)]
         return database, findings
     except Exception as error:
         text = f"{type(error).__name__}: {error}"
@@ -84,7 +85,7 @@ def _refusal(file: str, accept: Accept, refused: Mapping[str, str] | None) -> st
 
 def _without_chips(database: Database, files: Sequence[str]) -> Iterable[str]:
     """Return the site's files of which chipdb could use nothing; `problems` says why."""
-    tables = {source.origin: source for source in database.tables()} if files else {}
+    tables = {source.origin: source for source in database.tables()}
     for file in files:
         table = tables.get(f"site:{file}")
         if table is None or not (any(table.chips) or any(table.archs)):
@@ -137,7 +138,8 @@ def resolve(
             findings.append(_failure(device, error))
         add_shorthands(device)
         explain_nulls(device)
-    findings = _once_per_node(findings)
+    if len(findings) > 1:
+        findings = _once_per_node(findings)
     if database is not None:
         findings += _problems(database)
     return findings
@@ -286,18 +288,14 @@ def add_shorthands(device: DeviceDoc) -> None:
 
 def shorthand(name: str, peaks: Iterable[PeakDoc]) -> float | None:
     """Return one of `SHORTHANDS` from a device's peaks; None when no peak fits the convention."""
-    dense = [p for p in peaks if p["dtype"] == name and p["sparsity"] == "dense"]
-    return max((peak["tflops"] for peak in _fitting(name, dense)), default=None)
-
-
-def _fitting(name: str, dense: list[PeakDoc]) -> list[PeakDoc]:
-    vector = [peak for peak in dense if peak["path"] == "vector"]
+    fitting = [p for p in peaks if p["dtype"] == name and p["sparsity"] == "dense"]
+    vector = [peak for peak in fitting if peak["path"] == "vector"]
     if name == "fp32":
         # A variant is a way to issue the same path: RDNA 3 counts dual issue in its own.
-        return [peak for peak in vector if "variant" not in peak]
-    if name == "fp16":
-        return [peak for peak in dense if peak["accumulate"] == "fp32"] or vector
-    return dense
+        fitting = [peak for peak in vector if "variant" not in peak]
+    elif name == "fp16":
+        fitting = [peak for peak in fitting if peak["accumulate"] == "fp32"] or vector
+    return max((peak["tflops"] for peak in fitting), default=None)
 
 
 def _missing(name: Shorthand, device: DeviceDoc) -> str:
@@ -382,20 +380,16 @@ def _identify(device: DeviceDoc, groups: Sequence[Group]) -> None:
 class Group:
     """One kind of cores: what chipdb says of it, its peaks, and why those are missing or ""."""
 
-    __slots__ = ("arch", "cluster", "match", "missing", "name", "peaks")
+    __slots__ = ("arch", "cluster", "is_small", "match", "missing", "name", "peaks")
 
     def __init__(self, cluster: Facts, match: CpuMatch) -> None:
         self.cluster = cluster
+        self.is_small = cluster.get("kind") in _SMALL  # the efficiency cores of a hybrid
         self.match = match
         self.arch: str | None = None
         self.name: str | None = None
         self.peaks: list[PeakDoc] = []
         self.missing = ""
-
-    @property
-    def is_small(self) -> bool:
-        """Whether these are the efficiency cores of a hybrid."""
-        return self.cluster.get("kind") in _SMALL
 
 
 def _clusters(device: DeviceDoc) -> list[Facts]:
@@ -429,7 +423,8 @@ def _match(device: DeviceDoc, cluster: Facts, database: Database, load: Load) ->
     facts: Facts = {**(device.get("cpu") or {}), **cluster}
     # An older chipdb does not ask for stepping and variant, and reads names unannounced.
     asked = database.cpu.__kwdefaults__ or {}
-    more: dict[str, Any] = {key: _number(facts.get(key)) for key in _NUMBERS if key in asked}
+    numbers = {key: facts.get(key) for key in _NUMBERS if key in asked}
+    more: dict[str, Any] = {key: n for key, n in numbers.items() if isinstance(n, int | str)}
     if "before_name" in asked:
         more["before_name"] = lambda: load("brands")
     else:
@@ -451,19 +446,15 @@ def _name(group: Group) -> None:
         return
     group.name = match.uarch
     known = arch is not None and match.by != "generic"
-    group.arch = _slug(match.uarch) if known else arch.family if arch else None
-    if arch is not None and group.arch and not _is_word(group.arch):
-        group.arch = arch.family
+    family = arch.family if arch else None
+    group.arch = _slug(match.uarch) or family if known else family
 
 
-def _slug(uarch: str) -> str:
-    """Return ``zen5`` of "Zen 5 (Turin)", ``cortex-a76`` of "Cortex-A76"."""
-    return uarch.partition(" (")[0].lower().replace(" ", "")
-
-
-def _is_word(slug: str) -> bool:
-    """Return whether a name became one word: "Haswell or Broadwell" does not."""
-    return len(slug) <= 16 and "," not in slug and not slug[:1].isdecimal()
+def _slug(uarch: str) -> str | None:
+    """Return ``zen5`` of "Zen 5 (Turin)"; None of what is no one word: "Haswell or Broadwell"."""
+    slug = uarch.partition(" (")[0].lower().replace(" ", "")
+    is_word = len(slug) <= 16 and "," not in slug and not slug[:1].isdecimal()
+    return slug if is_word else None
 
 
 def _add_peaks(group: Group, device: DeviceDoc) -> str:
@@ -523,10 +514,6 @@ def _clock_in_name(name: str) -> float | None:
 
 def _text(value: Json) -> str | None:
     return value if isinstance(value, str) else None
-
-
-def _number(value: Json) -> int | str | None:
-    return value if isinstance(value, int | str) else None
 
 
 def _texts(value: Json) -> list[str]:

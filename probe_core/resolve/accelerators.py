@@ -85,7 +85,7 @@ def resolve(
     if parent is not None and parent.get("chip"):
         resolve_partition(device, parent)
         return []
-    match = _host_match(device, database, hook) or chip_of(device, database)
+    match = (hook and _host_match(device, database, hook)) or chip_of(device, database)
     _set_chip(device, match)
     if match.chip is not None:
         _use_chip(device, match.chip, memo)
@@ -113,10 +113,8 @@ class HostMatch:
         self.reason = reason
 
 
-def _host_match(
-    device: DeviceDoc, database: Database, hook: ResolveHook | None
-) -> HostMatch | None:
-    chip_id = hook(device) if hook else None
+def _host_match(device: DeviceDoc, database: Database, hook: ResolveHook) -> HostMatch | None:
+    chip_id = hook(device)
     if chip_id is None:
         return None
     chip = database.chip(chip_id)
@@ -134,7 +132,7 @@ def chip_of(device: DeviceDoc, database: Database) -> Match:
         subsystem=pci_subsystem(device),
         revision=pci_revision(device),
         gpu_id=device.get("gpu_id"),
-        dt=_compatibles(device),
+        dt=_compatibles(device, names) if (names := device.get("dt")) else (),
         compute_capability=device.get("compute_capability"),
         gfx=device.get("gfx"),
         vendor=device.get("vendor"),
@@ -145,13 +143,12 @@ def chip_of(device: DeviceDoc, database: Database) -> Match:
     )
 
 
-def _compatibles(device: DeviceDoc) -> Sequence[str]:
+def _compatibles(device: DeviceDoc, names: Sequence[str]) -> Sequence[str]:
     """Return what the device tree says of a device, and of a Mali its SoC's name for it.
 
     Arm's own driver binds to a node that names no SoC ("arm,mali-bifrost"). Where bindings name the
     GPU after the SoC, they do it in one way: "mediatek,mt8195" has "mediatek,mt8195-mali".
     """
-    names: Sequence[str] = device.get("dt") or ()
     if device["kind"] != "gpu" or not any(name.startswith("arm,mali") for name in names):
         return names
     socs = [name for name in names if not name.startswith("arm,") and not name.endswith("-mali")]
@@ -208,7 +205,7 @@ def _chip_peaks(
     """Return the chip's peaks and their shorthands, computed once for equal devices."""
     facts = _live_facts(device, chip, units)
     # By their text: a count of 8 and one of 8.0 are equal, and sources write them differently.
-    key = (chip, repr((units, facts)))
+    key = (chip.id, repr((units, facts)))
     if key not in memo:
         peaks: list[PeakDoc] = [peak.as_json() for peak in chip.peaks(units=units, **facts)]
         memo[key] = peaks, {name: shorthand(name, peaks) for name in SHORTHANDS}
@@ -248,9 +245,9 @@ def _use_bandwidth(device: DeviceDoc, chip: Chip) -> None:
 def _use_nominal_memory(device: DeviceDoc, chip: Chip) -> None:
     """Give a card that nobody queried the memory it is sold with, marked as chipdb's."""
     memory = device["memory"]
-    if memory["kind"] not in (None, "dedicated") or not _is_unqueried(device):
+    if memory["kind"] not in (None, "dedicated") or memory["total"] is not None:
         return
-    if memory["total"] is None and chip.memory.bytes:
+    if chip.memory.bytes and _is_unqueried(device):
         memory["kind"] = "dedicated"
         memory["total"] = chip.memory.bytes
         from_chipdb(device, "memory.total")
