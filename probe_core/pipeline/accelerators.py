@@ -314,16 +314,18 @@ def troubles(
     A device that somebody keeps away on purpose (passthrough, a slice) is none, and explains why
     its vendor's prober cannot query anything.
     """
-    broken = [device for device in accelerators if _is_missing(device)]
-    present = {pci_vendor(device) for device in usable(accelerators)}
+    answers = [(device, usable_here(device)) for device in accelerators]
+    refused = [(device, answer) for device, answer in answers if answer.usable is False]
+    broken = [device for device, answer in refused if answer.severity != "info"]
+    present = {pci_vendor(device) for device, answer in answers if answer.usable is not False}
     reserved = {pci_vendor(device) for device in accelerators} - present
     reserved -= {pci_vendor(device) for device in broken}
     unexplained = [
         outcome for outcome in failures if not _is_explained(outcome, decisions, reserved)
     ]
     unconfirmed = [device for device in accelerators if device["seen_by"] == ["bus"]]
-    refused = [d for d in _refused(unconfirmed, decisions) if d.setting is None]
-    return [*broken, *unexplained, *untrusted, *(d for d in refused if d not in untrusted)]
+    barred = [d for d in _refused(unconfirmed, decisions) if d.setting is None]
+    return [*broken, *unexplained, *untrusted, *(d for d in barred if d not in untrusted)]
 
 
 def _is_explained(
@@ -332,9 +334,3 @@ def _is_explained(
     """Return whether a prober had nothing to query because all its devices are reserved."""
     vendors = _vendors_of(decisions, (outcome["prober"],))
     return outcome["status"] == "unavailable" and bool(reserved_vendors & vendors)
-
-
-def _is_missing(device: DeviceDoc) -> bool:
-    """Return whether this process cannot use the device, though nobody chose so."""
-    answer = usable_here(device)
-    return answer.usable is False and answer.severity != "info"

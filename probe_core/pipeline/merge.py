@@ -26,12 +26,13 @@ if TYPE_CHECKING:
 class Observation:
     """One sighting with its source: the prober's name and priority."""
 
-    __slots__ = ("priority", "prober", "sighting")
+    __slots__ = ("is_cpu", "priority", "prober", "sighting")
 
     def __init__(self, prober: str, priority: int, sighting: Sighting) -> None:
         self.prober = prober
         self.priority = priority
         self.sighting = sighting
+        self.is_cpu = sighting.get("kind") == "cpu"
 
 
 class Group:
@@ -96,8 +97,8 @@ def group(ranked: Iterable[Observation]) -> list[Group]:
     invents takes the id of a GPU.
     """
     owners: dict[str, Group] = {}
-    for rank, observation in sorted(enumerate(ranked), key=lambda pair: _is_cpu(pair[1])):
-        is_cpu = _is_cpu(observation)
+    for rank, observation in sorted(enumerate(ranked), key=lambda pair: pair[1].is_cpu):
+        is_cpu = observation.is_cpu
         own, stray = _split_ids(observation.sighting["ids"], owners, is_cpu)
         if not own:
             for identity in stray:
@@ -108,10 +109,6 @@ def group(ranked: Iterable[Observation]) -> list[Group]:
         for identity in target.ids:
             owners[identity] = target
     return sorted(dict.fromkeys(owners.values()), key=_best_rank)
-
-
-def _is_cpu(observation: Observation) -> bool:
-    return observation.sighting.get("kind") == "cpu"
 
 
 def _split_ids(

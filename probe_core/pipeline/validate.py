@@ -15,6 +15,7 @@ from probe_core.wording import INVALID, clean_text, joined
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
 
     from probe_core.isolation.launch import Unresponsive
     from probe_core.isolation.run import Run
@@ -29,7 +30,6 @@ __all__ = [
     "Checking",
     "Collected",
     "Repeats",
-    "check_next",
     "check_sighting",
     "checked",
     "failed",
@@ -43,17 +43,14 @@ _FLAT = frozenset((str, int, float, bool, type(None)))
 """Types of plain data that hold no other."""
 
 
-class Repeats:
+class Repeats(dict["Key | None", dict[str, "Json"]]):
     """Accepted tables of one prober's sightings: equal devices repeat most of their links.
 
     Only flat ones, of which a shallow copy shares nothing. The key has the types beside the values,
     as True, 1 and 1.0 are equal. It refers to the raw values, so it needs no bound of its own.
     """
 
-    __slots__ = ("_tables",)
-
-    def __init__(self) -> None:
-        self._tables: dict[Key, dict[str, Json]] = {}
+    __slots__ = ()
 
     def key(self, owner: object, value: object) -> Key | None:
         """Return the key of a flat table that `owner` checks; None for any other value."""
@@ -63,18 +60,13 @@ class Repeats:
         types = [type(item) for item in items]  # faster than `map`, which cannot be specialised
         return (owner, *value, *items, *types) if _FLAT.issuperset(types) else None
 
-    def get(self, key: Key | None) -> dict[str, Json] | None:
-        """Return the checked form of an equal table; None where none was accepted before."""
-        table = self._tables.get(key) if key is not None else None
-        return None if table is None else table.copy()
-
     def keep(self, key: Key | None, table: Json) -> None:
         """Keep the checked form of a table that was accepted as a whole."""
         if key is None or not isinstance(table, dict):
             return
         # 0.0 and -0.0 are equal, of one type, and different JSON.
         if not any(type(item) is float and not item for item in key):
-            self._tables[key] = table.copy()
+            self[key] = table.copy()
 
 
 def check_sighting(
@@ -89,7 +81,8 @@ def check_sighting(
         text = str(raw[INVALID]) if isinstance(raw, dict) else type(raw).__name__
         return None, [f"a device must be a mapping, found {clean_text(text)}"]
     checker = _Checker(repeats if repeats is not None else Repeats())
-    for name, value in _expanded(raw).items():
+    fields = _expanded(raw) if "memory_bytes" in raw else raw
+    for name, value in fields.items():
         if value is not None and name != "unknown":
             checker.take(name, value)
     checker.unknown.update(_reasons(raw.get("unknown")))
@@ -98,13 +91,13 @@ def check_sighting(
     if missing is not None:
         checker.problems.append(f"a device has no usable {missing!r}, so it was left out")
         return None, checker.problems
-    return checker.sighting(), checker.problems
+    # The table of fields has made sure of every key and type.
+    sighting: Any = {**checker.fields, "unknown": checker.unknown}
+    return sighting, checker.problems
 
 
 def _expanded(raw: dict[str, object]) -> dict[str, object]:
     """Return the sighting with its one shorthand, `memory_bytes`, written out."""
-    if "memory_bytes" not in raw:
-        return raw
     memory = raw.get("memory")
     table = dict(memory) if isinstance(memory, dict) else {}
     table.setdefault("total", raw["memory_bytes"])
@@ -162,18 +155,19 @@ class _Checker:
 
     def _checked_item(self, kind: Value, item: object) -> Json:
         key = self._repeats.key(kind, item)
-        table: Json = self._repeats.get(key)
-        if table is None:
-            table = kind.check(item)
-            self._repeats.keep(key, table)
+        known = self._repeats.get(key)
+        if known is not None:
+            return known.copy()
+        table = kind.check(item)
+        self._repeats.keep(key, table)
         return table
 
     def _take_table(self, field: Field, value: object) -> None:
         """Take a table as it was accepted before, else name by name."""
         key = self._repeats.key(field, value)
-        table = self._repeats.get(key)
-        if table is not None:
-            self.fields[field.name] = table
+        known = self._repeats.get(key)
+        if known is not None:
+            self.fields[field.name] = known.copy()
             return
         problems = len(self.problems)
         table = self._checked_table(field, value)
@@ -218,10 +212,6 @@ class _Checker:
     def _reject(self, path: str, reason: str) -> None:
         self.unknown[path] = reason
         self.problems.append(f"{path}: {reason}")
-
-    def sighting(self) -> Sighting:
-        """Return what was kept: the table of fields has made sure of every key and type."""
-        return {**self.fields, "unknown": self.unknown}  # type: ignore[typeddict-item]
 
 
 def _reasons(raw: object) -> dict[str, str]:
@@ -316,7 +306,7 @@ class Collected:
         """Check a device while others are still asked: a library takes as long for the next one."""
         if run not in self._early:
             self._early[run] = Checking()
-        return self._early[run].take(device)
+        return self._early[run].take(device)[0]
 
     def add_all(self, runs: Iterable[Run], decisions: Iterable[Decision]) -> None:
         """Take the runs of children and of recorded answers, and note what was not run."""
@@ -324,7 +314,8 @@ class Collected:
             self.add_run(run, self._early.get(run))
         for decision in decisions:
             if decision.cause is not None:
-                self.skip(decision)
+                self._note(decision.prober, "skipped", decision.reason, False, 0, 0.0, ())
+                self.outcomes[-1]["code"] = decision.cause
 
     def add_run(self, run: Run, early: Checking | None = None) -> None:
         """Take the run of a child, of which `early` may have checked what came first."""
@@ -372,11 +363,6 @@ class Collected:
         """Return whether anything else than processors was reported."""
         return any(each.sighting["kind"] != "cpu" for each in self.observations)
 
-    def skip(self, decision: Decision) -> None:
-        """Note a prober that was not run."""
-        self._note(decision.prober, "skipped", decision.reason, False, 0, 0.0, ())
-        self.outcomes[-1]["code"] = decision.cause
-
     def _note(
         self,
         prober: Prober,
@@ -414,14 +400,30 @@ class Checking:
         self._known: dict[str, Sighting] = {}
         self._repeats = Repeats()
 
-    def take(self, raw: object) -> Sighting | None:
-        """Check the next one, and return it if it is kept: of two that are one device the first."""
-        sighting, problems = check_next(raw, self._known, self._repeats)
+    def take(self, raw: object) -> tuple[Sighting | None, list[str]]:
+        """Check the next one; return it and what is wrong: of two that are one device the first."""
+        sighting, problems = check_sighting(raw, self._repeats)
         self._raw.append(raw)
-        self.problems += problems
+        if sighting is not None and (repeated := sorted(self._known.keys() & sighting["ids"])):
+            sighting = self._apart(sighting, repeated, problems)
         if sighting is not None:
+            self._known.update(dict.fromkeys(sighting["ids"], sighting))
             self.good.append(sighting)
-        return sighting
+        self.problems += problems
+        return sighting, problems
+
+    def _apart(
+        self, sighting: Sighting, repeated: Sequence[str], problems: list[str]
+    ) -> Sighting | None:
+        """Return a device without the `repeated` ids, which others have; None where it is those."""
+        others = [self._known[identity] for identity in repeated]
+        if not _is_another(sighting, others):
+            problems.append(f"two devices have the id {joined(repeated)}; the first was kept")
+            return None
+        for identity, other in zip(repeated, others, strict=True):
+            first = min(other["ids"], key=strength)
+            problems.append(f"ids: {identity} is the id of {first}, which came first")
+        return {**sighting, "ids": [i for i in sighting["ids"] if i not in self._known]}
 
     def remaining(self, sightings: Sequence[object]) -> Sequence[object] | None:
         """Return those of `sightings` that are still to be checked; None where others were."""
@@ -440,30 +442,6 @@ def checked(
     for raw in remaining:
         early.take(raw)
     return early.good, early.problems
-
-
-def check_next(
-    raw: object, known: dict[str, Sighting], repeats: Repeats | None = None
-) -> tuple[Sighting | None, list[str]]:
-    """Check a sighting after others, which are `known` by their ids; one that is kept is added.
-
-    `repeats` has what was accepted of the others.
-    """
-    sighting, problems = check_sighting(raw, repeats)
-    if sighting is None:
-        return None, problems
-    repeated = sorted(known.keys() & sighting["ids"])
-    if repeated and not _is_another(sighting, [known[identity] for identity in repeated]):
-        repetition = f"two devices have the id {joined(repeated)}; the first was kept"
-        return None, [*problems, repetition]
-    for identity in repeated:
-        first = min(known[identity]["ids"], key=strength)
-        problems.append(f"ids: {identity} is the id of {first}, which came first")
-    ids = [identity for identity in sighting["ids"] if identity not in known]
-    if repeated:
-        sighting = {**sighting, "ids": ids}
-    known.update(dict.fromkeys(ids, sighting))
-    return sighting, problems
 
 
 def _is_another(sighting: Sighting, others: Iterable[Sighting]) -> bool:

@@ -13,7 +13,7 @@ from probe_core.isolation.hook import Answers, HookError, failure, load_hook
 from probe_core.isolation.run import Run
 from probe_core.isolation.wire import frame
 from probe_core.pipeline.failures import check_finding
-from probe_core.pipeline.validate import check_next
+from probe_core.pipeline.validate import Checking
 from probe_core.wording import error_text
 
 TYPE_CHECKING = False
@@ -80,7 +80,7 @@ class Rehearsal:
         self.error: BaseException | None = None
         self._show = show
         self._announce = announce
-        self._known: dict[str, Sighting] = {}
+        self._checking = Checking()
 
     @property
     def interrupted(self) -> bool:
@@ -128,7 +128,7 @@ class Rehearsal:
 
         (self.run,) = run_probers([self.prober], machine, bus, active=active)
         for raw in self.run.sightings:
-            self._take(Item(*check_next(raw, self._known)))
+            self._take(Item(*self._checking.take(raw)))
         for finding in self.run.findings:
             self._take(_finding(finding, self.prober.name))
 
@@ -155,7 +155,7 @@ class Rehearsal:
         # The secret of a run in a child stands before the blank; here there is none.
         self.run.feed(f" {frame(kind, fields)}\n".encode("ascii"), monotonic())
         if len(self.run.sightings) > devices:
-            self._take(Item(*check_next(self.run.sightings[-1], self._known)))
+            self._take(Item(*self._checking.take(self.run.sightings[-1])))
         elif len(self.run.findings) > findings:
             self._take(_finding(self.run.findings[-1], self.prober.name))
 

@@ -44,13 +44,13 @@ def test_what_came_early_and_late_are_one_list(count: int) -> None:
 def test_only_what_is_left_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     first = early(SIGHTINGS[:3])
     calls: list[object] = []
-    check_next = validate.check_next
+    check = validate.check_sighting
 
     def counted(raw: object, *rest: Any) -> Any:
         calls.append(raw)
-        return check_next(raw, *rest)
+        return check(raw, *rest)
 
-    monkeypatch.setattr(validate, "check_next", counted)
+    monkeypatch.setattr(validate, "check_sighting", counted)
     checked(SIGHTINGS, first)
     assert calls == SIGHTINGS[3:]
 
