@@ -92,13 +92,14 @@ def _in_order(devices: Sequence[DeviceDoc], primary: str | None) -> list[DeviceD
     for device in sorted(devices, key=lambda device: device.get("parent") in by_id):
         head = device.get("parent")
         families.setdefault(head if head in by_id and head else device["id"], []).append(device)
-    ranked = sorted(families.values(), key=lambda family: _rank(family, primary))
+    ranked = sorted(
+        families.values(),
+        key=lambda family: (
+            family[0]["kind"] not in ACCELERATORS,
+            all(device["id"] != primary for device in family),
+        ),
+    )
     return [device for family in ranked for device in family]
-
-
-def _rank(family: Sequence[DeviceDoc], primary: str | None) -> tuple[bool, bool]:
-    is_primary = any(device["id"] == primary for device in family)
-    return family[0]["kind"] not in ACCELERATORS, not is_primary
 
 
 def _united(devices: Sequence[DeviceDoc]) -> list[list[DeviceDoc]]:
@@ -118,14 +119,15 @@ def _cells(
 ) -> dict[str, str]:
     device, count = group[0], len(group)
     name = title(device, parent) + cores(device, each=count > 1)
+    memory, free = _memory(device, report)
     return {
         "DEVICE": f"{count} × {name}" if count > 1 else name,
         "STATE": state_word(device),
-        "MEMORY": _memory(device, report),
-        "FREE": _free(device, report),
+        "MEMORY": memory,
+        "FREE": free,
         **{column: _figure(device, field) for column, (field, _) in FIGURES.items()},
         "BANDW.": text.bandwidth(device["bandwidth"]).partition(" ")[0],
-        "ID": _joined_ids([ids[member["id"]] for member in group]),
+        "ID": ids[device["id"]] if count == 1 else _joined_ids([ids[d["id"]] for d in group]),
     }
 
 
@@ -141,20 +143,16 @@ def has_own_memory(device: DeviceDoc, report: ReportDoc) -> bool:
     return total is not None and total != report["node"]["memory"]["total"]
 
 
-def _memory(device: DeviceDoc, report: ReportDoc) -> str:
+def _memory(device: DeviceDoc, report: ReportDoc) -> tuple[str, str]:
+    """Return how much memory the device has, and how much of it is free."""
     if device["kind"] == "display":
-        return ""
-    total = device["memory"]["total"]
-    return _gib(total) if has_own_memory(device, report) else "shared"
-
-
-def _free(device: DeviceDoc, report: ReportDoc) -> str:
+        return "", ""
+    if not has_own_memory(device, report):
+        return "shared", ""
     memory = device["memory"]
-    if device["kind"] == "display" or not has_own_memory(device, report):
-        return ""
     # A static report may lack what only newer cores write.
     free = memory.get("free") if memory.get("free") is not None else memory.get("usable")
-    return _gib(free)
+    return _gib(memory["total"]), _gib(free)
 
 
 def _gib(count: int | None) -> str:
@@ -176,9 +174,9 @@ def is_bound(device: DeviceDoc) -> bool:
 
 
 def _joined_ids(ids: Sequence[str]) -> str:
-    """Return the ids of one row: ``cpu:0-1`` for cpu:0 and cpu:1."""
+    """Return the ids of equal processors: ``cpu:0-1`` for cpu:0 and cpu:1."""
     numbers = [name.removeprefix("cpu:") for name in ids]
-    if len(ids) == 1 or not all(number.isdecimal() for number in numbers):
+    if not all(number.isdecimal() for number in numbers):
         return ", ".join(ids)
     first, last = int(numbers[0]), int(numbers[-1])
     if [int(number) for number in numbers] == list(range(first, last + 1)):
@@ -257,7 +255,8 @@ def _legend(
 
 
 def _sentences(report: ReportDoc, rows: Sequence[Row], context: Context) -> Iterator[str]:
-    from_chips = [d for row in rows for d in row.devices if _is_from_chips(d)]
+    devices = [device for row in rows for device in row.devices]
+    from_chips = [d for d in devices if d["sources"].get("memory.total") == "chipdb"]
     if from_chips:
         asleep = all(device["power_state"] == "suspended" for device in from_chips)
         # A sleeping device's driver is not asked; the others' did not answer, or nobody asked.
@@ -268,10 +267,6 @@ def _sentences(report: ReportDoc, rows: Sequence[Row], context: Context) -> Iter
     if any(len(row.devices) > 1 and row.devices[0]["fp32"] for row in rows):
         yield context.encodable("Peaks of a row with × are those of each processor.")
     yield from _displays(report, rows, context)
-
-
-def _is_from_chips(device: DeviceDoc) -> bool:
-    return device["sources"].get("memory.total") == "chipdb"
 
 
 def _limit(device: DeviceDoc, report: ReportDoc) -> Iterator[str]:
@@ -350,7 +345,7 @@ about as many with a short name (mockups)."""
 
 def lines(report: ReportDoc, context: Context) -> list[str]:
     """Return the head line, the table of devices, the notes and the findings."""
-    findings = summary_lines(report, context)
+    findings = summary_lines(report, context) if report["findings"] else []
     all_devices = bool(getattr(context.args, "all", False))
     rows = rows_of(report, all_devices=all_devices, show=context.encodable)
     if not rows:  # of a static report that somebody wrote

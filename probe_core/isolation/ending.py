@@ -79,7 +79,8 @@ def end_all(children: Sequence[Child], clock: Clock) -> None:
     unproven = [child for child in children if not child.nothing_left]
     if unproven:
         _end_unproven(unproven, stuck, limit, clock)
-    _reap_late()
+    if _unreaped:
+        _reap_late()
     for child in stuck:
         _note_unreaped(child)
 

@@ -103,13 +103,15 @@ class Attempts:
 
     def attend(self, now: float) -> Another | None:
         """Return what one more run must do, or None; end the runs that nobody needs any more."""
-        if len(self.runs) == 1 and not _needs_another(self.runs[0]):
+        first = self.runs[0]
+        # Asked of every prober whenever any sends something: 2,500 times where fifty run at once.
+        has_failed = first.status in FAILURES if first.over else first.patience.exhausted
+        if len(self.runs) == 1 and not has_failed:
             return None
         if self._best() is not None:
             for run in self.runs:
                 run.finish("skipped", "an earlier process of this prober has answered", now)
             return None
-        first = self.runs[0]
         most = MAX_ATTEMPTS + any(run.serial for run in self.runs)
         if len(self.runs) >= most or first.deadline - now < LEAST_S:
             return None
@@ -128,12 +130,6 @@ class Attempts:
             first.unresponsive = self._unresponsive()
             self._unite(first, [best] if best else [])
         return first
-
-    def ended(self) -> None:
-        """Note with the first run which processes have outlived their end."""
-        first, *others = self.runs
-        for run in others:
-            first.still_there += run.still_there
 
     def _best(self) -> Run | None:
         """Return the run whose answer counts: the first that did not fail, once it is known."""
@@ -200,14 +196,6 @@ class Attempts:
         if best and best[0].status == "ok":
             first.status = "ok"
             first.reason = f"{first.reason}; another process read the other devices"
-
-
-def _needs_another(run: Run) -> bool:
-    """Return whether a prober's only run failed, or is silent for too long.
-
-    Asked of every prober whenever any sends something: 2,500 times where fifty run at once.
-    """
-    return run.patience.exhausted if run.status is None else run.status in FAILURES
 
 
 def _suspects(run: Run) -> list[str]:
@@ -379,7 +367,7 @@ class _Launcher:
         run = Run(prober, os.urandom(8).hex(), mark, monotonic())
         arrived, observe = self.arrived, self._observe
         if arrived is not None:
-            run.arrived = lambda device: _post(worker, arrived, run, device)
+            run.arrived = lambda device: worker.post(lambda: arrived(run, device))
         self._attempts.append(Attempts(run, self._bus))
         if observe is not None:
             worker.call(lambda: _notify(observe, "started", run, 1))
@@ -445,7 +433,9 @@ class _Launcher:
     def ended(self) -> list[Run]:
         """Return the same once the processes were ended, with what outlived that."""
         for attempts in self._attempts:
-            attempts.ended()
+            first, *others = attempts.runs
+            for run in others:
+                first.still_there += run.still_there
         return self.united()
 
 
@@ -481,10 +471,6 @@ def new_driver(portable: bool = False, wake_fd: int = -1) -> Driver:
     from probe_core.isolation.posix import Driver as PosixDriver
 
     return PosixDriver(wake_fd)
-
-
-def _post(worker: Worker, arrived: Arrived, run: Run, device: object) -> None:
-    worker.post(lambda: arrived(run, device))
 
 
 def _notify(observe: Observe, event: str, run: Run, attempt: int) -> None:

@@ -308,7 +308,7 @@ def _due(child: Child) -> float:
 def _expire(child: Child, now: float) -> None:
     if child.run.over or now < _due(child):
         return
-    _drain(child)
+    _read_stderr(child)
     if now >= child.must_end_by:
         child.run.closed(now)
     else:
@@ -356,7 +356,7 @@ def _check_exit(child: Child, now: float) -> None:
         return
     if child.result_fd >= 0:
         _read_result(child, now)
-    _drain(child)
+    _read_stderr(child)
     child.run.exited(child.exit_code, now)
 
 
@@ -370,12 +370,14 @@ def _read_result(child: Child, now: float) -> bool:
         if not data:
             return False
         child.run.feed(data, now)
-    _drain(child)  # what it printed before its last frame is in the other pipe already
+    _read_stderr(child)  # what it printed before its last frame is in the other pipe already
     return True
 
 
 def _read_stderr(child: Child) -> bool:
     """Read some of standard error; False at its end."""
+    if child.stderr_fd < 0:
+        return False
     for _ in range(_STDERR_READS):
         try:
             data = os.read(child.stderr_fd, _READ_BYTES)
@@ -385,11 +387,6 @@ def _read_stderr(child: Child) -> bool:
             return False
         child.run.feed_stderr(data)
     return True
-
-
-def _drain(child: Child) -> None:
-    if child.stderr_fd >= 0:
-        _read_stderr(child)
 
 
 def _has_ended(child: Child) -> bool:

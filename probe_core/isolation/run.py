@@ -71,9 +71,8 @@ class Patience:
     def touch(self, device: object, now: float) -> None:
         """Note which device is being asked, and no other; what cannot be an id is not watched."""
         if _is_id(device):
-            self.asked = {}
-            self.ask([(device, None)], now)
-            self.several = False
+            self.asked, self.several = {device: (now, None)}, False
+            self._weigh(now)
 
     def ask(self, devices: Iterable[tuple[object, object]], now: float) -> None:
         """Note the devices that are asked side by side, each with the line that runs or None.

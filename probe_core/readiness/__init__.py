@@ -68,13 +68,15 @@ def judge(
     for device in devices:
         if device["kind"] in ACCELERATORS:
             own = facts[device["id"]]
+            steps = [
+                _judged(name, judge_step, device, scene)
+                for name, judge_step in _JUDGES
+                if not only or name in only
+            ]
+            steps = [combined(step, own.about(step)) for step in steps]
             device["readiness"] = conclusion(
-                _for_purpose(device, combined(judged, own.about(judged)), scene)
-                for judged in (
-                    _judged(name, step, device, scene)
-                    for name, step in _JUDGES
-                    if not only or name in only
-                )
+                _for_purpose(device, step, scene) if step["status"] == "broken" else step
+                for step in steps
             )
             findings += own.conflicts
     return findings
@@ -98,8 +100,6 @@ def _opened(
 
 
 def _for_purpose(device: DeviceDoc, step: StepDoc, scene: Scene) -> StepDoc:
-    if step["status"] != "broken":
-        return step
     causes = scene.causes
     from probe_core.readiness.purpose import by_purpose
 

@@ -188,7 +188,7 @@ class Facts:
         self.unscoped = any(fact.get("opened") is None for fact in answers)
         self.opened = {path: _name(f) for f in facts for path in f.get("opened") or ()}
         for fact in facts:
-            if better := _better(fact, facts, device):
+            if fact["status"] == "broken" and (better := _better(fact, facts, device)):
                 self.conflicts.append(_conflict(fact, better, device))
             else:
                 self._by_step.setdefault(fact["step"], []).append(fact)
@@ -218,8 +218,6 @@ def _better(fact: StepDoc, facts: list[StepDoc], device: DeviceDoc) -> str | Non
 
     So a prober that is wrong about `granted` hides at most the devices that are its own.
     """
-    if fact["status"] != "broken":
-        return None
     ranks = {name: rank for rank, name in enumerate(device["seen_by"])}
     rank = ranks.get(fact.get("prober") or "", len(ranks))
     for other in facts:

@@ -138,12 +138,9 @@ def proven(device: DeviceDoc, scene: Scene) -> dict[str, str]:
         return {}
     if scene.wsl:
         return {DXG: "NVML"}
-    own = [path for path in required(device, scene) if _is_of_gpu(path)]
+    paths = required(device, scene)
+    own = [path for path in paths if path.removeprefix("/dev/nvidia").isdecimal()]
     return dict.fromkeys([CONTROL, *own], "NVML")
-
-
-def _is_of_gpu(path: str) -> bool:
-    return path.startswith("/dev/nvidia") and path[len("/dev/nvidia") :].isdecimal()
 
 
 # Step `node`: whether the device nodes that a program opens are there.
@@ -168,7 +165,7 @@ def node(device: DeviceDoc, scene: Scene) -> StepDoc:
     """Return the step."""
     if not scene.linux:
         return not_applicable(_STEP, f"{scene.machine.os} has no device nodes")
-    if lacking := _without_drm(device, scene):
+    if scene.driver(device) == "amdgpu" and (lacking := _without_drm(device, scene)):
         return lacking
     paths, reason = _required(device, scene)
     paths = [path for path in paths if not path.startswith(NVIDIA_CAPS)]
@@ -229,7 +226,7 @@ def _without_drm(device: DeviceDoc, scene: Scene) -> StepDoc | None:
 
     amdgpu registers them for every GPU that it brought up (amdgpu_drv.c): ROCm and Vulkan need one.
     """
-    if scene.driver(device) != "amdgpu" or device["kind"] != "gpu" or device["parent"]:
+    if device["kind"] != "gpu" or device["parent"]:
         return None
     index, folder = device.get("node_index") or {}, folder_of(device)
     if "bus" not in device["seen_by"] or "drm_render" in index or "drm_card" in index:

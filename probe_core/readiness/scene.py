@@ -38,10 +38,8 @@ else:
 
         def __init__(self, read):
             self._read = read
+            self._name = read.__name__
             self.__doc__ = read.__doc__
-
-        def __set_name__(self, owner, name):
-            self._name = name
 
         def __get__(self, instance, owner=None):
             if instance is None:
@@ -58,6 +56,7 @@ LIMITS, ADDRESS_SPACE = "/proc/self/limits", "Max address space"
 class Scene:
     """One machine while its devices are judged.
 
+    `linux` is whether it is one of Linux: only there are nodes and modules files.
     `failures` are the outcomes of probers that failed, by the PCI vendor whose own they are.
     `unavailable` are those of probers that could not query their hardware, by name. `devices` are
     those that are judged. `answered` holds the ids of the devices that answered a vendor's library,
@@ -78,6 +77,7 @@ class Scene:
         self.machine = remembering(machine)
         self._allows = allows
         self.load = load
+        self.linux = machine.os == "linux"
         self.environ = machine.environ
         self.failures = failures or {}
         self.unavailable = unavailable or {}
@@ -89,11 +89,6 @@ class Scene:
         self._access: dict[str, str] = {}
         self._nvidia: dict[str, dict[str, str]] = {}
         self._drivers: dict[str, str | None] = {}
-
-    @lazy
-    def linux(self) -> bool:
-        """Whether this is a Linux machine: only there are nodes and modules files."""
-        return self.machine.os == "linux"
 
     @lazy
     def causes(self) -> Mapping[str, Cause]:
