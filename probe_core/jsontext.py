@@ -36,19 +36,38 @@ _BLANKS = " \t\r\n"
 """What may stand around a JSON text."""
 
 
-def parse(text: str | bytes) -> Any:
-    """Return what `json.loads` returns; raises `ValueError` or `RecursionError` as it does."""
-    return _parsed(text, "json")
+def parse(text: str | bytes, numbers: str = "json") -> Any:
+    """Return what `json.loads` returns; raises `ValueError` or `RecursionError` as it does.
+
+    `numbers` names what makes them, see `_HOOKS`.
+    """
+    if numbers not in _scanners:
+        _scanners[numbers] = json_scanner(**_HOOKS[numbers])
+    scan = _scanners[numbers]
+    if scan is not None:
+        try:
+            plain = text if isinstance(text, str) else text.decode()
+            if plain[:1] in _BLANKS:
+                plain = plain.lstrip(_BLANKS)
+            value, end = scan(plain, 0)
+            # The end alone is looked at: to strip a report of its last newline would copy it.
+            if not plain[end:].strip(_BLANKS):
+                return value
+        except _REFUSED:
+            pass
+    import json
+
+    return json.loads(text, **_HOOKS[numbers])
 
 
 def parse_strict(text: str | bytes) -> Any:
     """Return the same of a text that is JSON: NaN and Infinity are a `ValueError`, too."""
-    return _parsed(text, "strict")
+    return parse(text, "strict")
 
 
 def parse_bounded(text: str | bytes) -> Any:
     """Return the same where all readers hold each number: one beyond 64 bits is an error, too."""
-    return _parsed(text, "bounded")
+    return parse(text, "bounded")
 
 
 def _no_number(text: str) -> None:
@@ -89,26 +108,6 @@ _HOOKS: Mapping[str, Mapping[str, Any]] = {
 
 _scanners: dict[str, Scan | None] = {}
 """Each scanner once it is made, by the name of its hooks: a prober's devices share one."""
-
-
-def _parsed(text: str | bytes, numbers: str) -> Any:
-    if numbers not in _scanners:
-        _scanners[numbers] = json_scanner(**_HOOKS[numbers])
-    scan = _scanners[numbers]
-    if scan is not None:
-        try:
-            plain = text if isinstance(text, str) else text.decode()
-            if plain[:1] in _BLANKS:
-                plain = plain.lstrip(_BLANKS)
-            value, end = scan(plain, 0)
-            # The end alone is looked at: to strip a report of its last newline would copy it.
-            if not plain[end:].strip(_BLANKS):
-                return value
-        except _REFUSED:
-            pass
-    import json
-
-    return json.loads(text, **_HOOKS[numbers])
 
 
 def write(data: object) -> str:

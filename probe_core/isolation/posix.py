@@ -259,7 +259,29 @@ class Driver:
         `attend` is called with the time before each wait, and may start more children. The children
         are still there afterwards.
         """
-        _watch(self._children, clock, self._wake_fd, cancelled, attend)
+        now = clock()
+        next_tick = now + TICK_S
+        watch = None
+        while not cancelled():
+            attend(now)
+            waiting = [
+                child for child in self._children if child.pid is not None and not child.run.over
+            ]
+            if not waiting:
+                return
+            until = min(next_tick, *(_due(child) for child in waiting))
+            woken = _poll(waiting, max(0.0, until - now), self._wake_fd, clock)
+            now = clock()
+            if woken:
+                return
+            if now >= until:  # what came meanwhile is due later than now
+                for child in waiting:
+                    _expire(child, now)
+            if now >= next_tick:
+                next_tick = now + TICK_S
+                watch = watch or _watch_of_trees()
+                _tick(waiting, now)
+                watch.check(waiting, clock)
 
     def end_all(self, clock: Clock) -> None:
         """End every child with all that it started, reap within bounds, close every pipe."""
@@ -269,36 +291,6 @@ class Driver:
             end_process(waiting.pid, clock)
         end_all(self._children, clock)
         self._children = []
-
-
-def _watch(
-    children: Sequence[Child],
-    clock: Clock,
-    wake_fd: int,
-    cancelled: Callable[[], bool],
-    attend: Callable[[float], None],
-) -> None:
-    now = clock()
-    next_tick = now + TICK_S
-    watch = None
-    while not cancelled():
-        attend(now)
-        waiting = [child for child in children if child.pid is not None and not child.run.over]
-        if not waiting:
-            return
-        until = min(next_tick, *(_due(child) for child in waiting))
-        woken = _poll(waiting, max(0.0, until - now), wake_fd, clock)
-        now = clock()
-        if woken:
-            return
-        if now >= until:  # what came meanwhile is due later than now
-            for child in waiting:
-                _expire(child, now)
-        if now >= next_tick:
-            next_tick = now + TICK_S
-            watch = watch or _watch_of_trees()
-            _tick(waiting, now)
-            watch.check(waiting, clock)
 
 
 def _due(child: Child) -> float:

@@ -21,13 +21,15 @@ if TYPE_CHECKING:
     from probe_core.config import Config
     from probe_core.isolation.launch import Waiting
     from probe_core.isolation.run import Run
-    from probe_core.model.document import FindingDoc, NodeDoc, ReportDoc, Sighting
+    from probe_core.model.document import DeviceDoc, FindingDoc, NodeDoc, ReportDoc, Sighting
     from probe_core.pipeline.settings import Chips
     from probe_core.pipeline.validate import Collected
     from probe_core.probers.bus import Scan
+    from probe_core.readiness import Scene
     from probe_core.registry.document import Registered
     from probe_core.registry.host import Host
     from probe_core.registry.prober import Decision, Prober
+    from probe_core.visibility import Views
 
     Answer = Iterable[Sighting] | NotApplicable
 
@@ -98,17 +100,16 @@ def run_pipeline(
         arrived=steps.look_up,
         answered=steps.judge,
     )
-    found, decisions, chips, judged = steps.found, steps.decisions, steps.chips, steps.judged
+    found, decisions, chips, devices = steps.found, steps.decisions, steps.chips, steps.devices
     from probe_core.pipeline import conclude
 
     collected = builtins.collect()
     collected.add_failures()
-    devices = judged.devices
     collected.findings += conclude.unresponsive(collected, devices)
-    broken = conclude.broken(devices, judged.scene, collected.findings, have)
-    asked, disagreements = conclude.ask_runtimes(judged.views, devices, machine, config, waiting)
+    broken = conclude.broken(devices, steps.scene, collected.findings, have)
+    asked, disagreements = conclude.ask_runtimes(steps.views, devices, machine, config, waiting)
     laps["see"] = monotonic()
-    document = conclude.assemble(judged.node, devices, decisions, collected, asked, chips.version())
+    document = conclude.assemble(steps.node, devices, decisions, collected, asked, chips.version())
     compared = conclude.add_expected(document, devices, machine, config, chips)
     findings = [
         *conclude.ignored_settings(ignored),
@@ -116,13 +117,13 @@ def run_pipeline(
         *collected.findings,
         *found.findings,
         *chips.findings,
-        *judged.unresolved,
-        *judged.contradictions,
+        *steps.unresolved,
+        *steps.contradictions,
         *broken,
-        *judged.hidden,
+        *steps.hidden,
         *disagreements,
-        *judged.conflicts,
-        *judged.measured,
+        *steps.conflicts,
+        *steps.measured,
         *compared,
         *conclude.last_findings(document, decisions, have),
     ]
@@ -143,7 +144,15 @@ class _Steps:
     found: Found
     decisions: list[Decision]
     chips: Chips
-    judged: Judged
+    node: NodeDoc
+    devices: list[DeviceDoc]
+    scene: Scene | None
+    views: Views
+    conflicts: Sequence[FindingDoc]
+    unresolved: Sequence[FindingDoc]
+    measured: Sequence[FindingDoc]
+    contradictions: Sequence[FindingDoc]
+    hidden: Sequence[FindingDoc]
 
     def __init__(
         self,
@@ -167,7 +176,7 @@ class _Steps:
         self._load = load
         self._laps = laps
         self._runs_any = False
-        self._node: NodeDoc | None = None
+        self._before: NodeDoc | None = None
 
     def decide(self) -> list[Decision]:
         """Find the probers, and say of each whether it runs."""
@@ -191,7 +200,7 @@ class _Steps:
         from probe_core.pipeline.accelerators import warm_up
 
         warm_up(self._builtins.collect(), self.chips, self._machine.os, self._load)
-        self._node = described(None, self._machine, self._config, self._load)
+        self._before = described(None, self._machine, self._config, self._load)
         if self._meanwhile is not None:
             self._meanwhile()
 
@@ -210,17 +219,27 @@ class _Steps:
         if self._runs_any or collected.has_devices():
             self._load("devices")
         self._laps["run"] = monotonic()
-        node = described(self._node, self._machine, self._config, self._load)
-        self.judged = Judged(
-            collected,
-            node,
-            self._machine,
-            self.decisions,
-            self.chips,
-            self._host,
-            self._load,
-            self._laps,
+        self.node = described(self._before, self._machine, self._config, self._load)
+        self._judge_devices(collected)
+
+    def _judge_devices(self, collected: Collected) -> None:
+        """Merge, resolve and judge the devices; each step's end is noted."""
+        # Not at the top: no child waits for modules that only its answer needs.
+        from probe_core.pipeline import conclude
+
+        node, machine, load, laps = self.node, self._machine, self._load, self._laps
+        devices, self.conflicts = conclude.merge_devices(collected, node, machine, load)
+        self.devices = devices
+        laps["merge"] = monotonic()
+        named = self._host.resolve_chip if self._host is not None else None
+        self.unresolved = conclude.resolve(devices, self.chips.open(), named, load)
+        self.measured = conclude.add_measured(devices, node, machine, load)
+        laps["resolve"] = monotonic()
+        self.scene, self.contradictions = conclude.judge(
+            devices, machine, self.decisions, collected.outcomes, load
         )
+        laps["ready"] = monotonic()
+        self.views, self.hidden = conclude.see(devices, machine, self.scene, load)
 
 
 def _expects_child(scan: Scan | None, machine: Machine, config: Config) -> bool:
@@ -231,52 +250,6 @@ def _expects_child(scan: Scan | None, machine: Machine, config: Config) -> bool:
     is_barred = config.sealed or config.disable or config.only is not None
     is_barred = is_barred or config.allow is not None
     return machine.live and scan is not None and scan.shows_accelerator and not is_barred
-
-
-class Judged:
-    """The devices that the probers reported, merged, resolved and judged, and what to say of them.
-
-    Each step's end is noted in `laps`.
-    """
-
-    __slots__ = (
-        "conflicts",
-        "contradictions",
-        "devices",
-        "hidden",
-        "measured",
-        "node",
-        "scene",
-        "unresolved",
-        "views",
-    )
-
-    def __init__(
-        self,
-        collected: Collected,
-        node: NodeDoc,
-        machine: Machine,
-        decisions: Sequence[Decision],
-        chips: Chips,
-        host: Host | None,
-        load: Callable[[str], object],
-        laps: dict[str, float],
-    ) -> None:
-        # Not at the top: no child waits for modules that only its answer needs.
-        from probe_core.pipeline import conclude
-
-        self.node = node
-        self.devices, self.conflicts = conclude.merge_devices(collected, node, machine, load)
-        laps["merge"] = monotonic()
-        named = host.resolve_chip if host is not None else None
-        self.unresolved = conclude.resolve(self.devices, chips.open(), named, load)
-        self.measured = conclude.add_measured(self.devices, node, machine, load)
-        laps["resolve"] = monotonic()
-        self.scene, self.contradictions = conclude.judge(
-            self.devices, machine, decisions, collected.outcomes, load
-        )
-        laps["ready"] = monotonic()
-        self.views, self.hidden = conclude.see(self.devices, machine, self.scene, load)
 
 
 def _timings(start: float, laps: Mapping[str, float]) -> dict[str, float]:

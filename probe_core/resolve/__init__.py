@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from probe_core.model.document import DeviceDoc, FindingDoc, Json, PeakDoc
     from probe_core.resolve.accelerators import PeaksMemo
 
-    TextField = Literal["name", "arch", "vendor"]
-    CountField = Literal["units", "cores"]
+    Filled = Literal["name", "arch", "vendor", "units", "cores"]
     Shorthand = Literal["fp32", "fp16", "int8"]
     ResolveHook = Callable[[DeviceDoc], str | None]
     Accept = Callable[[str], str | None]
@@ -243,16 +242,9 @@ def explain_nulls(device: DeviceDoc) -> None:
             device["unknown"].setdefault(field, DISPLAY if display else reason)
 
 
-def fill_text(device: DeviceDoc, field: TextField, value: str | None) -> None:
-    """Set a field to what chipdb has, where no prober reported it."""
-    if value and not device.get(field):
-        device[field] = value
-        from_chipdb(device, field)
-
-
-def fill_count(device: DeviceDoc, field: CountField, value: int | None) -> None:
-    """Set a count to what chipdb has, where no prober reported it."""
-    if value is not None and device.get(field) is None:
+def fill(device: DeviceDoc, field: Filled, value: str | int | None) -> None:
+    """Set a field to what chipdb has, where no prober reported it; an empty text is nothing."""
+    if value not in (None, "") and device.get(field) in (None, ""):
         device[field] = value
         from_chipdb(device, field)
 
@@ -371,10 +363,10 @@ def _resolve_whole(device: DeviceDoc, groups: Sequence[Group]) -> None:
 def _identify(device: DeviceDoc, groups: Sequence[Group]) -> None:
     """Set `arch`, and the name where the kernel has none: Arm's kernels give numbers alone."""
     archs = [group.arch for group in groups if group.arch]
-    fill_text(device, "arch", "+".join(dict.fromkeys(archs)))
+    fill(device, "arch", "+".join(dict.fromkeys(archs)))
     names = [group.name for group in groups if group.name]
     if len(names) == len(groups):
-        fill_text(device, "name", " + ".join(dict.fromkeys(names)))
+        fill(device, "name", " + ".join(dict.fromkeys(names)))
 
 
 class Group:

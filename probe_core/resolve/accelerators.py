@@ -5,8 +5,7 @@ from __future__ import annotations
 from probe_core.model.ids import ACCELERATORS, pci_model, pci_revision, pci_subsystem
 from probe_core.resolve import (
     SHORTHANDS,
-    fill_count,
-    fill_text,
+    fill,
     from_chipdb,
     load_cores,
     shorthand,
@@ -172,11 +171,11 @@ def _use_chip(device: DeviceDoc, chip: Chip, memo: PeaksMemo) -> None:
     Clocks do not: a driver's maximum is no boost clock (RTX 4090: 3105 against 2520 MHz).
     """
     live = device.get("units")
-    fill_text(device, "name", chip.name)
-    fill_text(device, "arch", chip.family)
-    fill_count(device, "units", chip.units)
+    fill(device, "name", chip.name)
+    fill(device, "arch", chip.family)
+    fill(device, "units", chip.units)
     if live in (None, chip.units):
-        fill_count(device, "cores", chip.cores)
+        fill(device, "cores", chip.cores)
     _use_peaks(device, chip, live, memo)
     _use_bandwidth(device, chip)
     _use_nominal_memory(device, chip)
@@ -290,8 +289,8 @@ def resolve_partition(device: DeviceDoc, parent: DeviceDoc) -> None:
     chip.pop("nominal", None)  # the whole card's figures
     chip["by"] = "parent" if chip["id"] else None
     device["chip"] = chip
-    fill_text(device, "arch", parent.get("arch"))
-    fill_text(device, "vendor", parent.get("vendor"))
+    fill(device, "arch", parent.get("arch"))
+    fill(device, "vendor", parent.get("vendor"))
     if parent.get("pci") is not None and device.get("pci") is None:
         device["pci"] = parent["pci"]
         from_chipdb(device, "pci")
@@ -307,7 +306,7 @@ def _use_share(device: DeviceDoc, parent: DeviceDoc) -> None:
     if share and whole and share.get("of") is None:
         share["of"] = int(whole)  # of an AMD partition whose siblings were not granted
     if units and whole and parent["peaks"]:
-        fill_count(device, "units", int(units))
+        fill(device, "units", int(units))
         device["peaks"] = [_scaled(peak, units, whole) for peak in parent["peaks"]]
         device["sources"]["peaks"] = "chipdb"
     elif not device["peaks"]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from probe_core.model.findings import NO_FIX, finding
 from probe_core.model.ids import pci_model, pci_revision, pci_subsystem
-from probe_core.resolve import fill_text
+from probe_core.resolve import fill
 from probe_core.resolve.accelerators import chip_of
 from probe_core.wording import joined
 
@@ -34,7 +34,7 @@ def is_known(device: DeviceDoc, database: Database) -> bool:
         device["kind"] = kind if kind in ("gpu", "npu") else "accelerator"
         device["sources"]["kind"] = "chipdb"
         return True
-    fill_text(device, "name", _COPROCESSOR)
+    fill(device, "name", _COPROCESSOR)
     device["unknown"]["chip"] = "neither chipdb nor a plugin knows it as an accelerator"
     device["unknown"]["peaks"] = "whether it computes is not known"
     return False
@@ -49,7 +49,7 @@ def resolve_unknown(
     _use_shared_arch(device, match)
     if device["kind"] in ("npu", "accelerator") and match.candidates:
         # A driver's own name of a GPU says more than the products that share a PCI id.
-        fill_text(device, "name", _one_of([chip.name for chip in match.candidates]))
+        fill(device, "name", _one_of([chip.name for chip in match.candidates]))
 
 
 def _use_shared_arch(device: DeviceDoc, match: Match | HostMatch) -> None:
@@ -60,7 +60,7 @@ def _use_shared_arch(device: DeviceDoc, match: Match | HostMatch) -> None:
     """
     families = {candidate.family for candidate in match.candidates}
     if len(families) == 1:
-        fill_text(device, "arch", families.pop())
+        fill(device, "arch", families.pop())
 
 
 _MOST_NAMED = 4
@@ -103,7 +103,7 @@ def _derive_peaks(device: DeviceDoc, database: Database, clock: Clock) -> None:
     if device["bandwidth"] is None:
         device["unknown"].setdefault("bandwidth", "unknown chip")
     if arch is not None:
-        fill_text(device, "arch", arch.family or arch.id)
+        fill(device, "arch", arch.family or arch.id)
     if device["peaks"]:  # the prober knows them itself
         return
     if arch is None:
