@@ -122,6 +122,19 @@ def test_a_package_may_not_take_keys_and_names(make: Make, data: Path, pack: Pac
     assert [problem.split(": ")[3] for problem in db.problems] == ["p:aaaa:0001", "n:acme fast oem"]
 
 
+def test_a_sites_chip_of_a_built_ones_name_disagrees_with_its_id(
+    make: Make, data: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "ours.toml").write_text(
+        SITE.replace("acme/fast-1", "acme/ours").replace("aaaa:0001", "aaaa:0009")
+    )
+    db = make(data, extra=(str(tmp_path / "ours.toml"),))
+    match = db.match(pci="aaaa:0001", name="Acme Fast 1")
+    assert match.chip is not None
+    assert (match.chip.id, match.confidence) == ("acme/fast-1", "medium")
+    assert len(match.conflicts) == 1
+
+
 def test_two_packages_of_one_namespace(make: Make, data: Path, pack: Pack) -> None:
     pack(VENDOR)
     site = pack(VENDOR.replace("gamma/g1", "gamma/g2"), name="later")

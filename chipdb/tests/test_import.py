@@ -55,6 +55,13 @@ def test_first_question_loads_no_heavy_module() -> None:
     ]
 
 
+def test_the_own_name_of_the_chip_of_an_id_loads_no_rules_of_names() -> None:
+    facts = "pci='1002:74a1', vendor='amd', name='AMD Instinct MI300X', name_kind='amdgpu'"
+    rules = "'probe_chipdb.rules' in sys.modules"
+    found = run(f"import probe_chipdb; m = probe_chipdb.load().match({facts}); print(m, {rules})")
+    assert found == "<Match 'amd/instinct-mi300x' by pci> False\n"
+
+
 def test_the_function_is_published_under_its_name() -> None:
     call = "probe_chipdb.normalise('NVIDIA A100 80 GB')"
     assert run(f"import probe_chipdb; probe_chipdb.load(); print({call})") == "a100 80gb\n"

@@ -1,7 +1,9 @@
 """Names of others for our chips: each row's own example finds what the row means."""
 
 import tomllib
+from itertools import cycle
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,6 +25,46 @@ def named(real: Database, name: str) -> list[str]:
     """Return the ids of the chips that a name means, one or several."""
     match = real.match(name=name)
     return [chip.id for chip in ((match.chip,) if match.chip else match.candidates)]
+
+
+def answer(db: Database, name: str, facts: dict[str, Any]) -> tuple[object, ...]:
+    match = db.match(name=name, **facts)
+    conflicts = [conflict.replace(repr(name), "") for conflict in match.conflicts]
+    reason = (match.reason or "").replace(repr(name), "")
+    found = (match.chip, match.candidates, match.parents, match.by, match.confidence)
+    return (*found, conflicts, reason, match.units, match.profile, match.virtual)
+
+
+# With a blank behind it, a name is no longer the very text that the chip's row has.
+
+
+@pytest.mark.heavy
+def test_the_rules_of_names_agree_with_each_name_of_the_chip_of_an_id(real: Database) -> None:
+    chips = [chip for chip in real.chips() if chip.pci]
+    assert len(chips) > 500
+    for chip, kind in zip(chips, cycle(("name", "nvml", "amdgpu")), strict=False):
+        device, _, revision = chip.pci[0].partition("@")
+        device, _, subsystem = device.partition("/")
+        facts = {"pci": device, "subsystem": subsystem, "revision": revision, "name_kind": kind}
+        for name in (chip.name, *chip.aliases):
+            assert answer(real, name, facts) == answer(real, f"{name} ", facts), (chip.id, name)
+
+
+@pytest.mark.parametrize(
+    ("live", "confidence"),
+    [
+        ({"gfx": "gfx942", "memory": 192 << 30}, "high"),
+        ({"vendor": "nvidia"}, "high"),
+        ({"gfx": "gfx1100"}, "medium"),
+        ({"gfx": "gfx1100", "memory": 8 << 30}, None),
+    ],
+)
+def test_an_own_name_hides_no_conflict(
+    live: dict[str, object], confidence: str | None, real: Database
+) -> None:
+    name, facts = "AMD Instinct MI300X", {"pci": "1002:74a1", **live}
+    assert answer(real, name, facts) == answer(real, f"{name} ", facts)
+    assert answer(real, name, facts)[4] == confidence
 
 
 @pytest.mark.parametrize("text", NAMES)

@@ -192,6 +192,10 @@ class Database:
                 return Chip(self, [id_, *columns.split("\t")], source.origin)
         return None
 
+    def ships(self, chip: "Chip") -> bool:
+        """Whether a chip is of the built table, and no file of a site may hide what that says."""
+        return chip.origin == self._built.origin == self.tables()[0].origin
+
     def chips(self) -> "tuple[Chip, ...]":
         """Every chip, in the order of the ids."""
         ids = {id_ for source in self.tables() for id_, _ in source.chips}

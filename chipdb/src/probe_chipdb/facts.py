@@ -49,6 +49,8 @@ class Query:
     name: as a tool printed it. name_kind: which tool. name_key: the name, normalised. die_key: the
     same with its die, where the name is one of pci.ids. generic_name: whether it names no product.
     name_facts: what else the name tells, by kind; see `name_facts.facts_in`.
+
+    What follows from the name alone is absent until `read_name`, which reads the rules of names.
     """
 
     __slots__ = (
@@ -91,11 +93,15 @@ class Query:
         self.generic_name = True
         self.named_units = 0
         self.name_facts: dict[str, str] = {}
+
+    def read_name(self) -> "Query":
+        """Add what the name tells, by the rules of names; raises ValueError for an unknown kind."""
         if self.name:
             from probe_chipdb.name_facts import add_name_facts
 
-            may_hold_ids = not facts.pci and self.name_kind != "dt"
+            may_hold_ids = not self.pci and self.name_kind != "dt"
             add_name_facts(self, self.name, self.name_kind, may_hold_ids=may_hold_ids)
+        return self
 
 
 def _bounded(text: str | None) -> str:

@@ -7,13 +7,13 @@ open; where it disagrees, the higher wins with less confidence, and the conflict
 
 from probe_chipdb.candidates import Candidates, by_hardware_id, by_name, by_units, other_arch
 from probe_chipdb.chip import counts_text, stated
-from probe_chipdb.exclusions import Share, exclusion, hosted_in, share_in
 from probe_chipdb.facts import Facts, Query, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_chipdb.chip import Chip
     from probe_chipdb.database import Database
+    from probe_chipdb.exclusions import Share
     from probe_chipdb.peaks import Peak
 
 
@@ -84,23 +84,52 @@ class Match:
         return f"<Match {self.chip.id if self.chip else self.reason!r} by {self.by}>"
 
 
+_DRIVERS = ("name", "nvml", "amdgpu")
+"""Kinds of names that are a product's alone, as drivers print it."""
+
+
 def match(db: "Database", facts: Facts) -> Match:
     """The chip, or what it may be and why it is not known."""
     query = Query(facts)
-    reason = exclusion(query.name_facts, query.pci)
-    # A name that holds its host's device is among those that are no chip's.
-    host = hosted_in(query.name_facts, query.name or "") if reason else ""
-    if host:  # the PCI id is the virtual machine's own
-        query = Query(replace(facts, pci=None, subsystem=None, revision=None, name=host))
-        reason = exclusion(query.name_facts, query.pci)
-    result = _match(db, query, reason)
+    candidates = _of_own_name(db, query)
+    if candidates:
+        result = _decide(db, query, candidates)
+    else:
+        from probe_chipdb.exclusions import exclusion, hosted_in
+
+        reason = exclusion(query.read_name().name_facts, query.pci)
+        # A name that holds its host's device is among those that are no chip's.
+        host = hosted_in(query.name_facts, query.name or "") if reason else ""
+        if host:  # the PCI id is the virtual machine's own
+            changed = replace(facts, pci=None, subsystem=None, revision=None, name=host)
+            query = Query(changed).read_name()
+            reason = exclusion(query.name_facts, query.pci)
+        result = _match(db, query, reason)
+        result.virtual = bool(host)
     result.units = query.units
-    result.virtual = bool(host)
     return result
+
+
+def _of_own_name(db: "Database", query: Query) -> Candidates | None:
+    """The chip of a hardware id, where a driver prints the very name or an alias that it has.
+
+    By the rules of names the answer would be the same. To read them takes a third of a first
+    look-up, and most drivers print such names.
+    """
+    if not query.name or not query.pci or query.name_kind not in _DRIVERS:
+        return None
+    candidates = by_hardware_id(db, query)
+    if candidates is None or candidates.shared:
+        return None
+    chip = candidates.chips[0]
+    is_own = query.name in (chip.name, *chip.aliases) and db.ships(chip)
+    return candidates if is_own and not other_arch(db, chip, query) else None
 
 
 def _match(db: "Database", query: Query, reason: str) -> Match:
     if reason:
+        from probe_chipdb.exclusions import share_in
+
         excluded = Match(reason=f"no chip of the table: {reason}")
         if share := share_in(query.name_facts):
             _add_parents(db, query, excluded, share)
@@ -123,6 +152,7 @@ def _match(db: "Database", query: Query, reason: str) -> Match:
 
 def _refused_by_package(db: "Database", query: Query) -> str:
     """Why a name that nothing knows is no chip's, as a package says of its own devices."""
+    from probe_chipdb.exclusions import exclusion
     from probe_chipdb.name_facts import facts_in
 
     read = (facts_in(query.name or "", rules) for _, rules in db.readers())
@@ -132,7 +162,9 @@ def _refused_by_package(db: "Database", query: Query) -> str:
 
 def ids_of_name(db: "Database", name: str) -> tuple[str, ...]:
     """The ids of the chips that a name alone may mean, or that it is a share of."""
-    query = Query(Facts(name=name))
+    from probe_chipdb.exclusions import share_in
+
+    query = Query(Facts(name=name)).read_name()
     if share := share_in(query.name_facts):
         shared = Match()
         _add_parents(db, query, shared, share)
@@ -179,7 +211,7 @@ def _refuted(db: "Database", query: Query, refuted: Candidates) -> Match:
     return Match(conflicts=(conflict,), reason=conflict)
 
 
-def _add_parents(db: "Database", query: Query, result: Match, share: Share) -> None:
+def _add_parents(db: "Database", query: Query, result: Match, share: "Share") -> None:
     """Name the card that a share is of: by its PCI id, else by the name that it bears."""
     result.profile = share.profile or None
     candidates = by_hardware_id(db, query)
@@ -189,10 +221,10 @@ def _add_parents(db: "Database", query: Query, result: Match, share: Share) -> N
     result.parents = tuple(chip for chip in chips if not chip.id.endswith(_NEVER_SHARED))
 
 
-def _cards(db: "Database", share: Share) -> "list[Chip]":
+def _cards(db: "Database", share: "Share") -> "list[Chip]":
     """The cards that a share is of: by the abbreviation of its board, else by the card's name."""
     ids = db.ids(f"s:vgpu/{share.board}") if share.board else ()
-    return db.read(ids) or by_name(db, Query(Facts(name=share.parent)))
+    return db.read(ids) or by_name(db, Query(Facts(name=share.parent)).read_name())
 
 
 def _compare_with_name(candidates: Candidates, named: "list[Chip]", query: Query) -> None:
