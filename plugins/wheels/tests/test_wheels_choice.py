@@ -398,6 +398,29 @@ def test_alpine_with_an_intel_display_gets_the_cpu_from_uv_too(tmp_path: Path) -
     assert alone([intel("xe-hpg")], report, machine, musl=True)[0] == "cpu"
 
 
+@pytest.mark.parametrize(
+    ("files", "backend"),
+    [
+        (("/lib/ld-musl-x86_64.so.1",), "cpu"),
+        # Debian's package musl, for cross-compilers: programs use glibc.
+        (("/lib/ld-musl-x86_64.so.1", "/lib/x86_64-linux-gnu/libc.so.6"), "cu130"),
+        (("/lib/ld-musl-x86_64.so.1", "/usr/lib/libc.so.6"), "cu130"),
+        # Alpine's gcompat
+        (("/lib/ld-musl-x86_64.so.1", "/lib/libc.so.6", "/etc/alpine-release"), "cpu"),
+    ],
+)
+def test_musl_beside_glibc_changes_no_build(
+    files: tuple[str, ...], backend: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree = Tree(tmp_path)
+    tree.pci("0000:01:00.0", "10de:2684", driver="nvidia")
+    tree.file("/proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX Module  580.95.05  Tue\n")
+    for path in files:
+        tree.file(path, "")
+    assert main(["env", "--machine", str(tmp_path)]) == 0
+    assert f"export UV_TORCH_BACKEND={backend}\n" in capsys.readouterr().out
+
+
 def test_uv_finds_rocms_tool_by_path_alone(tmp_path: Path) -> None:
     report: Any = {"node": {"os": "linux"}, "devices": []}
     Tree(tmp_path).file("/opt/rocm/bin/rocm_agent_enumerator", "x")

@@ -107,7 +107,14 @@ def _machine(args: argparse.Namespace, context: Context) -> Iterator[Machine]:
 
 
 def _is_musl(machine: Machine) -> bool:
-    return any(name.startswith("ld-musl-") for name in machine.listdir("/lib"))
+    """Return whether programs use musl; beside glibc its loader is there for cross-compilers."""
+    names = machine.listdir("/lib")
+    if not any(name.startswith("ld-musl-") for name in names):
+        return False
+    if machine.exists("/etc/alpine-release"):  # gcompat has glibc's names there
+        return True
+    folders = ["lib", "lib64", "usr/lib", *(f"lib/{name}" for name in names if "-gnu" in name)]
+    return not any(machine.exists(f"/{folder}/libc.so.6") for folder in folders)
 
 
 def _variables(installer: str, choice: Choice) -> dict[str, str]:
