@@ -1,6 +1,7 @@
 """Computers that nobody has probed: `2x Mac Studio M3 Ultra 512GB, thunderbolt5` as reports.
 
-    GROUP  = PART {"+" PART} [("," | "with" | "over" | "via") LINK | LINK]
+    GROUP  = NODES [("," | "with" | "over" | "via") LINK | LINK]
+    NODES  = PART {"+" PART} | COUNT "x" "(" NODES ")"
     PART   = [COUNT "x"] NAME [MEMORY] | COUNT NAME [MEMORY] | NAME [MEMORY] "x" COUNT
 
 COUNT is a number, or a word up to twelve. NAME is a machine of machines.toml, a cloud's type of
@@ -38,6 +39,12 @@ _LAPTOP = "MacBook"
 _MEMORY = re.compile(r"\s+(\d{1,5})\s*(GB|GiB|TB)$", re.IGNORECASE)
 _PLUS = re.compile(r"(?<!max)\+", re.IGNORECASE)  # not that of Ryzen AI Max+ 395
 _AFTER = re.compile(r"(?:\s+|(?<=\d))[x×]\s*(\d{1,4})$", re.IGNORECASE)
+_ALIKE = re.compile(r"\s*(\d{1,4})\s*[x×*]\s*\(([^()]+)\)\s*$", re.IGNORECASE)
+# 2x 4x RTX 3090, RTX 3090 2x, and what holds several cards: GB200 NVL72
+_SEVERAL = re.compile(
+    r"^\W*\d+\s*[x×*]\s|\s\(?\d{1,2}\s?[x×]\)?$|\b(?:[HD]GX|SuperPOD|NVL\d+)\b", re.IGNORECASE
+)
+_SUFFIX = re.compile(r"\b(m\d+)\s+(?=(?:pro|max|ultra)\b)", re.IGNORECASE)  # M3 Pro is no M3
 _BARE = re.compile(r"^(\d{1,2})\s+(?=[a-z])", re.IGNORECASE)
 _NUMBERS = (
     "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
@@ -217,6 +224,9 @@ def _lines(groups: Iterable[str]) -> Iterable[str]:
 
 def _group(text: str) -> list[tuple[str, dict[str, Any]]]:
     """Return (name, report) of each node of a group."""
+    alike = _ALIKE.match(text)
+    if alike and 0 < int(alike[1]) <= _MOST:
+        return _group(alike[2]) * int(alike[1])
     nodes: list[tuple[str, dict[str, Any]]] = []
     cards: list[_Cards] = []
     for own in _PLUS.split(text):
@@ -299,19 +309,30 @@ def _words(name: str) -> tuple[str, ...]:
 
 
 def _named(entries: list[Machine], name: str) -> dict[str, Machine]:
-    """Return the entry of exactly this name, else all whose name has all of its words."""
-    wish = _words(name)
+    """Return the entry of exactly this name, or of names of it, else all with all of its words."""
+    wish = _key(name)
     names = [(own, entry) for entry in entries for own in _spellings(entry)]
     for own, entry in names:
-        if _words(own) == wish:
+        if _key(own) == wish:
             return {own: entry}
+    for entry in entries:  # Framework Desktop Ryzen AI Max+ 395
+        inside = [key for key in map(_key, _spellings(entry)) if key <= wish]
+        if frozenset().union(*inside) == wish:
+            return {entry["name"]: entry}
+    # H100 alone is a card, and DGX H100 a server of eight.
+    names = [own for own in names if own[1].get("kind") != "cards" or "dgx" in wish]
     found: dict[str, Machine] = {}
-    for own, entry in names:
-        # H100 alone is a card, and DGX H100 a server of eight.
-        whole = entry.get("kind") != "cards" or "dgx" in wish
-        if whole and set(wish) <= set(_words(own)) and entry not in found.values():
-            found[own] = entry
+    for words in (_key, _words)[: 1 if _SUFFIX.search(name) else 2]:  # Mac Studio M4: M4 Max
+        for own, entry in names:
+            if not wish.difference(words(own)) and entry not in found.values():
+                found[own] = entry
+        if found:
+            break
     return found
+
+
+def _key(name: str) -> frozenset[str]:
+    return frozenset(_words(_SUFFIX.sub(r"\1", name)))
 
 
 def _host_of(processor: str) -> bool:
@@ -421,6 +442,11 @@ def _cards(part: _Part) -> _Cards:
 
 def _card(part: _Part) -> Chip:
     """Return the chip of a card. Raises `ClusterError` with candidates, or the nearest names."""
+    if _SEVERAL.search(part.name):
+        raise ClusterError(
+            f"{part.name!r} may be several cards: write their number first, as in 8x H200, and"
+            " computers that are alike as 2x (4x RTX 3090)"
+        )
     database = _database()
     usual = {_words(name): id_ for name, id_ in table()["cards"].items()}
     meant = usual.get(_words(part.name))
