@@ -141,8 +141,13 @@ def _healthy_devices(devices: Sequence[DeviceStateDoc], width: int) -> Iterator[
     """Yield what was looked at: each kind of device with its driver, link and memory."""
     groups: dict[tuple[str, str, str, int | None], list[DeviceStateDoc]] = {}
     for device in devices:
-        name, state = device["name"] or device["id"], device["readiness"]["state"]
-        key = (f"{name}: {state}", device["driver"] or "", device["link"] or "", device["memory"])
+        name = device["name"] or device["id"]
+        key = (
+            f"{name}: {device['state']}",
+            device["driver"] or "",
+            device["link"] or "",
+            device["memory"],
+        )
         groups.setdefault(key, []).append(device)
     for (name, driver, link, memory), group in groups.items():
         times = f"{len(group)} × " if len(group) > 1 else ""

@@ -108,7 +108,8 @@ class CheckDoc(TypedDict):
 class DeviceStateDoc(TypedDict):
     """One accelerator, and whether this process can use it.
 
-    `driver` is its name and version, `link` its own PCIe hop, `memory` its total in bytes.
+    `driver` is its name and version, `link` its own PCIe hop, `memory` its total in bytes, `state`
+    the word that the table of devices has.
     """
 
     id: str
@@ -118,6 +119,7 @@ class DeviceStateDoc(TypedDict):
     driver: str | None
     link: str | None
     memory: int | None
+    state: str
     readiness: ReadinessDoc
 
 

@@ -11,7 +11,7 @@ from probe_core.doctor.log import first_sign
 from probe_core.model.causes import CAUSES
 from probe_core.model.findings import NO_FIX
 from probe_core.model.ids import ACCELERATORS, STEPS, driver_text
-from probe_core.model.verdict import NodeVerdict, state_of
+from probe_core.model.verdict import NodeVerdict, state_of, state_word
 from probe_core.readiness.actions import parts_of_text
 from probe_core.readiness.chain import conclusion
 from probe_core.readiness.hardware import BY_STATUS
@@ -330,6 +330,7 @@ def _state(device: DeviceDoc) -> DeviceStateDoc:
         "driver": driver_text(device),
         "link": _link(device),
         "memory": device["memory"]["total"],
+        "state": state_word(device),
         "readiness": device["readiness"],
     }
 

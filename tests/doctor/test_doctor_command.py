@@ -18,8 +18,11 @@ from doctor_cases import complete
 from readiness_nodes import DEVICE, Node, nvidia
 
 from probe_core.cli import doctor as doctor_command
+from probe_core.cli.doctor_text import lines
 from probe_core.commands import CommandError, Context
 from probe_core.doctor.assumed import with_driver
+from probe_core.doctor.check import Request
+from probe_core.doctor.examine import examine
 from probe_core.model.causes import CAUSES
 
 SCHEMA = Path(__file__).parents[2] / "probe_core" / "doctor" / "doctor.schema.json"
@@ -83,6 +86,24 @@ def test_a_healthy_machine_is_one_line_and_what_was_checked(healthy: str) -> Non
     assert first.startswith(" probe doctor: healthy. ")
     assert "checks passed" in first
     assert "NVIDIA GeForce RTX 4090: ready" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("variables", "power", "state"),
+    [
+        ({}, "active", "ready"),
+        ({}, "suspended", "asleep"),
+        ({"CUDA_VISIBLE_DEVICES": ""}, "active", "hidden"),
+    ],
+)
+def test_a_device_has_the_state_of_the_table(
+    variables: dict[str, str], power: str, state: str, tmp_path: Path
+) -> None:
+    node = nvidia(tmp_path, power=power)
+    node.environ.update(variables)
+    complete(node)
+    data = examine(Request(node.machine(), node.report()))  # type: ignore[arg-type]
+    assert f"   NVIDIA GeForce RTX 4090: {state}" in list(lines(data, Context()))
 
 
 @pytest.mark.heavy

@@ -113,6 +113,9 @@ def test_a_node_without_accelerators_shows_its_processors(pages: dict[str, Page]
 
 
 STEP = {"step": "responding", "status": "broken", "code": "gpu-lost", "evidence": "NVML 15"}
+HIDDEN = {"visible": False, "index": None, "reason": "", "variable": "CUDA_VISIBLE_DEVICES"}
+NOT_GRANTED = {"step": "node", "status": "broken", "code": "container-without-gpus",
+               "evidence": "/dev/nvidia2: missing", "severity": "info"}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -124,6 +127,8 @@ STEP = {"step": "responding", "status": "broken", "code": "gpu-lost", "evidence"
         ({"blocked": 1}, "! 7 of 8 accelerators can be used", "warn"),
         ({"blocked": 8}, "✕ no accelerator can be used", "bad"),
         ({}, "✓ ready", "good"),
+        ({"blocked": 6, "step": NOT_GRANTED}, "✓ ready, 2 of 8 here", "good"),
+        ({"hidden": 8}, "✓ ready, none of 8 here", "good"),
     ],
 )
 def test_the_state_is_a_mark_and_words(
@@ -135,7 +140,10 @@ def test_the_state_is_a_mark_and_words(
         {**finding, "severity": change.get("severity", "info")} for finding in report["findings"]
     ]
     for device in accelerators(report)[: change.get("blocked", 0)]:
-        device["readiness"] = {"state": "blocked", "broken": "responding", "steps": [STEP]}
+        step = change.get("step", STEP)
+        device["readiness"] = {"state": "blocked", "broken": step["step"], "steps": [step]}
+    for device in accelerators(report)[: change.get("hidden", 0)]:
+        device["visibility"]["cuda"] = HIDDEN
     state = state_of_node(report)
     assert (f"{state.mark} {state.text}", state.style) == (words, style)
 

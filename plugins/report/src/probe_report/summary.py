@@ -134,7 +134,9 @@ def state_of_node(report: ReportDoc) -> State:
         return State("!", "ready, with warnings", "warn")
     if node.state == "unknown":
         return State("?", "readiness not known", "none")
-    return State("✓", "ready", "good")
+    here, whole = len(_whole(report, node.usable)), len(accelerators(report))
+    part = "" if here == whole else f", {here or 'none'} of {whole} here"
+    return State("✓", f"ready{part}", "good")
 
 
 def _count(reports: Sequence[ReportDoc]) -> Tile:
@@ -151,7 +153,11 @@ def _count(reports: Sequence[ReportDoc]) -> Tile:
 
 def _usable(report: ReportDoc) -> list[DeviceDoc]:
     """Return the whole accelerators that this process may use, or parts of them."""
-    units = [d for d in NodeVerdict(report).usable if usable_here(d).usable]
+    return _whole(report, [d for d in NodeVerdict(report).usable if usable_here(d).usable])
+
+
+def _whole(report: ReportDoc, units: Sequence[DeviceDoc]) -> list[DeviceDoc]:
+    """Return the whole accelerators that are among `units`, or have parts there."""
     ids = {device["id"] for device in units} | {device["parent"] for device in units}
     return [device for device in accelerators(report) if device["id"] in ids]
 
@@ -193,7 +199,7 @@ def _peak(devices: Sequence[DeviceDoc], field: str) -> Tile:
     if total is None:
         return Tile(label, UNKNOWN, "", "not known; the reasons are under Sources")
     measured = sum(bool(measured_of(device)) for device in devices)
-    together = "derived" if len(devices) == 1 else "derived, all together"
+    together = "derived" if len(devices) == 1 else f"derived, all {len(devices)} together"
     note = f"derived; {measured} of {len(devices)} measured" if measured else together
     if unknown:
         note = f"at least: {counted(unknown, 'device')} not known"
