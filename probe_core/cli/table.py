@@ -543,6 +543,8 @@ def _of(sentence: str, subjects: Sequence[str]) -> str:
         return f"{sentence} ({len(subjects)} times)" if len(subjects) > 1 else sentence
     more = len(subjects) - _SHOWN_IDS
     shown = [*subjects[:_SHOWN_IDS], *([f"{more} more"] if more > 0 else [])]
+    if len(subjects) > 1 and sentence.startswith(f"{_PLACE} is "):
+        sentence = sentence.replace(" is ", " are ", 1)
     return sentence.replace(_PLACE, joined(shown, "and"))
 
 

@@ -112,7 +112,7 @@ def instances_of(
     parts = [device for device in devices if device["parent"]]
     for gpu in gpus:
         own = [Instance(device) for device in partitions(parts, gpu)]
-        if own or _in_mig_mode(gpu):
+        if own or in_mig_mode(gpu):
             instances[gpu["id"]] = own
     return instances
 
@@ -143,7 +143,8 @@ def without_gpu(
     return list(stand_ins.values()), instances
 
 
-def _in_mig_mode(gpu: DeviceDoc) -> bool:
+def in_mig_mode(gpu: DeviceDoc) -> bool:
+    """Return whether a GPU is in MIG mode, with instances or without."""
     extra = gpu.get("extra") or {}
     modes = (extra.get("mig"), extra.get("mig_mode"))
     return any(mode is True or mode == "enabled" for mode in modes)

@@ -1,8 +1,9 @@
 """What the Vulkan loader shows: its order of GPUs and the variables that filter or reorder them.
 
 Sources: Vulkan-Loader, loader/loader_linux.c (`compare_devices`), loader_environment.c,
-docs/LoaderInterfaceArchitecture.md; Mesa, src/vulkan/device-select-layer. No variable says whether
-a driver (ICD) for a GPU is installed: a GPU is "visible" when nothing hides it.
+docs/LoaderInterfaceArchitecture.md; Mesa, src/vulkan/device-select-layer; NVIDIA's MIG User Guide,
+"Application Considerations" (recalled). No variable says whether a driver (ICD) for a GPU is
+installed: a GPU is "visible" when nothing hides it.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ DRIVER_VARIABLES = (*FILES, SELECT, DISABLE)
 
 # VkDriverId: which of the installed drivers serves a GPU is not known here.
 _BY_DRIVER_ID = "VK_LOADER_DRIVER_ID_FILTER"
+_IN_MIG_MODE = "it is in MIG mode: NVIDIA's driver has no Vulkan there but for profiles with +gfx"
 _FIRST = "VK_LOADER_DEVICE_SELECT"
 _MESA, _NO_MESA = "MESA_VK_DEVICE_SELECT", "NODEVICE_SELECT"
 _FILTERS = (("VK_LOADER_DEVICE_ID_FILTER", 1), ("VK_LOADER_VENDOR_ID_FILTER", 0))
@@ -76,8 +78,24 @@ def see_vulkan(devices: Sequence[DeviceDoc], environ: Mapping[str, str], os: str
         view.masks.append(mask)
         if any(map(environ.get, _VARIABLES)):
             _apply_variables(view, mask, gpus, environ)
+        _apply_mig(view, mask, gpus)
     view.withhold(available, ids_of(vulkan_gpus(devices)))
     return view
+
+
+def _apply_mig(view: View, mask: Mask, gpus: Sequence[DeviceDoc]) -> None:
+    """Leave out cards in MIG mode; of those with profiles for graphics only their driver knows."""
+    for gpu in gpus:
+        name = gpu["id"]
+        if gpu["vendor"] == "nvidia" and name in mask.ids:
+            from probe_core.visibility.cuda import in_mig_mode
+
+            if in_mig_mode(gpu):
+                mask.ids.remove(name)
+                if (gpu.get("compute_capability") or "").startswith("12."):
+                    mask.maybe[name] = _IN_MIG_MODE
+                else:
+                    view.reasons[name] = (_IN_MIG_MODE, None)
 
 
 def _apply_variables(

@@ -160,9 +160,11 @@ def test_findings_that_differ_in_their_device_are_one_line(report: Any) -> None:
     for name in ids[2:]:
         report["devices"].append(report["devices"][0] | {"id": name, "ids": [name]})
     report["findings"] = [finding("odd", f"the fan of {name} stands", device=name) for name in ids]
+    report["findings"] += [finding("off", f"{name} is off", device=name) for name in ids[:2]]
     report["findings"] += [finding("same", "twice the same")] * 2
-    assert shown(report)[-2:] == [
+    assert shown(report)[-3:] == [
         "info     the fan of 01:00.0, 02:00.0, 03:00.0, 04:00.0 and 4 more stands [odd]",
+        "info     01:00.0 and 02:00.0 are off [off]",
         "info     twice the same (2 times) [same]",
     ]
 

@@ -145,3 +145,15 @@ def shown(**environ: str) -> list[int]:
 )
 def test_the_gpus_that_the_loader_shows(environ: dict[str, str], slots: list[int]) -> None:
     assert shown(**environ) == slots
+
+
+@pytest.mark.parametrize(("capability", "shown"), [("8.0", False), ("10.0", False), ("12.0", None)])
+def test_a_card_in_mig_mode_has_vulkan_by_profiles_for_graphics_alone(
+    capability: str, shown: bool | None
+) -> None:
+    cut = nodes.nvidia(1, extra={"mig": True}, compute_capability=capability)
+    view = see_vulkan([cut, nodes.nvidia(2, extra={"mig": False})], {})
+    entry = view.entry("pci:0000:01:00.0")
+    assert (entry["visible"], entry["index"]) == (shown, None)
+    assert "profiles with +gfx" in entry["reason"]
+    assert view.entry("pci:0000:02:00.0")["visible"] is True
