@@ -32,8 +32,18 @@ __all__ = ["ARGUMENTS", "COMMAND_TABLES", "READERS", "load_config", "read_settin
 ARGUMENTS = "the arguments"
 """Origin of a setting that the caller or the command line gave."""
 
-ELSEWHERE = frozenset({"PROBE_LEASES", "PROBE_LEASE", "PROBE_SYNTHETIC"})
-"""Variables of ours that are no settings: leases read two, the synthetic prober one."""
+ELSEWHERE = frozenset(
+    {
+        "PROBE_LEASES",
+        "PROBE_LEASE",
+        "PROBE_LEASE_ID",
+        "PROBE_INSTANCE",
+        "PROBE_INSTANCES",
+        "PROBE_SYNTHETIC",
+    }
+)
+"""Variables of ours that are no settings: leases read three, `probe exec --all` sets two for its
+commands, and the synthetic prober reads one."""
 
 _MARKED = ("_CORE_", "_ALERT_")
 """Parts of variables that we set for children: a prober's, and the command of `--on-alert`."""

@@ -46,7 +46,7 @@ class Refusals:
         hidden = {name: entry["reason"] or "" for name, entry in self.choice.not_visible().items()}
         lines = [
             f"asked for {self.request}: {unmet}",
-            f"visible to {self.choice.runtime}: {_listed(self.choice.visible)}",
+            f"visible to {self.choice.runtime}: {_listed(self.choice)}",
         ]
         if hidden:
             shown = [f"{name} ({reason})" for name, reason in hidden.items()]
@@ -177,9 +177,12 @@ def _variable(entries: Iterable[VisibilityDoc]) -> str | None:
     return next((variable for view in entries if (variable := view.get("variable"))), None)
 
 
-def _listed(devices: Sequence[DeviceDoc]) -> str:
-    shown = [f"{at}: {_named(device)}" for at, device in enumerate(devices[:_SHOWN_DEVICES])]
-    unlisted = len(devices) - len(shown)
+def _listed(choice: Candidates) -> str:
+    shown = [
+        f"{'?' if device['id'] in choice.unordered else at}: {_named(device)}"
+        for at, device in enumerate(choice.visible[:_SHOWN_DEVICES])
+    ]
+    unlisted = len(choice.visible) - len(shown)
     return ("; ".join(shown) or "nothing") + (f" and {unlisted} more" if unlisted else "")
 
 

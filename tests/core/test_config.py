@@ -279,6 +279,15 @@ def test_misspelt_variable_is_told() -> None:
     assert told.endswith("did you mean 'PROBE_DISABLE'?")
 
 
+def test_no_variable_of_ours_counts_as_misspelt() -> None:
+    """What `probe exec` sets for its commands, for instance, which probe in their turn."""
+    page = (Path(__file__).parents[2] / "docs/reference/settings.md").read_text("utf-8")
+    _, _, others = page.partition("## Other variables that are read")
+    names = re.findall(r"`(PROBE_[A-Z_]+)`", others)
+    assert {"PROBE_LEASE_ID", "PROBE_INSTANCE", "PROBE_ALERT_NAME", "PROBE_CORE_RUN"} < set(names)
+    assert loaded({}, dict.fromkeys(names, "1"))[1] == []
+
+
 def test_sentences_are_fit_for_a_terminal() -> None:
     _, ignored = loaded({}, {"PROBE_\x1b[31m": "1", "PROBE_TIMEOUT": "\x1b]0;x\udcff"})
     assert len(ignored) == 2

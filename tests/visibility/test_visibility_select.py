@@ -147,6 +147,10 @@ def test_order_that_only_the_driver_knows_is_refused_by_number_not_by_uuid() -> 
         select(document, "0")
     assert caught.value.code == "uncertain"
     assert "CUDA_DEVICE_ORDER=PCI_BUS_ID" in str(caught.value.fix)
+    assert str(caught.value).splitlines()[1] == (
+        "visible to cuda: ?: NVIDIA H100 80GB HBM3 (pci:0000:01:00.0); "
+        "?: NVIDIA T4 (pci:0000:02:00.0)"
+    )
     assert nodes.slots(select(document, nodes.UUIDS[1][:12]).ids) == [2]
     assert len(select(document, count=2)) == 2
 
