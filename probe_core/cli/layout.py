@@ -48,7 +48,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     check_layout(args.layout)
     runtime = known_runtime(args.runtime)
     report = context.report()
-    refresh(report, context.environ)
+    refresh(report, {**context.recorded, **context.environ})
     try:
         selection = select(report, args.layout, memory=args.memory, runtime=runtime)
     except SelectionError as error:
@@ -77,13 +77,14 @@ def _print(
     from probe_core.cli.table import exclusions
     from probe_core.selection.environment import confine, lines, versions
 
+    environ = {**context.recorded, **context.environ}
     processes = []
     if not args.json:
         for line in exclusions(selection.excluded):
             context.out(f"# layout {line}")
     for index in indices:
         group = selection.groups[index]
-        changes = confine(report, group, context.environ, versions=versions())
+        changes = confine(report, group, environ, versions=versions())
         devices = [device["id"] for device in group]
         processes.append({"index": index, "devices": devices, "set": changes})
         if not args.json:

@@ -34,13 +34,14 @@ ARGUMENTS = (
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    """Evaluate the rules for this process's environment."""
+    """Evaluate the rules for this process's environment, which goes over that of a recording."""
     from probe_core.pipeline.refresh import refresh
 
     runtimes = _chosen(args.runtime)
     report = context.report()
     versions = {"tinygrad": args.tinygrad} if args.tinygrad else {}
-    views = refresh(report, context.environ, versions=versions)
+    environ = {**context.recorded, **context.environ}
+    views = refresh(report, environ, versions=versions)
     views = {name: views[name] for name in runtimes if name in views}
     answers = _driver_answers(context, views, report)
     if args.json:

@@ -55,8 +55,9 @@ class CommandError(Exception):
 class Context:
     """One run of one command.
 
-    `args` are the parsed arguments, `environ` the environment variables, `width` the columns to
-    fill, `terminal` whether standard output is one, and `colour` whether it shows colours.
+    `args` are the parsed arguments, `environ` the environment variables, `recorded` those of the
+    recorded machine that was probed (empty before, and without one), `width` the columns to fill,
+    `terminal` whether standard output is one, and `colour` whether it shows colours.
     `output_error` is what a write to standard output raised: a closed pipe or a full disk.
     """
 
@@ -69,6 +70,7 @@ class Context:
     ) -> None:
         self.args = args
         self.environ = os.environ if environ is None else environ
+        self.recorded: Mapping[str, str] = {}
         self._stdout = sys.stdout if stdout is None else stdout
         self.terminal = _is_terminal(self._stdout)
         self.colour = self._colours(getattr(args, "color", None))
@@ -277,6 +279,7 @@ class Context:
         from probe_core.commands.recorded import opened
 
         with opened(path) as machine:
+            self.recorded = machine.environ
             return probe(machine)
 
 

@@ -95,6 +95,20 @@ def test_system_and_environment_are_the_recording_s(tmp_path: Path) -> None:
 
 @pytest.mark.heavy
 @pytest.mark.parametrize(
+    ("variables", "state"), [({}, "hidden"), ({"ROCR_VISIBLE_DEVICES": "0"}, "0")]
+)
+def test_variables_of_here_go_over_those_of_the_recording(
+    variables: dict[str, str], state: str, tmp_path: Path
+) -> None:
+    data = recorded.read(CARD) | {"environ": {"ROCR_VISIBLE_DEVICES": ""}}
+    path = tmp_path / "machine.json"
+    path.write_text(json.dumps(data))
+    done = probe("visible", "--for", "hip", "--machine", str(path), env=environment(**variables))
+    assert done.stdout.splitlines()[1].split()[:3] == ["hip", state, "03:00.0"]
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize(
     ("content", "why"),
     [
         (b"PK", "is no recorded machine: it is neither a recording in JSON nor a tar archive"),
