@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,21 @@ def test_a_model_that_does_not_fit_exits_with_one(
     assert status == 1
     assert "the model needs 756.0 GiB and the nodes have 22.3 GiB for it" in out
     assert "fastest: no plan: " in out
+
+
+@pytest.mark.parametrize("command", [["fit", "llama-3.1-8b"], ["partition", "--model", "8b"]])
+def test_a_gpu_that_cannot_be_used_is_named_where_the_cpu_counts(
+    command: list[str], capsys: pytest.CaptureFixture[str], home: Home, tmp_path: Path
+) -> None:
+    report = deepcopy(home["desk"])
+    for device in report["devices"]:
+        if device["kind"] == "gpu":
+            device["visibility"]["cuda"] = {"visible": False, "reason": "no node"}
+    path = tmp_path / "desk.json"
+    path.write_text(json.dumps(report))
+    _, out, _ = run(capsys, *command, str(path))
+    told = "desk: no GPU counts, so the CPU does; not counted: pci:0000:01:00.0: no node"
+    assert told in out.splitlines()
 
 
 def test_the_home_policy_decides_alone(

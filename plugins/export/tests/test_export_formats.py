@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 import string
@@ -279,6 +280,18 @@ def test_shell_reads_the_variables(reports: dict[str, dict[str, Any]], tmp_path:
     script = f'. {file}; echo $NODE_ACCELERATORS; echo "$NODE_ACCELERATOR_NAMES"'
     done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "1\nits $HOME `x`\n"
+
+
+@pytest.mark.heavy
+def test_the_driver_of_shell_variables_is_the_primary_device_s(
+    reports: dict[str, dict[str, Any]],
+) -> None:
+    report = copy.deepcopy(reports["mixed"])
+    first, second = (device for device in report["devices"] if device["kind"] == "gpu")
+    first["driver"] = {"name": "i915", "version": "6.11.0-29-generic"}
+    report["primary"] = second["id"]
+    text = export("env", report)  # type: ignore[arg-type]
+    assert f"NODE_DRIVER_VERSION='{second['driver']['version']}'\n" in text
 
 
 @pytest.mark.heavy

@@ -100,10 +100,11 @@ def _lines(model: Model, answers: Mapping[str, NodeFit], context: Context) -> li
     if len(answers) > 1 and all(answer.answer == "no" for answer in answers.values()):
         lines += folded("`probe partition` says whether they hold it together", context.width)
     lines += ["", *folded(_model(model), context.width)]
-    origins = {name: answer.origin for name, answer in answers.items() if answer.origin}
-    for origin in dict.fromkeys(origins.values()):
-        own = [name for name, each in origins.items() if each == origin]
-        lines += folded(f"{', '.join(own)}: {origin}", context.width)
+    for fact in ("origin", "left_out"):
+        notes = {name: note for name, own in answers.items() if (note := getattr(own, fact))}
+        for note in dict.fromkeys(notes.values()):
+            own = ", ".join(name for name, each in notes.items() if each == note)
+            lines += folded(f"{own}: {note}", context.width)
     for name, answer in answers.items():
         # Of what does not fit there is nothing to show beneath the answer.
         if answer.answer != "no":

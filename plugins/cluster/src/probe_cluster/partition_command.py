@@ -271,18 +271,19 @@ def _strategies(name: str | None, names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _head(found: Answer, context: Context) -> list[str]:
-    """Return whether the model fits, the engine, and which nodes nobody has probed."""
+    """Return whether the model fits, the engine, what nobody probed, and what does not count."""
     model = found.model
     name = model.name or f"{model.params / 1e9:.3g}b ({model.source or 'of equal layers'})"
     layers = counted(model.layers, "layer")
     lines = folded(f"{name}, {layers}: {found.fit.sentence}", context.width)
     lines += folded(f"engine {found.choice.engine}: {found.choice.reason}", context.width)
-    origins: dict[str, list[str]] = {}
-    for member in found.choice.members:
-        if "origin" in member.reasons:
-            origins.setdefault(member.reasons["origin"], []).append(member.id)
-    for origin, own in origins.items():
-        lines += folded(f"{names(own)}: {origin}", context.width)
+    for fact in ("origin", "devices"):
+        reasons: dict[str, list[str]] = {}
+        for member in found.choice.members:
+            if fact in member.reasons:
+                reasons.setdefault(member.reasons[fact], []).append(member.id)
+        for reason, own in reasons.items():
+            lines += folded(f"{names(own)}: {reason}", context.width)
     return lines
 
 

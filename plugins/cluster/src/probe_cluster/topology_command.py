@@ -142,7 +142,7 @@ def _total(members: Sequence[Member]) -> str:
 def _memory_kind(member: Member) -> str:
     if member.offer is None or member.offer.unified is False:
         return "of GPU memory"
-    return "of RAM, without a GPU" if member.offer.kind == "cpu" else "shared by CPU and GPU"
+    return "of RAM, without a GPU to use" if member.offer.kind == "cpu" else "shared by CPU and GPU"
 
 
 def _connections(links: Links) -> list[str]:

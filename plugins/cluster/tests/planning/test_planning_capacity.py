@@ -91,6 +91,19 @@ def test_a_hidden_gpu_does_not_count(home: Home) -> None:
     assert offer.reasons["devices"] == "not counted: pci:0000:02:00.0: not in the list"
 
 
+def test_gpus_that_share_a_reason_are_left_out_together(home: Home) -> None:
+    report = deepcopy(home["desk"])
+    (gpu,) = (device for device in report["devices"] if device["kind"] == "gpu")
+    hidden = {"visible": False, "reason": "not in the list"}
+    report["devices"] += [
+        {**gpu, "id": f"pci:0000:0{bus}:00.0", "ids": [], "visibility": {"cuda": hidden}}
+        for bus in range(2, 7)
+    ]
+    assert capacity(report).reasons["devices"] == (
+        "not counted: pci:0000:02:00.0, pci:0000:03:00.0, 3 more: not in the list"
+    )
+
+
 def test_a_split_gpu_counts_as_its_parts(home: Home) -> None:
     report = deepcopy(home["desk"])
     part = deepcopy(report["devices"][0]) | {"id": "uuid:MIG-1", "parent": "pci:0000:01:00.0"}

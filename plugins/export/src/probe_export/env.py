@@ -18,7 +18,9 @@ def export(report: ReportDoc) -> str:
     devices = capacity(report)
     memory = [memory_of(device) for device in devices]
     total = sum(amount for amount in memory if amount is not None)
-    driver = next(filter(None, map(driver_version, devices)), None)
+    # Of a laptop's two GPUs that which programs compute on.
+    first = sorted(devices, key=lambda device: device["id"] != report["primary"])
+    driver = next(filter(None, map(driver_version, first)), None)
     absent, wanted, blocked = missing(report), expected(report), blocking(report)
     table = {
         "NODE_ACCELERATORS": str(len(devices)),

@@ -170,6 +170,8 @@ class NodeFit:
     """Where the figures of a computer are from that nobody has probed."""
     wired: bool = False
     """Whether it would fit, were what macOS lets its GPU have raised to all memory."""
+    left_out: str | None = None
+    """Which devices do not count, and why, where some do not."""
 
     @property
     def sentence(self) -> str:
@@ -219,6 +221,7 @@ def node_fit(report: Any, model: Model, devices: str = "all", reserve: float = R
         layers=model.layers,
         origin=origin if isinstance(origin, str) else None,
         wired=answer == "no" and raised_room(offer, reserve) >= model.total_bytes,
+        left_out=offer.reasons.get("devices"),
     )
 
 

@@ -92,12 +92,20 @@ def _all(devices: list[Device]) -> tuple[list[Device], dict[str, str]]:
             if not _dedicated(device):
                 left_out[str(device["id"])] = "it uses the system's memory, others have their own"
         usable = [device for device in usable if _dedicated(device)]
-    notes = [f"{id_}: {reason}" for id_, reason in left_out.items()]
+    groups: dict[str, list[str]] = {}
+    for id_, why in left_out.items():
+        groups.setdefault(why, []).append(id_)
+    notes = [f"{_several(ids)}: {why}" for why, ids in groups.items()]
     reason = f"not counted: {'; '.join(notes)}" if notes else ""
     if not usable:
         usable = _cpus(devices)
         reason = "; ".join(filter(None, ["no GPU counts, so the CPU does", reason]))
     return usable, {"devices": reason} if reason else {}
+
+
+def _several(ids: list[str]) -> str:
+    more = len(ids) - 2
+    return ", ".join(ids if more < 2 else [*ids[:2], f"{more} more"])
 
 
 def _usable(devices: list[Device], left_out: dict[str, str]) -> list[Device]:
