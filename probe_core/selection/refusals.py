@@ -110,7 +110,7 @@ class Refusals:
         if usable and len(choice.accelerators) >= count and way:
             fix = f"{fix}, or {way}"
         unmet = f"only {len(usable)} device{'s' * (len(usable) != 1)} can be had"
-        code = "too-few" if usable or choice.visible else "hidden"
+        code = "too-few" if choice.visible else "hidden"
         return self.error(unmet, code, fix, variable=_variable(hidden.values()))
 
     def _too_little(self, usable: Sequence[DeviceDoc], count: int) -> SelectionError:

@@ -237,7 +237,6 @@ def test_a_driver_that_never_answers_costs_its_speed_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Where another process holds the kernel's lock of all interfaces, reads of `speed` hang."""
-    monkeypatch.setattr(module, "LIMIT_S", 0.2)
     monkeypatch.setattr(module, "_waits", None)
     release = threading.Event()
 

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from probe_core.isolation import confine
 from probe_core.isolation.run import Run, location, signal_name
+from probe_core.isolation.start import ORPHANED
 from probe_core.model.ids import FAILURES
 from probe_core.pipeline.validate import Collected
 from probe_core.registry.prober import Prober
@@ -89,6 +91,28 @@ print(*(f"{after:.3f}" for after in times))
     )
     # At nine tenths, or a tenth of a second before the end where that is later.
     assert done.stdout.split() == ["0.020", "0.450", "0.900", "9.900"]
+
+
+def test_without_a_supervisor_the_end_of_the_request_pipe_ends_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    statuses: list[int] = []
+    monkeypatch.setattr(confine, "_exit", statuses.append)
+    monkeypatch.setattr(confine, "start_thread", lambda call, *arguments: call(*arguments))
+    reading, writing = os.pipe()
+    os.write(writing, b"more of the request")
+    os.close(writing)
+    confine.die_with_parent(reading)
+    os.close(reading)
+    confine.die_with_parent(reading)  # which cannot be read
+    assert statuses == [ORPHANED, ORPHANED]
+
+    def full(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(confine, "start_thread", full)
+    confine.die_with_parent(reading)
+    assert len(statuses) == 2
 
 
 def test_a_process_that_cannot_be_started(

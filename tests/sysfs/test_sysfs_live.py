@@ -74,6 +74,9 @@ def test_a_file_that_refuses_has_its_errno(tmp_path: Path) -> None:
     assert live.unknown["other"].startswith("/sys/folder: ")
     assert live.first("power_w", "/sys/absent", "/sys/good", scale=0.5) == 21
     assert "power_w" not in live.unknown
+    assert live.first("power_w", "/sys/absent", "/sys/good") == live.number("x", "/sys/good") == 42
+    assert live.first("power_w", "/sys/absent", "/sys/busy") is None
+    assert live.unknown["power_w"] == "/sys/absent: No such file or directory"
 
 
 def test_users_by_passwd_and_never_by_a_server(tmp_path: Path) -> None:

@@ -67,6 +67,25 @@ def test_sensors_in_units_for_people(tree: Tree) -> None:
     ]
 
 
+def test_places_of_sensors_by_number_and_by_label(tree: Tree) -> None:
+    sensors(tree, temp1_input=1, temp1_label="Edge\n", temp2_label="\n", fan1_input=1, pwm1=9)
+    folder = "/sys/devices/pci0000:00/0000:01:00.0"
+    hwmon7 = f"{folder}/hwmon/hwmon7"
+    assert hwmon.places(tree.machine(), folder) == {
+        "temp1": f"{hwmon7}/temp1",
+        "temp edge": f"{hwmon7}/temp1",
+        "temp2": f"{hwmon7}/temp2",
+        "fan1": f"{hwmon7}/fan1",
+    }
+
+
+@pytest.mark.parametrize(
+    ("raw", "values"), [((1 << 64) - 1, [(1 << 64) - 1]), (1 << 64, []), (-(1 << 64), [])]
+)
+def test_what_no_kernel_writes_is_no_reading(raw: int, values: list[int], tree: Tree) -> None:
+    assert [found[4] for found in sensors(tree, fan1_input=raw)] == values
+
+
 def test_sensors_of_a_sleeping_device_are_not_read(tree: Tree) -> None:
     assert sensors(tree, power="suspended", temp1_input=45000) == []
 
@@ -83,7 +102,7 @@ def test_sensors_that_refuse_or_say_nonsense_are_left_out(tree: Tree) -> None:
 
 def test_number_of_sensors_is_bounded(tree: Tree) -> None:
     files: dict[str, object] = {f"temp{number}_input": 1000 for number in range(1000)}
-    assert len(sensors(tree, **files)) == hwmon.MAX_SENSORS
+    assert len(sensors(tree, **files)) == hwmon.MAX_SENSORS == 256
 
 
 def test_nodes_that_compute_opens() -> None:

@@ -17,7 +17,8 @@ def test_function_of_a_card(tree: Tree) -> None:
     )  # fmt: skip
     machine = tree.machine()
     (card,) = pci.functions(machine, (), vendors=("10de",))
-    assert (card.id, card.vendor, card.driver) == ("pci:0000:01:00.0", "10de", "nvidia")
+    assert (card.id, card.vendor, card.product) == ("pci:0000:01:00.0", "10de", "2684")
+    assert card.driver == "nvidia"
     assert card.pci == {
         "id": "10de:2684", "subsystem": "1043:889a", "revision": "a1", "class": "030000",
     }  # fmt: skip
@@ -47,6 +48,7 @@ def test_what_the_bus_prober_saw_is_not_looked_for_again(tree: Tree) -> None:
     bus: tuple[dict[str, Any], ...] = (
         {"ids": ["pci:0000:02:00.0"], "pci": ids, "driver": {"name": "amdgpu"}},
         {"ids": ["pci:0000:03:00.0"], "pci": {"id": "10de:2684"}},
+        {"ids": ["pci:0000:04:00.0"], "pci": {"id": "1002:ab30", "class": "040300"}},
         {"ids": ["dt:/gpu"]},
     )
     (card,) = pci.functions(tree.machine(), bus, vendors=("1002",), classes=("03",))

@@ -12,6 +12,7 @@ from probe_core.selection import SelectionError, select
 from probe_core.selection.candidates import free_memory, load
 from probe_core.selection.choose import roomiest_group
 from probe_core.selection.layout import best_group, closeness, divide
+from probe_core.selection.request import NEXT, Request, plan
 
 GIB = 1 << 30
 
@@ -234,26 +235,71 @@ def test_what_was_asked_for(arguments: dict[str, Any], asked: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "unmet", "fix"),
+    ("arguments", "code", "unmet", "fix"),
     [
-        ({"count": 0}, "a count is at least 1", None),
-        ({"count": 5}, "only 4 devices can be had", "ask for 4"),
+        ({"count": 0}, "syntax", "a count is at least 1", None),
+        ({"count": 5}, "too-few", "only 4 devices can be had", "ask for 4"),
+        ({"count": 5, "memory": 79 * GIB + 1}, "too-few", "only 0 devices can be had", None),
         (
             {"count": 2, "memory": 79 * GIB + 1},
+            "memory",
             "only 0 of the visible devices have that much memory free",
             "ask for 79 GiB each",
         ),
         (
             {"wanted": "0", "memory": 79 * GIB + 1},
+            "memory",
             "pci:0000:01:00.0 has 79 GiB free",
             None,
         ),
     ],
 )
-def test_what_would_work(arguments: dict[str, Any], unmet: str, fix: str | None) -> None:
+def test_what_would_work(arguments: dict[str, Any], code: str, unmet: str, fix: str | None) -> None:
     with pytest.raises(SelectionError) as caught:
         select(report(4), **arguments)
     assert (caught.value.unmet, caught.value.fix) == (unmet, fix)
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("reserve", "memory", "unmet", "fix"),
+    [
+        ("80 GiB", {}, None, None),
+        (80 * GIB + 1, {}, "no visible device has 80 GiB to reserve", "reserve 80 GiB at most"),
+        (81 * GIB, {"usable": 81 * GIB, "total": 80 * GIB}, None, None),
+        (1, {"usable": None, "total": None}, "no visible device has 1 B to reserve", None),
+        ("much", {}, "'much' is no amount of memory; write it as 20GiB, 512MiB or 80e9", None),
+    ],
+)
+def test_how_much_can_be_reserved(
+    reserve: str | int, memory: Any, unmet: str | None, fix: str | None
+) -> None:
+    document = report(2)
+    for device in document["devices"]:
+        device["memory"] |= memory
+    request = Request(2, reserve=reserve)
+    if unmet is None:
+        assert plan(document, request)[1] == 2
+        return
+    with pytest.raises(SelectionError) as caught:
+        plan(document, request)
+    assert (caught.value.unmet, caught.value.fix) == (unmet, fix)
+
+
+@pytest.mark.parametrize(
+    ("request_", "text"),
+    [
+        (Request(), "1 device"),
+        (Request(1), "1 device"),
+        (Request(3), "3 devices"),
+        (Request(selector="0,1"), "'0,1'"),
+        (Request(selector="2x2", index=1), "'2x2', group 1"),
+        (Request(selector="2x2", index=NEXT), "'2x2', the next free group"),
+        (Request(selector="9" * 81), repr("9" * 80)),
+    ],
+)
+def test_a_request_in_words(request_: Request, text: str) -> None:
+    assert str(request_) == text
 
 
 def test_of_one_device_what_it_has_is_offered() -> None:

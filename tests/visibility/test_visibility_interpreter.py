@@ -54,6 +54,7 @@ def test_the_first_line_of_a_script(tmp_path: Path, script: str, expected: str) 
     environ = {"PATH": f"{tmp_path / 'none'}:{folder}"}
     assert interpreter_of(["job", "python"], environ) == expected.format(bin=folder)
     assert interpreter_of([f"{folder}/job"], environ) == expected.format(bin=folder)
+    assert interpreter_of([f"{folder}/"], environ) == f"{folder}/python3"  # which cannot be read
 
 
 def test_the_python_of_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

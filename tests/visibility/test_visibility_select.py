@@ -124,6 +124,9 @@ def test_memory() -> None:
     assert "pci:0000:01:00.0 has 10 GiB free" in str(caught.value)
     assert caught.value.fix == "pci:0000:02:00.0 has enough"
     with pytest.raises(SelectionError) as caught:
+        select(document, "0", memory=79 << 30)
+    assert caught.value.fix == "pci:0000:02:00.0 has enough"
+    with pytest.raises(SelectionError) as caught:
         select(document, count=3, memory="20GiB")
     assert (caught.value.code, caught.value.fix) == ("memory", "ask for 10 GiB each")
 
@@ -171,6 +174,11 @@ def test_no_accelerator() -> None:
 def test_npus_are_numbered_though_no_runtime_knows_them() -> None:
     npu = {"id": "dt:/npu", "ids": ["dt:/npu"], "kind": "npu", "vendor": "rockchip"}
     assert select(report([npu]), "0").ids == ["dt:/npu"]
+    # Those that the runtime numbers keep their numbers, whatever stands before them.
+    document = report([npu, *FOUR[:2]])
+    for primary in (FOUR[0]["id"], None):
+        document["primary"] = primary
+        assert select(document).ids == [FOUR[0]["id"], FOUR[1]["id"], "dt:/npu"]
 
 
 @pytest.mark.heavy
@@ -281,6 +289,11 @@ def test_partitions_of_one_unique_id_are_told_apart_by_number() -> None:
     ]
     changes = confine(nodes.report([card, *parts]), [parts[1]], {})
     assert changes["ROCR_VISIBLE_DEVICES"] == "1"
+    cards = [nodes.amd(1, 7), nodes.amd(2, 8)]
+    changes = confine(nodes.report(cards), [cards[1]], {})
+    assert changes["ROCR_VISIBLE_DEVICES"] == "GPU-0000000000000008"
+    cards[1]["ids"] = [cards[1]["id"]]
+    assert confine(nodes.report(cards), cards, {})["ROCR_VISIBLE_DEVICES"] == "0,1"
 
 
 def test_tiles_hidden_before_stay_hidden() -> None:
