@@ -86,7 +86,7 @@ class Instance:
         self.uuid = next((uuid for uuid in uuids(device) if uuid.startswith("MIG-")), "")
         self.gi = _number(device, _GPU_INSTANCE)
         self.ci = None if self.gi is None else _number(device, _COMPUTE_INSTANCE)
-        if self.gi is None and self.uuid.startswith("MIG-GPU-"):
+        if self.gi is None:
             self.gi, self.ci = _legacy_numbers(self.uuid)
 
 
@@ -389,12 +389,10 @@ def _names(entry: str, uuid: str) -> bool:
 
 def _by_numbers(entry: str, gpus: Sequence[DeviceDoc], instances: Instances) -> Instance | None:
     """Resolve ``MIG-<GPU UUID>/<GPU instance>/<compute instance>``, the form before R470."""
-    parts = entry[4:].split("/")
-    gpu = _gpu_by_uuid(parts[0], gpus)
-    if len(parts) != 3 or gpu is None:
-        return None
-    for instance in instances.get(gpu, ()):
-        if [str(instance.gi), str(instance.ci)] == parts[1:]:
+    name, *numbers = entry[4:].split("/")
+    gpu = _gpu_by_uuid(name, gpus)
+    for instance in instances.get(gpu or "", ()):
+        if [str(instance.gi), str(instance.ci)] == numbers:
             return instance
     return None
 

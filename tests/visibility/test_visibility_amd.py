@@ -53,6 +53,7 @@ ROCR = [
     ("GPU-18f6", []),  # ambiguous
     ("0,GPU-18f6,2", [1]),
     ("GPU-da7", [4]),
+    ("GPU-d", [4]),  # the shortest
     ("GPU-0000000000abcdef", [3]),
     ("GPU-abcdef", []),  # sixteen digits, leading zeros included
     ("GPU-000", [3]),
@@ -125,6 +126,14 @@ HIP = [
     ("18f68e602b8a7910", []),
     ("all", []),
 ]
+
+
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [("0", None), ("0,", None), (",", "variable-stops-at"), ("0,,", "variable-stops-at")],
+)
+def test_only_one_comma_at_the_end_is_read_over(value: str, code: str | None) -> None:
+    assert amd.clr_visible(value, FOUR, "HIP_VISIBLE_DEVICES").code == code
 
 
 @pytest.mark.parametrize(("value", "expected"), HIP)

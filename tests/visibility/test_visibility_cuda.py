@@ -283,6 +283,11 @@ def test_more_models_than_orders_can_be_listed() -> None:
     assert [everything.entry(name)["index"] for name in everything.pool] == [None] * 7
     some = cuda.see(devices, {"CUDA_VISIBLE_DEVICES": "0,1"})
     assert [some.entry(name)["visible"] for name in some.pool] == [None] * 7
+    assert (some.complete, some.settled_by) == (False, "CUDA_DEVICE_ORDER")
+    none = cuda.see(devices, {"CUDA_VISIBLE_DEVICES": ""})
+    assert [none.entry(name)["visible"] for name in none.pool] == [False] * 7
+    named = cuda.see(devices, {"CUDA_VISIBLE_DEVICES": U[2]})
+    assert nodes.slots(named.visible) == [3]
 
 
 def test_pci_order_is_numeric_across_domains() -> None:

@@ -136,6 +136,7 @@ SELECTORS: list[tuple[str | None, list[int]]] = [
     ("level_zero:gpu.0", []),
     ("level_zero:*.0", []),
     ("level_zero:1abc", [2]),
+    ("level_zero:a", []),
     ("level_zero:0.0.0.0", []),
     (";", []),
 ]

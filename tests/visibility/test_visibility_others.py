@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from probe_core.model.runtimes import RUNTIMES
 from probe_core.model.verdict import visible
 from probe_core.visibility import annotate, findings, parts, see, tinygrad
+from probe_core.visibility.view import quoted
 
 IGPU = nodes.intel(0, name="Intel Iris Xe", code="9a49", memory={"kind": "shared"})
 MIXED = [
@@ -126,6 +127,29 @@ def test_nvidia_container(value: str | None, expected: list[int]) -> None:
     views = see(nodes.h100s(3), environ)
     assert nodes.slots(views["nvidia-container"][0].visible) == expected
     assert len(views["cuda"][0].visible) == 3  # it acts before the container starts
+
+
+@pytest.mark.parametrize(
+    ("environ", "reason"),
+    [
+        ({}, "NVIDIA_VISIBLE_DEVICES is not set: the container runtime adds no GPU"),
+        (
+            {"NVIDIA_VISIBLE_DEVICES": "0,void"},
+            "NVIDIA_VISIBLE_DEVICES is '0,void': the container runtime adds no GPU",
+        ),
+        (
+            {"NVIDIA_VISIBLE_DEVICES": "none"},
+            "NVIDIA_VISIBLE_DEVICES='none' adds the driver but no GPU",
+        ),
+    ],
+)
+def test_why_a_container_gets_no_gpu(environ: dict[str, str], reason: str) -> None:
+    (view,) = see(nodes.h100s(1), environ)["nvidia-container"]
+    assert view.entry(view.pool[0])["reason"] == reason
+
+
+def test_long_values_are_cut_in_sentences() -> None:
+    assert [quoted("9" * count) for count in (60, 61)] == [repr("9" * 60), repr(f"{'9' * 57}...")]
 
 
 def test_nvidia_container_and_mig() -> None:
