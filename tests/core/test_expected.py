@@ -169,6 +169,35 @@ def test_what_is_not_as_it_should_be_is_found(
     assert all(s == severities.get(code, "warning") for code, s, _ in findings)
 
 
+@pytest.mark.parametrize(
+    ("text", "more"), [("none", " and 4 more"), ("4xh100", ""), ("3xh100", " and 1 more")]
+)
+def test_four_of_those_that_nobody_expects_are_named(text: str, more: str) -> None:
+    report = report_of_recording(DGX)
+    _, (found,) = compare(
+        settings(text), Machine(), report["node"], report["devices"], chips, unread
+    )
+    assert found["what"].count(", ") == 3
+    assert found["what"].rpartition(")")[2] == more
+
+
+def test_a_long_name_that_no_chip_has_is_cut() -> None:
+    document, _ = outcome("vm-without-accelerator--cpu", "z" * 81)
+    assert [len(name) for name in document["unknown"]] == [80]
+
+
+def test_nine_tenths_of_the_memory_are_as_much() -> None:
+    report: Any = deepcopy(report_of_recording(DGX))
+    least = int((80 << 30) * 0.9)
+    for total, unlike in ((least, []), (least - (1 << 20), ["72.0 GiB"])):
+        report["devices"][0]["memory"]["total"] = total
+        document, _ = compare(
+            settings("8xh100:80GB"), Machine(), report["node"], report["devices"], chips, unread
+        )
+        assert document is not None
+        assert [entry["found"] for entry in document["unlike"]] == unlike
+
+
 def test_less_memory_than_the_name_says_is_unlike() -> None:
     document, findings = outcome(DGX, "8xh100:94GB")
     assert len(document["unlike"]) == 8

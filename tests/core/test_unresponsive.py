@@ -9,6 +9,12 @@ from fake_probers import Probers, gpu
 from reports import report_of
 from trees import Tree
 
+from probe_core.isolation.launch import Unresponsive
+from probe_core.isolation.run import Run
+from probe_core.pipeline.failures import mark_unresponsive, refused_prober, unresponsive_findings
+from probe_core.pipeline.merge import Observation
+from probe_core.registry.prober import Decision, Prober
+
 TROUBLE = {
     "driver-hangs": "import time; time.sleep(60)",
     "driver-crashes": "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)",
@@ -170,3 +176,95 @@ def test_a_failed_cleanup_is_a_notice(action: str, code: str, tree: Tree, prober
     (finding,) = about(report, code)
     assert (finding["severity"], finding["prober"]) == ("info", "a")
     assert report["primary"] == AVOIDED
+
+
+def lost(how: Any = "hangs", *ids: str, reason: str = "silent", at: str | None = None) -> Any:
+    return Unresponsive(AVOIDED, frozenset(ids or (AVOIDED,)), how, reason, at)
+
+
+@pytest.mark.parametrize(
+    ("device", "how", "what", "fix"),
+    [
+        (
+            {"id": AVOIDED, "vendor": "nvidia", "name": "H100"},
+            "hangs",
+            f"hung while it asked {AVOIDED} (H100)",
+            "read the kernel's log (`NVRM: Xid`, `AER: … Uncorrected (Fatal) error`), then",
+        ),
+        (
+            {"id": "dt:/npu", "vendor": "rockchip", "name": None},
+            "crashes",
+            "died while it asked dt:/npu",
+            "read the kernel's log, then",
+        ),
+        (
+            {"id": "uuid:GPU-1", "vendor": None, "name": None, "pci": {"id": "10de:2330"}},
+            "hangs",
+            "hung while it asked uuid:GPU-1 (10de:2330)",
+            "read the kernel's log, then",
+        ),
+        (
+            None,
+            "hangs",
+            f"hung while it asked {AVOIDED}",
+            "read the kernel's log (`AER: … Uncorrected (Fatal) error`), then",
+        ),
+        (
+            None,
+            "raises",
+            f"raised an exception while it asked {AVOIDED}",
+            "`probe plugins why-not a` shows more; report it to the prober's author",
+        ),
+    ],
+)
+def test_the_finding_about_a_device_that_was_lost(
+    device: Any, how: Any, what: str, fix: str
+) -> None:
+    devices = [] if device is None else [{"pci": None, "ids": [AVOIDED], **device}]
+    (found,) = unresponsive_findings([("a", lost(how, at="x.py:3 in f"))], devices)
+    assert found["what"] == f"the process of prober 'a' {what}"
+    assert found["fix"].startswith(fix)
+    assert found["device"] == (device["id"] if device else AVOIDED)
+    step = None if how == "raises" else "responding"
+    assert (found.get("step"), found.get("evidence")) == (step, "x.py:3 in f")
+
+
+def test_the_own_sighting_of_a_lost_device_has_the_fact_else_the_bus_s() -> None:
+    run = Run(Prober("a", "x"), "secret", "mark", 0.0)
+    run.unresponsive = [lost(at="x.py:3 in f"), lost("raises", "uuid:GPU-2")]
+    bus, own, other, raised = (
+        Observation(name, 0, {"ids": [id_]})
+        for name, id_ in (("bus", AVOIDED), ("a", AVOIDED), ("a", "x:1"), ("a", "uuid:GPU-2"))
+    )
+    fact = {
+        "step": "responding",
+        "status": "broken",
+        "evidence": "a: silent at x.py:3 in f",
+        "code": "driver-hangs",
+    }
+    for count, partial in ((1, True), (0, False)):
+        outcome: Any = {"devices": count}
+        own.sighting = {"ids": [AVOIDED]}
+        failed = mark_unresponsive(run, outcome, [bus, own, other, raised])
+        assert failed == [("a", one) for one in run.unresponsive]
+        assert outcome["partial"] is partial
+        assert own.sighting == {"ids": [AVOIDED], "step_facts": [fact]}
+    mark_unresponsive(run, outcome, [bus, own])  # whose own fact stays the only one
+    assert own.sighting.get("step_facts") == [fact]
+    mark_unresponsive(run, outcome, [bus, other, raised])
+    assert bus.sighting.get("step_facts") == [fact]
+    assert "step_facts" not in {**other.sighting, **raised.sighting}
+
+
+@pytest.mark.parametrize(
+    ("setting", "severity", "fix"),
+    [
+        (None, "error", "install a version of it that fits this core, or upgrade probe-core"),
+        ("allow", "info", "add probe-a to the allowlist, if it may run"),
+    ],
+)
+def test_a_prober_that_must_not_run(setting: str | None, severity: str, fix: str) -> None:
+    decision = Decision(Prober("a", "x", "probe-a"), "refused", "it is not allowed")
+    decision.setting = setting
+    found = refused_prober(decision)
+    assert (found["severity"], found["fix"], found.get("setting")) == (severity, fix, setting)
