@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from probe_core.machine import Machine, Mounts
+from probe_core.api import Request
+from probe_core.machine import Machine, Mounts, Untrusted
+from probe_core.pipeline import file_reading
 from probe_core.registry import Budget
 from probe_core.registry.prober import PathCheck, unmet
 
@@ -76,3 +81,35 @@ def test_a_condition_on_such_a_path_holds(tmp_path: Path) -> None:
         assert unmet([{key: ["/mnt/nfs/missing"]}], Machine(environ={}), None, look) is None
         assert unmet([{key: ["/mnt/nfs/*/x*"]}], Machine(environ={}), None, look) is None
         assert unmet([{key: ["/missing"]}], Machine(environ={}), None, look) is not None
+
+
+def pieces_of(path: str, limit: int = 1 << 20) -> list[Any]:
+    request: Any = Request.__new__(Request)
+    request.bus = ({"path": path, "limit": limit},)
+    return list(file_reading.probe_devices(request))
+
+
+@pytest.mark.parametrize("size", [0, 1, 4000, 4001, 160_000, 160_001])
+def test_what_a_child_read_of_a_file_arrives_in_pieces(size: int, tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_bytes(bytes(range(251)) * (size // 251) + bytes(size % 251))
+    pieces = pieces_of(str(file))
+    assert len(pieces) == 1 + (size > 160_000)
+    assert all(len(text) <= 4000 for piece in pieces for text in piece["text"])
+    assert all(len(piece["text"]) <= 40 for piece in pieces)
+    assert file_reading._content([*pieces, "no piece"], "x") == file.read_bytes()
+
+
+def test_what_a_child_could_not_read_is_raised_as_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(FileNotFoundError) as missing:
+        file_reading._content(pieces_of(str(tmp_path / "none")), "/x")
+    assert (missing.value.errno, missing.value.filename) == (errno.ENOENT, "/x")
+    assert missing.value.strerror == os.strerror(errno.ENOENT)
+    file = tmp_path / "settings.toml"
+    file.write_text("")
+    file.chmod(0o666)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    with pytest.raises(Untrusted, match=r"running as root, and .* is writable by everyone"):
+        file_reading._content(pieces_of(str(file)), "/x")

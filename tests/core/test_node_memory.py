@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 from trees import Tree
 
+from probe_core.machine import Machine
 from probe_core.machine.numa import node_of, nodes, numbers
+from probe_core.pipeline.node import memory as node_s_memory
 from probe_core.pipeline.node_memory import correct, limit_of_nodes
 
 NODES = "/sys/devices/system/node"
@@ -139,3 +143,25 @@ def test_a_list_of_nodes_goes_before_their_folders(tree: Tree) -> None:
     tree.file(f"{NODES}/online", "0,2\n")
     tree.file(f"{NODES}/node7/cpulist", "0\n")
     assert numbers(tree.machine()) == [0, 2]
+
+
+UNKNOWN = {"total": None, "available": None, "limit": None}
+
+
+@pytest.mark.parametrize("error", [ImportError("none"), RuntimeError("not on this system"), None])
+def test_where_there_is_no_proc_psutil_tells_what_it_can(
+    error: Exception | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asked() -> SimpleNamespace:
+        if error:
+            raise error
+        return SimpleNamespace(total=7, available=5)
+
+    psutil = ModuleType("psutil")
+    vars(psutil)["virtual_memory"] = asked
+    monkeypatch.setitem(sys.modules, "psutil", psutil)
+    told = {"total": 7, "available": 5, "limit": None}
+    machine = Machine(os="windows")
+    assert node_s_memory(machine) == (UNKNOWN if error else told)
+    machine.live = False
+    assert node_s_memory(machine) == UNKNOWN
