@@ -7,7 +7,8 @@ import hashlib
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ import pytest
 
 import probe_core
 from probe_core import Machine, Report
+from probe_core.model.field import Field
+from probe_core.model.report import REPORT
 from probe_core.registry.prober import discover
 
 STATUSES = {
@@ -165,6 +168,41 @@ def test_a_v1_report_is_read_to_the_last_field(record: dict[str, Any]) -> None:
     assert report.node.memory.total == 67429654528
     assert {one.prober: one.status for one in report.outcomes} == STATUSES
     assert report.visible("cuda") == (gpu,)
+
+
+# What may be absent, and is in every such table of the record.
+OPTIONAL = {
+    "devices": {"cores", "node_index", "clocks"},
+    "devices.pci": {"id", "class"},
+    "devices.share": {"of", "units"},
+    "devices.links": {"gts", "peer", "width"},
+    "devices.visibility": {"variable"},
+    "decisions": {"active", "cause", "deadline_s", "priority"},
+}
+
+
+def test_what_every_v1_report_has_is_what_documents_must_have(record: dict[str, Any]) -> None:
+    """A field that came later is `added`: older documents lack it, and are read all the same."""
+    assert set(differences(REPORT, [record], "")) == set()
+
+
+def differences(fields: Mapping[str, Field], tables: list[Any], path: str) -> Iterator[str]:
+    tables = [table for table in tables if isinstance(table, dict)]
+    if not tables:
+        return
+    had = set.intersection(*map(set, tables))
+    for name, field in fields.items():
+        place = f"{path}.{name}".lstrip(".")
+        if (field.always and not field.added) != (name in had - OPTIONAL.get(path, set())):
+            yield place
+        if field.added and any(name in table for table in tables):
+            yield f"{place} came later"
+        if field.fields:
+            values = [table[name] for table in tables if table.get(name)]
+            if field.value.keyed:
+                values = [item for one in values for item in one.values()]
+            lists = [one if isinstance(one, list) else [one] for one in values]
+            yield from differences(field.fields, list(chain.from_iterable(lists)), place)
 
 
 def test_a_v1_reader_takes_what_a_later_minor_version_adds(record: dict[str, Any]) -> None:
