@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from probe_exo.device_capabilities import CHIP_FLOPS, DeviceFlops
+from probe_exo.device_capabilities import CHIP_FLOPS, DeviceFlops, Figures, figures_by_name
 
 
 @pytest.mark.parametrize(
@@ -35,6 +35,9 @@ def test_an_unknown_name_is_not_guessed() -> None:
     assert 7 not in CHIP_FLOPS
     with pytest.raises(KeyError, match="RTX 4095: not in chipdb; near: NVIDIA GeForce RTX 40"):
         CHIP_FLOPS["NVIDIA GeForce RTX 4095"]
+    assert figures_by_name("RTX 4095") == Figures(
+        reasons=dict.fromkeys(("fp32", "fp16", "int8"), "no chip is named 'RTX 4095'"), known=False
+    )
     default = DeviceFlops(fp32=0, fp16=0, int8=0)
     assert CHIP_FLOPS.get("NVIDIA GeForce RTX 4095", default) is default
 

@@ -20,6 +20,7 @@ from probe_exo.device_capabilities import (
     DeviceFlops,
     mac_device_capabilities,
 )
+from probe_exo.mac import gpu_cores
 
 MACBOOK_PRO = b"""
 Hardware:
@@ -158,6 +159,23 @@ def test_a_real_mac_tells_its_gpu_cores() -> None:
     assert found.flops.fp32 == pytest.approx(10.5984, abs=1e-4)  # 30 cores, not the pinned 40
     assert found.flops.fp16 == pytest.approx(10.5984, abs=1e-4)
     assert set(found.reasons) == {"int8"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "cores"),
+    [
+        ("30", "30", 30),
+        ("30", "9999", 9999),
+        ("30", "10000", None),
+        ("30", "30 (24 active)", None),
+        ("Chipset Model: Apple M3 Max", "Chipset Model: Apple M3", None),
+        ("Total Number of Cores: 30", "", None),
+    ],
+)
+def test_cores_are_those_of_the_asked_chip_and_plain(old: str, new: str, cores: int | None) -> None:
+    text = DISPLAYS.replace(old.encode(), new.encode())
+    with patch("subprocess.check_output", return_value=text):
+        assert gpu_cores("Apple M3 Max") == cores
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,11 @@ def test_a_macs_ports() -> None:
     ]
 
 
+def test_a_port_has_the_device_that_follows_it() -> None:
+    text = "Device: en9\nHardware Port: Wi-Fi\nEthernet Address: 00:01\nDevice: en0\nDevice: en1\n"
+    assert parse_interfaces(text) == {"Wi-Fi": "en0"}
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"SPThunderboltDataType": 7}', "[" * 100_000])
 def test_a_mac_that_prints_something_else_has_no_ports(text: str) -> None:
     assert parse_ports(text, {}) == []

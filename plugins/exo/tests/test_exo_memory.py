@@ -192,6 +192,8 @@ def test_a_read_looks_anew_where_the_last_look_is_older() -> None:
         assert free_of(free.read(60.0)) == {"a": 6}
         assert free_of(free.read(0.0)) == {"a": 1}
         assert free_of(free.read(60.0)) == {"a": 1}
+        rounds.used["a"] = 12  # more than there is: nothing is free
+        assert free_of(free.read(0.0)) == {"a": 0}
         assert rounds.opened == 1
     finally:
         free.close()

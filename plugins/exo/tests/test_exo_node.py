@@ -14,7 +14,7 @@ import probe_core
 from probe_cluster import ClusterError
 from probe_core.machine import Machine
 from probe_exo import Installed, node_backends, node_compute, node_identity
-from probe_exo.figures import engines
+from probe_exo.figures import engines, figures
 
 Make = Callable[[dict[str, str]], Machine]
 Gpu = Callable[..., dict[str, Any]]
@@ -142,3 +142,23 @@ def test_compute_that_is_unknown_says_why(machine: Make) -> None:
     found = node_compute(report)
     assert (found.fp16_tflops, found.memory_bandwidth) == (None, None)
     assert set(found.reasons) == {"fp16_tflops", "memory_bandwidth", "devices"}
+
+
+def test_figures_of_a_cpu_without_facts() -> None:
+    cpu = {"id": "cpu:0", "kind": "cpu", "name": "Some CPU"}
+    none = {"schema": 1, "node": {"os": "plan9"}, "devices": [cpu]}
+    found = figures(none, "cpu")
+    reasons = found.pop("reasons")  # type: ignore[misc]
+    assert found == {
+        "model": "Box (Device: CPU)",
+        "chip": "Some CPU",
+        "memory": 0,
+        "fp32": 0.0,
+        "fp16": 0.0,
+        "int8": 0.0,
+    }
+    assert reasons["memory"] == reasons["memory_total"] == "the report has no memory of this node"
+    some = {"os": "windows", "memory": {"total": (5 << 30) + 1}}
+    found = figures(none | {"node": some}, "cpu")
+    assert (found["model"], found["memory"]) == ("Windows Box (Device: CPU)", 5 << 10)
+    assert "memory" not in found["reasons"]

@@ -55,6 +55,12 @@ def test_device_memory_has_total_and_available(
     given(gpu())
     assert device_memory() == DeviceMemory(total=24564, available=24032)
     assert device_memory(devices="cpu").total > 0
+    gpu_of_a_report = {
+        "kind": "gpu",
+        "memory": {"kind": "dedicated", "total": 9 << 30, "usable": 7 << 30},
+    }
+    document = {"schema": 1, "node": {}, "devices": [gpu_of_a_report | {"id": "g"}]}
+    assert device_memory(document) == DeviceMemory(total=9 << 10, available=7 << 10)
     monkeypatch.setenv("OVERRIDE_MEMORY_MB", "2048")
     assert device_memory().to_dict() == {"total": 2048, "available": 2048}
 
