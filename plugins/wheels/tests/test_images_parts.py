@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,11 @@ import pytest
 
 from probe_wheels.files import Budget
 from probe_wheels.images import streams
+from probe_wheels.images.config import config_of, shell_variables
 from probe_wheels.images.image import Opening
-from probe_wheels.images.layers import memory
+from probe_wheels.images.layers import memory, role_of
 from probe_wheels.images.outputs import yaml
+from probe_wheels.images.purpose import is_backend, is_spared, watcher_of
 from probe_wheels.images.sources import open_images
 from probe_wheels.images.streams import BadImage, Part, Plain, Stretch, Unpacked, source_of
 from probe_wheels.images.system import glibc_of_node
@@ -195,3 +198,180 @@ def test_plain_data_as_yaml() -> None:
         "  a:",
         "    b: true",
     ]
+
+
+@pytest.mark.parametrize(
+    ("path", "role"),
+    [
+        ("opt/rocm/lib/rocblas/library/Kernels.so-000-gfx90a.hsaco", "name"),
+        ("opt/rocm/lib/rocblas/library/TensileLibrary_gfx942.co", "name"),
+        ("opt/rocm/lib/rocblas/library/TensileLibrary_gfx942.dat", "name"),
+        ("opt/kernels/scale.cubin", "name"),
+        ("usr/share/cubin/list.dat", ""),
+        ("usr/share/a.co", ""),
+        ("usr/lib/libc.so.6", "code"),
+        ("lib/ld-musl-x86_64.path", "code"),
+        ("lib/ld-linux-x86-64.conf", "code"),
+        ("site/torch-2.dist-info/METADATA", "text"),
+        ("site/torch.egg-info/top_level.txt", "text"),
+        ("site/torch-2.dist-info/RECORD", "text"),
+        ("site/torch/METADATA", ""),
+        ("site/torch-2.dist-info/WHEEL", ""),
+        ("etc/os-release", "text"),
+        ("srv/etc/os-release", ""),
+        ("srv/pyvenv.cfg", "text"),
+        ("srv/extra.pth", "text"),
+        ("site/torch/version.py", "text"),
+        ("conda-meta/torch-2.json", "text"),
+        ("conda-meta/history", ""),
+        ("meta/torch-2.json", ""),
+        ("etc/ld.so.conf.d/cuda.conf", "text"),
+        (".singularity.d/env/10-docker.sh", "text"),
+        ("srv/.singularity.d/env", ""),
+        ("usr/local/cuda-12.8/version.json", "text"),
+        ("opt/rocm-6.4/.info/version", "text"),
+        ("opt/rocm-6.4/.info/version-dev", ""),
+        ("opt/other/version", ""),
+    ],
+)
+def test_a_file_may_decide_by_its_path(path: str, role: str) -> None:
+    assert role_of(path, 0o644) == role
+
+
+@pytest.mark.parametrize(
+    ("path", "mode", "role"),
+    [
+        ("serve", 0o755, "program"),
+        ("usr/bin/serve", 0o100, "program"),
+        ("usr/sbin/serve", 0o010, "program"),
+        ("usr/libexec/serve", 0o001, "program"),
+        ("srv/app/serve", 0o755, "program"),
+        ("app/deep/below/serve", 0o755, "program"),
+        ("srv/app/below/serve", 0o755, "executable"),
+        ("usr/bin/below/serve", 0o755, "executable"),
+        ("usr/bin/serve", 0o666, ""),
+    ],
+)
+def test_a_program_is_what_somebody_may_execute(path: str, mode: int, role: str) -> None:
+    assert role_of(path, mode) == role
+
+
+def test_variables_that_lines_of_a_shell_set() -> None:
+    text = """# A=1
+export CUDA_VERSION="${CUDA_VERSION:-"12.8.1"}"
+export PLAIN=a b
+  B = 'quoted'
+C="both'
+D="
+E=$C
+F=`date`
+G="${OTHER:-"x"}"
+H="${H:-'y'}"
+1-2=no
+I_J="${I_J:-"open"
+K
+L=''
+=none
+"""
+    assert shell_variables(text) == {
+        "CUDA_VERSION": "12.8.1", "PLAIN": "a b", "C": "\"both'", "D": '"', "H": "y", "L": ""
+    }  # fmt: skip
+    many = "".join(f"A{number}=1\n" for number in range(4097))
+    assert len(shell_variables(many)) == 4096
+
+
+@pytest.mark.parametrize(
+    ("table", "expected"),
+    [
+        ({"rootfs": {}}, (None, "", "linux", {}, "", [], "")),
+        (
+            {
+                "architecture": "arm64",
+                "variant": "v8",
+                "os": "windows",
+                "config": {
+                    "Env": ["A=1=2", "B", 7], "User": "app", "WorkingDir": "/srv",
+                    "Entrypoint": ["a", 1], "Cmd": "b c",
+                },
+            },
+            ("aarch64", "v8", "windows", {"A": "1=2"}, "app", ["a", "b c"], "/srv"),
+        ),
+        (
+            {
+                "architecture": "mips",
+                "variant": "v1",
+                "os": 7,
+                "config": {"Env": {"A": 1}, "User": 7, "WorkingDir": 7, "Entrypoint": 7},
+            },
+            ("mips", "", "linux", {}, "", [], ""),
+        ),
+        (
+            {"architecture": "", "variant": 7, "os": "", "config": None},
+            (None, "", "linux", {}, "", [], ""),
+        ),
+    ],
+)  # fmt: skip
+def test_what_an_image_says_of_itself(table: dict[str, object], expected: Any) -> None:
+    config = config_of(json.dumps(table).encode())
+    found = (config.arch, config.variant, config.os, config.environ, config.user, config.program)
+    assert (*found, config.folder) == expected
+
+
+IS_NONE = "it is no container image: its config is none of an image"
+
+
+@pytest.mark.parametrize(
+    ("text", "media", "problem"),
+    [
+        (None, "", "its config is not in it"),
+        (b"{", "", "its config is no JSON"),
+        (b"[]", "", IS_NONE),
+        (b"{}", "a/chart", f"{IS_NONE} but a/chart"),
+        (b'{"rootfs": {}, "config": [1]}', "", IS_NONE),
+    ],
+)
+def test_a_config_that_is_none(text: bytes | None, media: str, problem: str) -> None:
+    with pytest.raises(BadImage) as raised:
+        config_of(text, media)
+    assert str(raised.value) == problem
+
+
+PROGRAMS = {"dcgm-exporter", "ffmpeg", "sh"}
+
+
+@pytest.mark.parametrize(
+    ("words", "watcher", "spared"),
+    [
+        (["/usr/bin/dcgm-exporter", "-f"], "dcgm-exporter", False),
+        (["dcgm-exporter.sh"], "dcgm-exporter", True),
+        (["nvidia-smi.sh"], "", True),
+        (["nvidia-smi"], "nvidia-smi", False),
+        (["/usr/local/dcgm/dcgm-exporter-entrypoint"], "dcgm-exporter", False),
+        (["/tini", "--", "/usr/bin/nvidia-smi"], "nvidia-smi", False),
+        (["/init"], "", True),
+        (["/tini", "--", "serve", "nvidia-smi"], "", False),
+        (["start.sh", "-x", "dcgmi"], "dcgmi", False),
+        (["serve", "ffmpeg"], "", False),
+        (["dumb-init", "ffprobe"], "", True),
+        (["sh", "-c", "ffmpeg"], "", False),
+        (["-v"], "", False),
+        ([], "", False),
+    ],
+)
+def test_what_an_image_starts(words: list[str], watcher: str, spared: bool) -> None:
+    assert (watcher_of(words, PROGRAMS), is_spared(words, PROGRAMS)) == (watcher, spared)
+    assert is_spared(words, set()) == (spared and "ffprobe" in words)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/usr/lib/ollama/cuda_v12/libx.so", True),
+        ("/srv/usr/lib/ollama/libx.so", False),
+        ("/opt/any/libggml-cuda.so", True),
+        ("/opt/libggml/libx.so", False),
+        ("libopencv_core.so", True),
+    ],
+)
+def test_files_that_a_program_loads_where_it_finds_a_gpu(path: str, expected: bool) -> None:
+    assert is_backend(path) is expected
