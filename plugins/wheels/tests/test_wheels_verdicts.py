@@ -568,6 +568,143 @@ def test_repairs(tmp_path: Path, wheel: str, gpu: Gpu, severity: str, fix: str) 
     assert (finding["severity"], finding["fix"]) == (severity, fix)
 
 
+def changed(gpu: Gpu, **facts: Any) -> Gpu:
+    for name, value in facts.items():
+        setattr(gpu, name, value)
+    return gpu
+
+
+H100, JETSON = nvidia("9.0"), changed(nvidia("8.7"), discrete=False)
+CARD, APU = amd("gfx1031"), changed(amd("gfx1036"), discrete=False)
+ON_WINDOWS = changed(amd("gfx1031"), os="windows")
+UNKNOWN_CAPABILITY = changed(nvidia("9.0"), capabilities=())
+REINSTALL = "uv pip install --reinstall torch --torch-backend"
+NO_BUILD = "use torch on the CPU: no published build of PyTorch has code for"
+SIBLING = (
+    "try: export HSA_OVERRIDE_GFX_VERSION=10.3.0  (it then takes the code for gfx1030, which often"
+    " works and AMD does not support)"
+)
+DRIVER = "install driver 580 of NVIDIA or a newer one"
+
+
+@pytest.mark.parametrize(
+    ("wheel", "kind", "gpu", "alone", "beside"),
+    [
+        ("torch", "lacks-device", H100, f"error {REINSTALL}=cu130", f"warning {REINSTALL}=cu130"),
+        ("torch", "lacks-device", JETSON, f"error {NO_BUILD} sm_87 on x86_64", ""),
+        ("torch", "lacks-device", CARD, f"error {SIBLING}", f"warning {NO_BUILD} gfx1031"),
+        ("torch", "lacks-device", APU, f"error {SIBLING}", ""),
+        (
+            "torch",
+            "lacks-device",
+            ON_WINDOWS,
+            (
+                "error use torch on the CPU: PyTorch's index has no build with ROCm for windows on"
+                " x86_64"
+            ),
+            None,
+        ),
+        (
+            "torch",
+            "lacks-device",
+            changed(nvidia("9.0"), usable=False),
+            f"info {REINSTALL}=cu130",
+            f"info {REINSTALL}=cu130",
+        ),
+        ("torch", "needs-newer-driver", H100, f"error {DRIVER}; or: {REINSTALL}=cu130", None),
+        ("torch", "needs-newer-driver", JETSON, f"error {DRIVER}", ""),
+        ("torch", "cpu-build", H100, f"warning {REINSTALL}=cu130", f"warning {REINSTALL}=cu130"),
+        ("torch", "cpu-build", CARD, f"info {NO_BUILD} gfx1031", f"info {NO_BUILD} gfx1031"),
+        ("torch", "other-vendor", H100, f"warning {REINSTALL}=cu130", ""),
+        ("torch", "jit-only", H100, "info nothing to do", ""),
+        (
+            "torch",
+            "other-vendor",
+            UNKNOWN_CAPABILITY,
+            "info use torch on the CPU: its compute capability is unknown",
+            "",
+        ),
+        (
+            "own-wheel",
+            "lacks-device",
+            UNKNOWN_CAPABILITY,
+            "error install a build of own-wheel for GPU 9.0, or build it from source for GPU 9.0",
+            None,
+        ),
+        (
+            "own-wheel",
+            "other-vendor",
+            CARD,
+            (
+                "warning use another GPU for own-wheel, or see whether its documentation names another"
+                " build"
+            ),
+            "",
+        ),
+        (
+            "own-wheel",
+            "cpu-build",
+            CARD,
+            "warning install a build of own-wheel for gfx1031, or build it from source for gfx1031",
+            None,
+        ),
+        (
+            "nvidia-cudnn-cu12",
+            "lacks-device",
+            H100,
+            (
+                "info install a build of nvidia-cudnn-cu12 for sm_90, or build it from source for"
+                " sm_90"
+            ),
+            None,
+        ),
+        (
+            "cupy-cuda12x",
+            "lacks-device",
+            H100,
+            "error pip uninstall -y cupy-cuda12x && pip install cupy-cuda13x",
+            None,
+        ),
+        (
+            "cupy-cuda12x",
+            "lacks-device",
+            nvidia("9.0", "575.51"),
+            "error pip uninstall -y cupy-cuda12x && pip install cupy-cuda12x",
+            None,
+        ),
+        (
+            "cupy-cuda12x",
+            "cpu-build",
+            nvidia("7.0"),
+            "warning pip uninstall -y cupy-cuda12x && pip install cupy-cuda12x",
+            None,
+        ),
+        (
+            "cupy-cuda12x",
+            "cpu-build",
+            nvidia("7.5", ""),
+            "warning pip uninstall -y cupy-cuda12x && pip install cupy-cuda13x",
+            None,
+        ),
+        ("cupy-cuda12x", "needs-newer-driver", UNKNOWN_CAPABILITY, f"error {DRIVER}", None),
+    ],
+)
+def test_how_bad_a_verdict_is_and_what_repairs_it(
+    wheel: str, kind: str, gpu: Gpu, alone: str, beside: str | None
+) -> None:
+    """`beside` another device that runs the wheel: "" is nothing to do, None not looked at."""
+    verdict: Any = {
+        "wheel": f"{wheel} 2", "verdict": kind, "device": gpu.id, "why": "it is so", "library": "",
+        "has": "gfx1030", "needs": "driver 580 or newer",
+    }  # fmt: skip
+    (finding,) = findings_of([verdict], [gpu])
+    assert f"{finding['severity']} {finding['fix']}" == alone
+    assert finding["evidence"] == "gfx1030"
+    if beside is not None:
+        (finding,) = findings_of([verdict, verdict | {"verdict": "native"}], [gpu])
+        assert f"{finding['severity']} {finding['fix']}" == (beside or "info nothing to do")
+
+
 def test_an_apu_beside_a_card_is_a_hint(tmp_path: Path) -> None:
     site = build.environment(tmp_path / "env")
     name, version, files = WHEELS["torch-rocm"]
