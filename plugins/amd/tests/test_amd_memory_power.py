@@ -64,6 +64,84 @@ def test_ttm_limit_above_gtt_limits_nothing(tree: Any) -> None:
     assert "limit" not in memory["parts"]
 
 
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        # Free is what the system has, where GTT would allow more.
+        (
+            {"mem_info_gtt_used": GIB, "mem_info_vram_used": 0, "available": 5 << 20},
+            {"used": GIB, "free": (512 << 20) + 5 * GIB},
+        ),
+        ({"mem_info_gtt_used": 15 * GIB, "mem_info_vram_used": 512 << 20}, {"free": 0}),
+        ({"mem_info_gtt_used": 15 * GIB + 1, "mem_info_vram_used": 0}, {"free": None}),
+        ({"mem_info_gtt_used": GIB, "mem_info_vram_used": None}, {"used": None, "free": None}),
+        ({"mem_info_gtt_used": -1, "mem_info_vram_used": 0}, {"used": None}),
+        ({"mem_info_gtt_total": 0}, {"total": None, "usable": None}),
+        ({"mem_info_vram_total": 0}, {"total": None, "usable": None}),
+        # TTM gives out so many pages: none of them is a limit only below GTT.
+        ({"pages_limit": 15 * 262_144}, {"usable": (512 << 20) + 15 * GIB}),
+        ({"pages_limit": 15 * 262_144 - 1}, {"usable": (512 << 20) + 15 * GIB - 4096}),
+        ({"pages_limit": 0}, {"usable": (512 << 20) + 15 * GIB}),
+        (
+            {
+                "pages_limit": 2 * 262_144, "mem_info_gtt_used": 14 * GIB,
+                "mem_info_vram_used": 0, "available": 29 << 20,
+            },
+            {"usable": (512 << 20) + 2 * GIB, "free": 512 << 20},
+        ),
+    ],
+)  # fmt: skip
+def test_what_programs_can_use_of_an_apus_memory(
+    tree: Any, files: dict[str, int | None], expected: dict[str, int | None]
+) -> None:
+    available, limit = files.pop("available", None), files.pop("pages_limit", None)
+    if limit is not None:
+        tree.file(f"{TTM}/pages_limit", limit)
+    if available is not None:
+        apu_memory = f"MemTotal: 32000000 kB\nMemAvailable: {available} kB\n"
+    memory = apu(tree, **files)["memory"]
+    if available is not None:
+        tree.file("/proc/meminfo", apu_memory)
+        (sighting,) = tree.devices().values()
+        memory = sighting["memory"]
+    assert {name: memory.get(name) for name in expected} == expected
+
+
+def test_a_cards_use_beyond_its_memory_is_no_use(tree: Any) -> None:
+    memory = apu(tree, "0x744c", mem_info_vram_total=8 * GIB, mem_info_vram_used=8 * GIB)["memory"]
+    assert (memory["used"], memory["free"]) == (8 * GIB, 0)
+    memory = apu(tree, "0x744c", mem_info_vram_total=8 * GIB, mem_info_vram_used=9 * GIB)["memory"]
+    assert "used" not in memory
+    assert "free" not in memory
+
+
+@pytest.mark.parametrize(
+    ("gfx", "width", "factor"),
+    [
+        (80003, 256, 4), (80003, 1024, 2), (80003, 1023, 4), (90000, 2048, 2), (90010, 8192, 2),
+        (90402, 8192, 4), (90500, 8192, None), (90000, 256, None), (100100, 1024, None),
+        (100101, 2048, 2), (100300, 256, 16), (110000, 384, 16), (120000, 256, 16),
+    ],
+)  # fmt: skip
+def test_transfers_per_clock_by_generation_and_width(
+    tree: Any, gfx: int, width: int, factor: int | None
+) -> None:
+    tree.card("0000:03:00.0", "0x744c", mem_info_vram_total=8 * GIB)
+    tree.kfd_node(
+        1, {"heap_type": 1, "size_in_bytes": 8 * GIB, "width": width, "mem_clk_max": 1000},
+        simd_count=64, gfx_target_version=gfx, location_id=0x300,
+    )  # fmt: skip
+    (device,) = tree.devices().values()
+    assert device["bus_width_bits"] == width
+    assert device["clocks"]["memory_max_mhz"] == 1000
+    expected = factor and width * 1000 * 1_000_000 * factor // 8
+    assert device.get("bandwidth") == expected
+    if factor is None:
+        assert device["unknown"]["bandwidth"] == (
+            f"the memory's kind at {width} bit is not known, so neither are its transfers per clock"
+        )
+
+
 def card(tree: Any, status: str = "active", **caps: int) -> None:
     files = {f"hwmon__hwmon3__power1_{name}": watts * 1_000_000 for name, watts in caps.items()}
     tree.card("0000:03:00.0", "0x744c", status=status, mem_info_vram_total=24 * GIB, **files)

@@ -636,8 +636,8 @@ DRIVER = "install driver 580 of NVIDIA or a newer one"
             "other-vendor",
             CARD,
             (
-                "warning use another GPU for own-wheel, or see whether its documentation names another"
-                " build"
+                "warning use another GPU for own-wheel, or see whether its documentation names"
+                " another build"
             ),
             "",
         ),
