@@ -50,6 +50,12 @@ def test_no_instructions_no_kernel(dtype: str, arch: str) -> None:
     assert kernel_for(dtype, arch, ["avx2", "fma"]) is None
 
 
+@pytest.mark.parametrize("dtype", ["int8", "bf16", "fp16"])
+@pytest.mark.parametrize("flags", [["avx512f"], ["avx512_vnni", "avx512_bf16", "avx512_fp16"]])
+def test_half_of_the_instructions_is_none(dtype: str, flags: list[str]) -> None:
+    assert kernel_for(dtype, "x86_64", flags) is None
+
+
 @pytest.mark.parametrize(
     ("text", "name"),
     [
@@ -86,6 +92,25 @@ def test_what_a_kernel_is_compiled_with(
     assert kernel is not None
     own = (f"-DTYPE={kind}", f"-DBYTES={width}", f"-DCHAINS={chains}", *options)
     assert kernel.flags == own
+
+
+@pytest.mark.parametrize(
+    ("arch", "flags", "dtype", "expected"),
+    [
+        ("x86_64", AVX512, "int8", "INT8 16 -mavx512f -mavx512vnni"),
+        ("x86_64", ["avx_vnni"], "int8", "INT8 12 -mavx2 -mavxvnni"),
+        ("x86_64", AVX512, "bf16", "BF16 16 -mavx512f -mavx512bf16"),
+        ("aarch64", ["asimddp"], "int8", "INT8 16 -march=armv8.2-a+dotprod"),
+        ("aarch64", ["bf16"], "bf16", "BF16 16 -march=armv8.2-a+bf16"),
+    ],
+)
+def test_what_a_kernel_of_dot_products_is_compiled_with(
+    arch: str, flags: list[str], dtype: str, expected: str
+) -> None:
+    kind, chains, *options = expected.split()
+    kernel = kernel_for(dtype, arch, flags)
+    assert kernel is not None
+    assert kernel.flags == (f"-DDOT_{kind}", f"-DCHAINS={chains}", *options)
 
 
 @pytest.mark.parametrize(

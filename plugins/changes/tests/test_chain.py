@@ -7,6 +7,7 @@ import random
 import subprocess
 from pathlib import Path
 from shutil import which
+from typing import Any
 
 import pytest
 from boot_machines import Computer
@@ -207,4 +208,6 @@ def test_a_key_that_is_none_is_a_sentence(tmp_path: Path) -> None:
 
 
 def test_one_line_is_one_hash() -> None:
+    entry: Any = {"b": "\u00e9", "a": [1, {"d": None, "c": "x y"}]}
+    assert chain.line_of(entry) == '{"a":[1,{"c":"x y","d":null}],"b":"\\u00e9"}'
     assert digest("x") == "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"

@@ -273,6 +273,29 @@ def test_what_is_not_known_counts_for_devices_that_are_here(name: str, is_noted:
     assert projection.unknown == ["it is not known"] * is_noted
 
 
+@pytest.mark.parametrize(
+    ("built", "version"),
+    [
+        (["nvidia/580.95.05/6.8/x86_64/module"], "580.95.05"),
+        (["nvidia-open/580.95.05/6.8/x86_64/module"], "580.95.05"),
+        (["nvidiafb/1/6.8/x86_64/module", "zfs/2/6.8/x86_64/module"], ""),
+        (["nvidia/580.95.05/6.8/x86_64/log"], ""),
+        (["nvidia/580.95.05/6.9/x86_64/module"], ""),
+        (["nvidia/570/6.8/x86_64/module", "nvidia/580/6.8/x86_64/module"], ""),
+        (["nvidia/570/6.9/x86_64/module", "nvidia/580/6.8/x86_64/module"], "580"),
+        (["nvidia/570/6.9/x86_64/module", "nvidia-open/580/6.8/a/log",
+          "nvidia-open/580/6.8/x86_64/module"], "580"),
+    ],
+)  # fmt: skip
+def test_the_version_that_dkms_built(built: list[str], version: str, tmp_path: Path) -> None:
+    for folder in built:
+        (tmp_path / "var/lib/dkms" / folder).mkdir(parents=True)
+        (tmp_path / "var/lib/dkms" / folder / "nvidia.ko").write_text("")
+    projection: Any = Projection.__new__(Projection)
+    projection._machine, projection.release = Machine(str(tmp_path)), "6.8"
+    assert projection._in_dkms() == version
+
+
 def test_a_half_configured_package_is_a_warning(tmp_path: Path) -> None:
     computer = Computer(tmp_path)
     grub()(computer)

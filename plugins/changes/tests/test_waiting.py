@@ -11,6 +11,9 @@ from boot_cases import amd, grub, nvidia, then
 from boot_machines import NEXT, NOW, Change, Computer
 from test_next_boot import causes, given, predicted
 
+from probe_changes.packages import unfinished, wants_boot
+from probe_core.machine import Machine
+
 MODPROBE = "/etc/modprobe.d/gpu.conf"
 INITRAMFS = f"/boot/initrd.img-{NEXT}"
 MADE = 1_700_000_000
@@ -193,3 +196,55 @@ def test_packages_are_told_where_the_kernel_is_not_known(tmp_path: Path) -> None
     then(nvidia(), lambda c: c.file("/sys/kernel/kexec_loaded", "1\n"))(computer)
     computer.file("/var/lib/dpkg/status", "Package: nvidia-dkms-580\nStatus: install ok unpacked\n")
     assert causes(predicted(computer)) == ["package-unfinished"]
+
+
+def paragraph(name: str, status: str) -> str:
+    return f"Package: {name}\nStatus: {status}\nDescription: a\n Package: other\n"
+
+
+@pytest.mark.parametrize(
+    ("paragraphs", "expected"),
+    [
+        ([("nvidia-dkms-580", "install ok unpacked")], [("nvidia-dkms-580", "unpacked")]),
+        ([("rocm-core", "install reinstreq installed")], [("rocm-core", "to be reinstalled")]),
+        (
+            [("dkms", "install reinstreq half-installed"), ("vim", "install ok unpacked")],
+            [("dkms", "half-installed")],
+        ),
+        ([("amdgpu-dkms", "reinstreq ok installed"), ("dkms", "install ok half-configured")],
+         [("dkms", "half-configured")]),
+        ([("nvidia-utils", "deinstall ok config-files")], []),
+        ([("nvidia-utils", "unpacked"), ("nvidia-x", "a b unpacked c")], []),
+    ],
+)  # fmt: skip
+def test_packages_that_dpkg_did_not_finish(
+    paragraphs: list[tuple[str, str]], expected: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    path = tmp_path / "var/lib/dpkg/status"
+    path.parent.mkdir(parents=True)
+    path.write_text("\n".join(paragraph(*pair) for pair in paragraphs))
+    assert list(unfinished(Machine(str(tmp_path)))) == expected
+
+
+@pytest.mark.parametrize(
+    ("listed", "expected"),
+    [
+        (None, ("/run/reboot-required", [])),
+        ("", ("/run/reboot-required", [])),
+        ("libc6 vim", None),
+        (
+            "libc6 linux-image-6.8 nvidia-dkms-580 linux-image-6.8",
+            ("/run/reboot-required", ["linux-image-6.8", "nvidia-dkms-580"]),
+        ),
+    ],
+)
+def test_packages_that_ask_for_a_boot(
+    listed: str | None, expected: tuple[str, list[str]] | None, tmp_path: Path
+) -> None:
+    machine = Machine(str(tmp_path))
+    assert wants_boot(machine) is None
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/reboot-required").write_text("")
+    if listed is not None:
+        (tmp_path / "run/reboot-required.pkgs").write_text(listed)
+    assert wants_boot(machine) == expected
