@@ -584,7 +584,7 @@ SIBLING = (
     "try: export HSA_OVERRIDE_GFX_VERSION=10.3.0  (it then takes the code for gfx1030, which often"
     " works and AMD does not support)"
 )
-DRIVER = "install driver 580 of NVIDIA or a newer one"
+NEWER = "install driver 580 of NVIDIA or a newer one"
 
 
 @pytest.mark.parametrize(
@@ -611,8 +611,8 @@ DRIVER = "install driver 580 of NVIDIA or a newer one"
             f"info {REINSTALL}=cu130",
             f"info {REINSTALL}=cu130",
         ),
-        ("torch", "needs-newer-driver", H100, f"error {DRIVER}; or: {REINSTALL}=cu130", None),
-        ("torch", "needs-newer-driver", JETSON, f"error {DRIVER}", ""),
+        ("torch", "needs-newer-driver", H100, f"error {NEWER}; or: {REINSTALL}=cu130", None),
+        ("torch", "needs-newer-driver", JETSON, f"error {NEWER}", ""),
         ("torch", "cpu-build", H100, f"warning {REINSTALL}=cu130", f"warning {REINSTALL}=cu130"),
         ("torch", "cpu-build", CARD, f"info {NO_BUILD} gfx1031", f"info {NO_BUILD} gfx1031"),
         ("torch", "other-vendor", H100, f"warning {REINSTALL}=cu130", ""),
@@ -686,7 +686,7 @@ DRIVER = "install driver 580 of NVIDIA or a newer one"
             "warning pip uninstall -y cupy-cuda12x && pip install cupy-cuda13x",
             None,
         ),
-        ("cupy-cuda12x", "needs-newer-driver", UNKNOWN_CAPABILITY, f"error {DRIVER}", None),
+        ("cupy-cuda12x", "needs-newer-driver", UNKNOWN_CAPABILITY, f"error {NEWER}", None),
     ],
 )
 def test_how_bad_a_verdict_is_and_what_repairs_it(
