@@ -224,7 +224,8 @@ def test_intels_compute_runtime(
             {},
             [
                 (
-                    "code unknown: CUDA 12.6 is older than sm_100, whose code begins with CUDA 12.8:"
+                    "code unknown: CUDA 12.6 is older than sm_100, whose code begins with"
+                    " CUDA 12.8:"
                     " PTX alone runs there"
                 )
             ],
