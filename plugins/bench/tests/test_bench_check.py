@@ -122,6 +122,15 @@ def test_what_computed_nothing_has_no_verdict() -> None:
     assert (verdict["verdict"], verdict["not_checked"]) == (None, "no driver")
     (verdict,) = judged([(card(0), Outcome([], [], "leased by process 3"))])
     assert (verdict["verdict"], sentence_of(verdict)) == (None, "leased by process 3")
+    (verdict,) = judged([(card(0), Outcome([], []))])
+    assert (verdict["verdict"], verdict["not_checked"]) == (None, "no answer")
+    untyped: Task = {**INT8, "dtype": None}
+    (verdict,) = judged([(card(0), Outcome([], [], compared=[(untyped, 3), (INT8, 0)]))])
+    assert (verdict["verdict"], verdict["products"], verdict["not_checked"]) == (
+        "ok",
+        {"": 3},
+        None,
+    )
 
 
 def test_what_a_check_does() -> None:

@@ -48,8 +48,31 @@ LINE: Line = {
         (gpu("blocked"), True, "it is blocked (no-access), not ready"),
         (gpu(kind="npu"), True, "tinygrad has no backend for a npu"),
         (gpu(vendor="matrox"), False, "tinygrad has no backend for GPUs of matrox"),
+        (gpu(vendor=None), False, "tinygrad has no backend for GPUs of an unknown vendor"),
+        (
+            gpu(
+                readiness={
+                    "state": "limited",
+                    "broken": "responding",
+                    "steps": [{"step": "responding", "status": "broken", "code": "power-capped"}],
+                }
+            ),
+            False,
+            "it is limited (power-capped), not ready; --device names it all the same",
+        ),
+        (
+            gpu(
+                readiness={
+                    "state": "limited",
+                    "broken": "responding",
+                    "steps": [{"step": "responding", "status": "broken", "code": None}],
+                }
+            ),
+            False,
+            "it is limited (responding), not ready; --device names it all the same",
+        ),
     ],
-    ids=range(8),
+    ids=range(11),
 )
 def test_only_ready_devices_are_measured(
     device: DeviceDoc, named: bool, reason: str | None
@@ -333,8 +356,13 @@ LOW_ALU = "bf16 alu by x: 89% of the derived peak; a register kernel achieves 90
 
 @pytest.mark.parametrize(
     ("part", "kind", "sentences"),
-    [(0.49, "matmul", [LOW_MATMUL]), (0.5, "matmul", []), (0.89, "alu", [LOW_ALU])],
-    ids=range(3),
+    [
+        (0.49, "matmul", [LOW_MATMUL]),
+        (0.5, "matmul", []),
+        (0.89, "alu", [LOW_ALU]),
+        (0.9, "alu", []),
+    ],
+    ids=range(4),
 )
 def test_figure_below_what_is_usual_is_told(part: float, kind: str, sentences: list[str]) -> None:
     task: Task = {"figure": "compute", "kind": kind, "dtype": "bf16", "library": "tinygrad"}
@@ -364,7 +392,9 @@ def test_child_gets_the_leases_variables_and_no_others() -> None:
         "CACHEDB": "/f/tinygrad.db", "CUDA_CACHE_PATH": "/f", "DEV": "CUDA;NVK+NV;KFD+AMD",
     }  # fmt: skip
     assert child_environ(environ, "/f", ["CPU"], "0.14.0")["DEV"] == "CPU;NVK+NV;KFD+AMD"
-    older = child_environ(environ, "/f", ["CPU"], "0.12.0")
+    older = child_environ(environ, "/f", ["PYTHON", "CPU"], "0.12.0")
+    assert older["DEV"] == "PYTHON"
+    older = child_environ(environ, "/f", ["CPU", "LLVM"], "0.12.0")
     assert (older["DEV"], older["NV_IFACE"], older["AMD_IFACE"]) == ("CPU", "NVK", "KFD")
 
 

@@ -11,6 +11,7 @@ from probe_bench.cpu_runs import span_run
 from probe_bench.statistics import (
     LEAST_RUNS,
     Run,
+    _is_complete,
     disturbances,
     median,
     others_share,
@@ -53,6 +54,21 @@ def test_series_has_the_first_run_apart_and_ten_more_at_least() -> None:
     assert values.cold == 2.5
     assert values.rates == [5.0] * LEAST_RUNS
     assert values.cpu_share == 0.5
+
+
+def test_series_has_ten_thousand_runs_at_most() -> None:
+    assert len(series(lambda: Run(1.0, 1.0), 1e6).rates) == 10_000
+
+
+@pytest.mark.parametrize(
+    ("count", "elapsed", "is_complete"),
+    [(0, 1e9, False), (1, 9.0, False), (1, 9.1, True), (9, 9.0, False), (9, 9.1, True),
+     (10, 2.0, False), (10, 2.1, True), (9_999, 0.0, False), (10_000, 0.0, True)],
+)  # fmt: skip
+def test_a_slow_device_gets_four_times_as_long_for_ten_runs(
+    count: int, elapsed: float, is_complete: bool
+) -> None:
+    assert _is_complete(count, elapsed, 2.0) is is_complete
 
 
 def test_series_of_a_device_has_no_share_of_a_cpu() -> None:

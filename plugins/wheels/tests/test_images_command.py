@@ -12,6 +12,7 @@ import yaml
 from test_images_answers import IMAGES, RECORDINGS, split
 
 from probe_core.cli import main
+from probe_wheels.will_run_command import _status
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -243,3 +244,19 @@ def test_wrong_usage_ends_with_one_sentence(
     assert (status, out) == (2, "")
     assert words in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "all_of_them", "any_of_them"),
+    [
+        (["runs", "less"], 0, 0),
+        (["runs", "no"], 1, 0),
+        (["no", "no"], 1, 1),
+        (["no", "unknown"], 1, 3),
+        (["runs", "unknown"], 3, 0),
+        (["unknown"], 3, 3),
+    ],
+)
+def test_the_exit_status_of_words(words: list[str], all_of_them: int, any_of_them: int) -> None:
+    assert _status(words, any_=False) == all_of_them
+    assert _status(words, any_=True) == any_of_them

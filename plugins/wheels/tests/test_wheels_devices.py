@@ -106,6 +106,10 @@ def test_processors_of_amd() -> None:
     assert gpu(**amd, **chip("amd/radeon-rx-7900-xtx")).processor == "gfx1100"
     assert gpu(**amd, **chip("amd/instinct-mi300x")).processor == "gfx942"
     assert gpu(**amd, **chip("amd/radeon-rx-7900-xtx", "amd/radeon-rx-7600")).processor is None
+    assert gpu(**amd, **chip("amd/instinct-mi350x")).processor == "gfx950"
+    assert gpu(**amd, **chip("amd/firepro-w5100")).processor is None
+    assert gpu(**amd, **chip("amd/instinct-mi440x")).processor is None
+    assert gpu(**amd, **chip("amd/instinct-mi350x", "amd/instinct-mi300x")).processor is None
     assert gpu(**amd).processor is None
     found = gpu(**amd, gfx="gfx1100")
     assert (found.driver, found.capabilities, found.target) == ((), (), "gfx1100")

@@ -33,20 +33,42 @@ def answered(document: dict[str, Any], **assumed: str) -> dict[str, Any]:
 
 
 CASES = {
-    "Volta's last with 12.8": ("7.0", "580.95.05", "2.10", "info", "has code for sm_70"),
-    "Ampere on 2.11": ("8.0", "580.95.05", "2.11.1", "info", "has code for sm_80"),
-    "Kepler has none": ("3.5", "470.256.02", "2.12", "error", "has no code for sm_35"),
-    "Blackwell on 470": ("12.0", "470.256.02", "2.11", "error", "needs the driver 525"),
-    "without a driver's version": ("8.9", "", "2.11", "info", "has code for sm_89"),
+    "Volta's last with 12.8": (
+        "7.0", "580.95.05", "2.10", "info", "has code for sm_70",
+        "builds: cu126, cu128", "nothing to do",
+    ),
+    "Ampere on 2.11": (
+        "8.0", "580.95.05", "2.11.1", "info", "has code for sm_80",
+        "builds: cu130, cu126, cu128", "nothing to do",
+    ),
+    "Ampere with a driver of CUDA 12": (
+        "8.0", "525.60.13", "2.11", "info", "has code for sm_80",
+        "builds: cu126, cu128", "nothing to do",
+    ),
+    "Kepler has none": (
+        "3.5", "470.256.02", "2.12", "error", "has no code for sm_35",
+        "no listed build has", "nothing to do",
+    ),
+    "Blackwell on 470": (
+        "12.0", "470.256.02", "2.11", "error",
+        "needs the driver 525.60.13; 470.256.02 is assumed or here",
+        "its builds: cu130, cu128", "install the driver 525.60.13 or newer",
+    ),
+    "without a driver's version": (
+        "8.9", "", "2.11", "info", "has code for sm_89",
+        "builds: cu130, cu126, cu128; the driver's version is unknown", "nothing to do",
+    ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_series_is_judged(name: str) -> None:
-    capability, driver, torch, severity, words = CASES[name]
+    capability, driver, torch, severity, what, why, fix = CASES[name]
     (finding,) = answered(report(capability, driver), torch=torch)["findings"]
-    assert finding["severity"] == severity
-    assert words in finding["what"]
+    series = torch.removesuffix(".1")
+    assert [finding[key] for key in ("severity", "what", "why", "fix", "device")] == [
+        severity, f"PyTorch {series} {what}", why, fix, "pci:0000:01:00.0"
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("torch", ["2.5", "1.13", "2"])
