@@ -686,6 +686,20 @@ NEWER = "install driver 580 of NVIDIA or a newer one"
             "warning pip uninstall -y cupy-cuda12x && pip install cupy-cuda13x",
             None,
         ),
+        (
+            "cupy-cuda12x",
+            "lacks-device",
+            nvidia("9.0", "580"),
+            "error pip uninstall -y cupy-cuda12x && pip install cupy-cuda13x",
+            None,
+        ),
+        (
+            "vllm",
+            "lacks-device",
+            nvidia("7.0"),
+            "error install a build of vllm for sm_70, or build it from source for sm_70",
+            None,
+        ),
         ("cupy-cuda12x", "needs-newer-driver", UNKNOWN_CAPABILITY, f"error {NEWER}", None),
     ],
 )

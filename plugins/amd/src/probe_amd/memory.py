@@ -160,7 +160,6 @@ def _beyond_ttm(machine: Machine, draft: Draft, sizes: Sizes) -> int:
     limit = pages.get("pages_limit", 0) * _PAGE
     if not 0 < limit < sizes.total["gtt"]:
         return 0
-    draft.put("memory.parts.limit", limit)
     sizes.total["limit"], sizes.sources["limit"] = limit, f"{TTM}/pages_limit"
     return sizes.total["gtt"] - limit
 
