@@ -1,0 +1,308 @@
+"""What is found in an image's files, alone: a SIF's partitions, programs, folders and purposes."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from test_images_formats import files_of
+
+from probe_wheels.files import Budget
+from probe_wheels.frameworks import has_code, name_of_builds, own_libraries
+from probe_wheels.images import contents, sif
+from probe_wheels.images.config import Config
+from probe_wheels.images.layers import Layer, memory
+from probe_wheels.images.program import path_of, program_of
+from probe_wheels.images.purpose import purpose_of
+from probe_wheels.images.streams import BadImage
+
+CUT = "it is a SIF that is cut off"
+IS_OCI = "it is a SIF that holds an OCI image, which is not read here"
+SQUASHFS, ROOT, PARTITION, OCI = 1, 2, 0x4004, 0x400A
+
+
+def descriptor(
+    kind: int = PARTITION, used: int = 1, system: int = SQUASHFS, part: int = ROOT,
+    offset: int = 4096, size: int = 100,
+) -> bytes:  # fmt: skip
+    body = struct.pack("<iBIIIqq", kind, used, 1, 1, 0, offset, size)
+    return (body.ljust(201, b"\0") + struct.pack("<ii", system, part)).ljust(585, b"\0")
+
+
+def of_sif(*descriptors: bytes, total: int | None = None, size: int = 8192) -> Any:
+    head = bytes(80) + struct.pack("<qqqq", 0, len(descriptors) if total is None else total, 128, 0)
+    return memory((head.ljust(128, b"\0") + b"".join(descriptors)).ljust(size, b"\0")[:size])
+
+
+OTHER = descriptor(kind=0x4001)
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        (of_sif(descriptor()), 4096),
+        (of_sif(OTHER, descriptor(offset=5000)), 5000),
+        (of_sif(descriptor(offset=8092)), 8092),
+        (of_sif(descriptor(offset=8093)), CUT),
+        (of_sif(descriptor(offset=0)), CUT),
+        (of_sif(descriptor(offset=1, size=8191)), 1),
+        (of_sif(descriptor(part=1), descriptor(part=ROOT, offset=6000)), 6000),
+        (of_sif(descriptor(used=0)), "it is a SIF without a root"),
+        (of_sif(OTHER), "it is a SIF without a root"),
+        (of_sif(), "it is a SIF without a root"),
+        (of_sif(descriptor(), total=-1), "it is a SIF without a root"),
+        (of_sif(*[OTHER] * 127, descriptor(), size=1 << 17), 4096),
+        (of_sif(*[OTHER] * 128, descriptor(), size=1 << 17), "it is a SIF without a root"),
+        (of_sif(descriptor(kind=OCI)), IS_OCI),
+        (of_sif(descriptor(kind=OCI + 1)),
+         IS_OCI),
+        (of_sif(descriptor(kind=OCI, used=0)), "it is a SIF without a root"),
+        (of_sif(descriptor(system=5)), "its root is encrypted"),
+        (of_sif(descriptor(system=6)), "its root is encrypted"),
+        (of_sif(descriptor(system=2)), "its root is no squashfs"),
+        (of_sif(descriptor(), size=712), CUT),
+        (of_sif(descriptor(), size=127), CUT),
+    ],
+)  # fmt: skip
+def test_where_the_root_of_a_sif_begins(file: Any, expected: int | str) -> None:
+    if isinstance(expected, int):
+        assert sif._partition(file) == expected
+    else:
+        with pytest.raises(BadImage) as raised:
+            sif._partition(file)
+        assert str(raised.value) == expected
+
+
+LISTING = """Parallel unsquashfs: Using 2 processors
+drwxr-xr-x 0/0       49 2026-01-01 00:00 squashfs-root
+-rwxr-x--- 1000/44  1234 2026-01-01 00:00 squashfs-root/usr/bin/a file
+lrwxrwxrwx 0/0        3 2026-01-01 00:00 squashfs-root/bin -> usr/bin
+-rw-r--r-- x/y        z 2026-01-01 00:00 squashfs-root//odd/./name
+-rw-r--r- 0/0 1 2026-01-01 00:00 squashfs-root/short
+-rw-r--r-- 0/0 1 2026-01-01 00:00 other/elsewhere
+crw------- 0/0 5,1 2026-01-01 00:00 squashfs-root/dev/console
+"""
+
+
+def test_lines_of_unsquashfs(tmp_path: Path) -> None:
+    program = tmp_path / "unsquashfs"
+    program.write_text(f"#!/bin/sh\ncat <<'END'\n{LISTING}END\n")
+    program.chmod(0o755)
+    assert list(sif._Squash(str(program), "a", 0)._entries()) == [
+        ("-rwxr-x---", "usr/bin/a file", 1234, 1000, 44, ""),
+        ("lrwxrwxrwx", "bin", 3, 0, 0, "usr/bin"),
+        ("-rw-r--r--", "odd/name", 0, 0, 0, ""),
+        ("crw-------", "dev/console", 0, 0, 0, ""),
+    ]
+    program.write_text("#!/bin/sh\nexit 1\n")
+    opening: Any = SimpleNamespace(budget=Budget())
+    layer = sif._Squash(str(program), "a", 0).layer(opening)
+    assert layer.problem == "squashfs: unsquashfs cannot read it"
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "mode"),
+    [
+        ("-rwxr-xr-x", "usr/bin/serve", 0o755),
+        ("-rw-r--r--", "usr/lib/libc.so", 0o644),
+        ("-rws--x--t", "usr/bin/serve", 0o711),
+        ("-rwSr-sr-T", "usr/bin/serve", 0o654),
+    ],
+)
+def test_modes_of_a_listing(kind: str, path: str, mode: int) -> None:
+    layer, wanted = Layer("squashfs"), list[Any]()
+    sif._add(layer, wanted, kind, path, 7, 1, 2, "")
+    ((found, size, bits, user, group, _),) = wanted
+    assert (found, size, oct(bits), user, group) == (path, 7, oct(mode), 1, 2)
+
+
+def test_what_of_a_listing_is_kept() -> None:
+    layer, wanted = Layer("squashfs"), list[Any]()
+    for kind, path in (
+        ("lrwxrwxrwx", "bin"), ("drwxr-xr-x", "usr/bin"), ("-rw-r--r--", "srv/notes"),
+        ("-rw-r--r--", "lib/a.cubin"), ("-rwxr-xr-x", "srv/run"), ("crw-rw-rw-", "bin/null"),
+    ):  # fmt: skip
+        sif._add(layer, wanted, kind, path, 7, 1, 2, "usr/bin")
+    assert layer.links == {"bin": "usr/bin"}
+    (name,) = layer.files
+    kept = layer.files[name]
+    assert (name, kept.size, kept.mode, kept.uid, kept.gid) == ("lib/a.cubin", 7, 0o644, 1, 2)
+    assert [(entry[0], entry[-1]) for entry in wanted] == [("srv/run", "executable")]
+    assert sif._literal("a*b?[c]\\d") == r"a\*b\?\[c\]\\d"
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("a/router-80", "router-"), ("router-50", "router-"), ("router-129", "router-"),
+        ("router-130", "router-130"), ("router-49", "router-49"), ("router-0080", "router-0080"),
+        ("libk_sm90a.so", "libk_sm.so"), ("libk_sm100f.so", "libk_sm.so"),
+        ("libk_sm90ab.so", "libk_smab.so"), ("libk_sm90x.so", "libk_smx.so"),
+        ("lib7a-80b", "lib7a-b"), ("v80a", "v"), ("80/b", "b"),
+    ],
+)  # fmt: skip
+def test_names_without_the_chip_of_a_build(path: str, name: str) -> None:
+    assert name_of_builds(path) == name
+
+
+@pytest.mark.parametrize(
+    ("library", "vendors"),
+    [
+        ({"cuda": [1]}, ["nvidia"]), ({"hip": [1]}, ["amd"]), ({"unread": "x"}, ["amd"]),
+        ({"packs": [1]}, ["amd"]), ({"intel": [1]}, ["intel"]), ({"metal": [1]}, ["apple"]),
+        ({"cuda": [], "vulkan": True}, []), ({"cuda": [1], "metal": [1]}, ["nvidia", "apple"]),
+    ],
+)  # fmt: skip
+def test_whose_code_a_library_has(library: Any, vendors: list[str]) -> None:
+    named = ("nvidia", "amd", "intel", "apple", "other")
+    assert [vendor for vendor in named if has_code(library, vendor)] == vendors
+
+
+CODE: Any = {"cuda": [1]}
+
+
+@pytest.mark.parametrize(
+    ("name", "files", "own"),
+    [
+        ("acme", {"a.so": CODE, "acme.libs/b.so": CODE}, ["a.so"]),
+        ("acme", {"a.so": {}, "acme.libs/b.so": CODE}, ["a.so", "acme.libs/b.so"]),
+        ("acme", {"a.so": CODE, "x/libcudnn.so.9": CODE}, ["a.so"]),
+        ("nvidia-cudnn-cu12", {"x/libcudnn.so.9": CODE}, ["x/libcudnn.so.9"]),
+    ],
+)
+def test_libraries_of_a_distributions_own(name: str, files: Any, own: list[str]) -> None:
+    document: Any = {"name": name, "files": files}
+    assert list(own_libraries(document)) == own
+
+
+def config_of(*words: str, folder: str = "", **environ: str) -> Config:
+    config = Config()
+    config.program, config.folder, config.environ = list(words), folder, environ
+    return config
+
+
+SCRIPTS = {
+    "usr/bin/run": b"#!/bin/sh -e\n", "bin/sh": b"data",
+    "srv/env": b"#!\t/usr/bin/env -S A=1 own x\n",
+    "opt/own": b"#!\n", "srv/loop": b"#!/srv/loop\n", "srv/bare": b"#!/usr/bin/env -i\n",
+    "srv/gone": b"#!/no/such\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("config", "path", "missing", "problem", "hops"),
+    [
+        (config_of("/usr/bin/run"), "/bin/sh", False, "it is no program for 64 bits",
+         ["/usr/bin/run", "/bin/sh"]),
+        (config_of("run", PATH="/bin:/usr/bin"), "/bin/sh", False, "it is no program for 64 bits",
+         ["/usr/bin/run", "/bin/sh"]),
+        (config_of("run", PATH=":/opt"), "run", True, None, []),
+        (config_of("./env", folder="/srv", PATH="/opt"), "/bin/sh", False,
+         "it is no program for 64 bits", ["/srv/env", "/opt/own", "/bin/sh"]),
+        (config_of("srv/env", PATH="/usr"), "own", True, None, ["/srv/env"]),
+        (config_of("/srv/bare", PATH="/usr"), "env", True, None, ["/srv/bare"]),
+        (config_of("/srv/gone"), "/no/such", True, None, ["/srv/gone"]),
+        (config_of("/srv/loop"), "/srv/loop", False, "its scripts start each other", None),
+    ],
+)  # fmt: skip
+def test_what_an_image_starts_through_scripts(
+    config: Config, path: str, missing: bool, problem: str | None, hops: list[str] | None
+) -> None:
+    program = program_of(files_of(SCRIPTS, {}), config)
+    assert program is not None
+    assert (program.path, program.missing, program.problem) == (path, missing, problem)
+    assert hops is None or program.hops == hops
+
+
+def test_an_image_that_starts_nothing() -> None:
+    assert program_of(files_of(SCRIPTS, {}), config_of()) is None
+    assert path_of({"PATH": "/a:/b"}) == ["/a", "/b"]
+    assert path_of({}) == path_of({"PATH": ""})
+    assert "/usr/bin" in path_of({})
+
+
+def test_chips_that_tensorrt_has_builders_for() -> None:
+    stem = "libnvinfer_builder_resource_sm"
+    names = [f"{stem}{chip}.so.10" for chip in ("120", "86", "80", "9", "1000", "10000", "90a")]
+    found = contents._builders([*names, "libnvinfer.so.10"])
+    assert found == [(8, 0), (8, 6), (12, 0), (100, 0)]
+
+
+def test_folders_that_the_loader_of_an_image_is_told() -> None:
+    files = {
+        "etc/ld.so.conf": b"include /etc/ld.so.conf.d/*.conf\n /opt/lib \nlib\n",
+        "etc/ld.so.conf.d/b.conf": b"# /no\n/usr/local/cuda/lib64\n",
+        "etc/ld.so.conf.d/a.conf": b"/a\n",
+    }
+    assert sorted(contents._configured(files_of(files, {}))) == [
+        "/a", "/opt/lib", "/usr/local/cuda/lib64"
+    ]  # fmt: skip
+    many = {"etc/ld.so.conf": b"/a\n" * 1025}
+    assert contents._configured(files_of(many, {})) == ["/a"] * 1024
+
+
+@pytest.mark.parametrize(
+    ("path", "sites"),
+    [
+        ("/usr/bin", ["/usr/lib/python3/site", "/opt/venv/lib/python3/site", "/srv/site"]),
+        ("/opt/venv/bin:/usr/bin",
+         ["/opt/venv/lib/python3/site", "/usr/lib/python3/site", "/srv/site"]),
+        ("/srv/bin", ["/opt/venv/lib/python3/site", "/srv/site", "/usr/lib/python3/site"]),
+    ],
+)  # fmt: skip
+def test_packages_of_the_interpreter_that_path_finds_are_first(path: str, sites: list[str]) -> None:
+    places = ("usr/lib/python3/site", "opt/venv/lib/python3/site", "srv/site")
+    files = {f"{place}/a-1.dist-info/METADATA": b"" for place in places}
+    files |= {"srv/site/b.egg-info/PKG-INFO": b"", "lib/other.info/METADATA": b""}
+    assert contents._sites(files_of(files, {}).tree, {"PATH": path}) == sites
+
+
+def package(name: str, files: Any = None, **text: Any) -> Any:
+    return {
+        "name": name, "version": "1", "build": text.pop("build", None), "site": "/s",
+        "files": files or {}, "text": text, "gfx": [], "requires": [],
+    }  # fmt: skip
+
+
+HIP: Any = {"hip": [1]}
+TORCH = package("torch", {"torch/lib/libtorch_cuda.so": CODE}, build="cu128")
+FOR_CPU = package("torch", build="cpu")
+SHADERS = package("own", {"libown.so": {"vulkan": True}})
+
+
+@pytest.mark.parametrize(
+    ("documents", "names", "expected"),
+    [
+        ([], [], ([], [], "needing", False, False)),
+        ([TORCH], [], (["nvidia"], [], "needing", False, False)),
+        ([FOR_CPU], [], ([], [], "taking", True, False)),
+        ([package("nvidia-cudnn-cu12", {"libcudnn.so.9": CODE})], [],
+         (["nvidia"], [], "needing", False, True)),
+        ([TORCH, package("nvidia-cudnn-cu12", {"libcudnn.so.9": CODE})], [],
+         (["nvidia"], [], "needing", False, False)),
+        ([package("triton")], [],
+         ([], ["amd", "nvidia"], "needing", False, False)),
+        ([TORCH, package("triton")], [],
+         (["nvidia"], ["amd", "nvidia"], "needing", False, False)),
+        ([package("own", {"a.so": HIP})], [], (["amd"], [], "needing", False, False)),
+        ([package("own", {"libggml-hip.so": HIP})], ["libggml-cpu.so"],
+         (["amd"], [], "taking", False, False)),
+        ([package("own", {"libggml-hip.so": HIP})], [], (["amd"], [], "needing", False, False)),
+        ([package("own", {"libggml-hip.so": HIP, "b.so": CODE})], ["libggml-cpu.so"],
+         (["amd", "nvidia"], [], "needing", False, False)),
+        ([package("own", {"libgromacs_mpi.so": CODE})], ["libgromacs_mpi.so"],
+         (["nvidia"], [], "taking", True, False)),
+        ([SHADERS], [], ([], [], "needing", False, False)),
+        ([package("own")], [], ([], [], "needing", False, False)),
+    ],
+)  # fmt: skip
+def test_what_the_code_of_an_image_is_for(
+    documents: list[Any], names: list[str], expected: Any
+) -> None:
+    found = purpose_of(documents, names)
+    assert (
+        sorted(found.vendors), sorted(found.compiling), found.use, found.skips, found.components
+    ) == expected  # fmt: skip
