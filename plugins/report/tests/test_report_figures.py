@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from probe_core.commands import bandwidth, rate
+from probe_report.cluster import _counts, _split, _stem
 from probe_report.devices import best_of, devices_of, measured_of
+from probe_report.fabric import fabrics_of
 from probe_report.figures import (
     UNKNOWN,
     Names,
@@ -261,3 +263,90 @@ def test_so_many_sentences_at_most() -> None:
 
     assert len(found(64)) == 64
     assert found(66)[63:] == (found(66)[63], "and 2 more")
+
+
+def linked(name: str, *links: dict[str, Any]) -> Any:
+    return {
+        "id": name, "ids": [name], "kind": "gpu", "vendor": "nvidia", "parent": None,
+        "visibility": {}, "links": [{"kind": "nvlink", **link} for link in links],
+    }  # fmt: skip
+
+
+def to(*peers: str, count: int | None = 2, rate: float | None = 50e9) -> list[dict[str, Any]]:
+    return [{"peer": peer, "count": count, "bandwidth": rate} for peer in peers]
+
+
+PCIE = {"kind": "pcie", "peer": "b"}
+
+
+@pytest.mark.parametrize(
+    ("devices", "title", "note", "ids"),
+    [
+        ([linked("a", *to("b")), linked("b", *to("a")), linked("c", PCIE)],
+         "NVLink: GPU 0 ↔ GPU 1", "2 links each · 50 GB/s each way", "ab"),
+        ([linked("a", *to("b", "c")), linked("b", *to("a", "c")), linked("c", *to("a", "b"))],
+         "NVLink, all to all", "4 links each · 100 GB/s each way", "abc"),
+        ([linked("a", *to("b")), linked("b", *to("a", "c")), linked("c", *to("b"))],
+         "NVLink: GPU 0 ↔ GPU 1, GPU 1 ↔ GPU 2", "", "abc"),
+        ([linked("a", *to("b", count=None, rate=None)), linked("b", *to("a", count=1, rate=None))],
+         "NVLink: GPU 0 ↔ GPU 1", "1 link each", "ab"),
+        ([linked("a", *to("b", count=0)), linked("b", *to("a", count=0))],
+         "NVLink", "0 links each · 50 GB/s each way", "ab"),
+        ([linked("a", *to("z")), linked("b", *to("z", count=3))],
+         "NVLink", "50 GB/s each way", "ab"),
+        ([linked("a", {"to": "switch", "count": 18, "bandwidth": 450e9}), linked("b", *to("a"))],
+         "NVLink through a switch", "", "ab"),
+        ([linked("a", {"kind": "xgmi", "peer": "b"}), linked("b", {"kind": "xgmi", "peer": "a"})],
+         "xGMI: GPU 0 ↔ GPU 1", "1 link each", "ab"),
+        ([linked("a", {"kind": "own", "peer": "b"}), linked("b")], "own", "1 link each", "a"),
+    ],
+)  # fmt: skip
+def test_the_fabric_between_devices(devices: list[Any], title: str, note: str, ids: str) -> None:
+    report: Any = {"devices": devices, "node": {"os": "linux"}}
+    (fabric,) = fabrics_of(devices, Names(report))
+    assert fabric == (title, note, frozenset(ids))
+
+
+def test_so_many_pairs_and_kinds_are_shown() -> None:
+    names = [f"{number:02}" for number in range(20)]
+    devices = [linked(name, *to(*names[at + 1 : at + 2])) for at, name in enumerate(names)]
+    report: Any = {"devices": devices, "node": {"os": "linux"}}
+    (fabric,) = fabrics_of(devices, Names(report))
+    assert fabric.title.startswith("NVLink: GPU 0 ↔ GPU 1, GPU 1 ↔ GPU 2, ")
+    assert fabric.title.endswith(", GPU 7 ↔ GPU 8, and 10 more")
+    nine = [*devices[:9], linked("z")]
+    report = {"devices": nine, "node": {"os": "linux"}}
+    assert fabrics_of(nine, Names(report))[0].title.endswith(", GPU 7 ↔ GPU 8")
+    several = [linked("a", *({"kind": f"k{number}", "peer": "b"} for number in range(6)))]
+    report = {"devices": several, "node": {"os": "linux"}}
+    assert [fabric.title for fabric in fabrics_of(several, Names(report))] == [
+        "k0", "k1", "k2", "k3"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "stem"),
+    [
+        ("desk=a.json", ("desk", "a.json"), "a"),
+        ("a/b=c.json", ("", "a/b=c.json"), "b=c"),
+        ("desk=", ("", "desk="), "desk="),
+        ("a\\b.json", ("", "a\\b.json"), "b"),
+        ("d/.json", ("", "d/.json"), "node"),
+        ("n" * 70 + "=x", (cut("n" * 70, 64), "x"), "x"),
+    ],
+)
+def test_names_of_files(text: str, expected: tuple[str, str], stem: str) -> None:
+    assert _split(text) == expected
+    assert _stem(expected[1]) == stem
+
+
+@pytest.mark.parametrize(
+    ("severities", "expected"),
+    [
+        ("", "none"), ("info", "none"), ("error info", "1 error"),
+        ("warning error warning", "1 error, 2 warnings"),
+    ],
+)  # fmt: skip
+def test_counts_of_findings(severities: str, expected: str) -> None:
+    report: Any = {"findings": [{"severity": word} for word in severities.split()]}
+    assert _counts(report) == expected
