@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,13 +13,15 @@ from test_images_formats import files_of
 
 from probe_wheels.files import Budget
 from probe_wheels.frameworks import has_code, name_of_builds, own_libraries
-from probe_wheels.images import contents, sif
+from probe_wheels.images import answers, contents, sif, sources
 from probe_wheels.images.config import Config
 from probe_wheels.images.layers import Layer, memory
 from probe_wheels.images.program import path_of, program_of
 from probe_wheels.images.purpose import purpose_of
+from probe_wheels.images.steps import Step
 from probe_wheels.images.streams import BadImage
 
+OF_SCHEMA_1 = "its manifest is of Docker's schema 1, which engines no longer take"
 CUT = "it is a SIF that is cut off"
 IS_OCI = "it is a SIF that holds an OCI image, which is not read here"
 SQUASHFS, ROOT, PARTITION, OCI = 1, 2, 0x4004, 0x400A
@@ -306,3 +309,118 @@ def test_what_the_code_of_an_image_is_for(
     assert (
         sorted(found.vendors), sorted(found.compiling), found.use, found.skips, found.components
     ) == expected  # fmt: skip
+
+
+NAMED = {"a/web:1": 1, "web:2": 2, "b/web:1": 3}
+
+
+@pytest.mark.parametrize(
+    ("named", "name", "expected"),
+    [
+        ({"web": 1}, None, ("web", 1)),
+        (NAMED, "web:2", ("web:2", 2)),
+        (NAMED, "web:1", ("a/web:1", 1)),
+        (NAMED, "b/web:1", ("b/web:1", 3)),
+        (NAMED, None, "it has 3 images: take --image with one of a/web:1, b/web:1, web:2"),
+        (NAMED, "web", "it has no image web: take --image with one of a/web:1, b/web:1, web:2"),
+        ({}, None, "no image is in it"),
+        ({}, "web", "no image is in it"),
+        (dict.fromkeys("abcdefghi"), "x",
+         "it has no image x: take --image with one of a, b, c, d, e, f, g, h"),
+    ],
+)  # fmt: skip
+def test_the_image_that_a_name_picks(named: Any, name: str | None, expected: Any) -> None:
+    if isinstance(expected, tuple):
+        assert sources._choose(named, name) == expected
+    else:
+        with pytest.raises(BadImage) as raised:
+            sources._choose(named, name)
+        assert str(raised.value) == expected
+
+
+@pytest.mark.parametrize(
+    ("config", "platform", "arch", "variant"),
+    [
+        ({"architecture": "arm64", "variant": "v8"}, {"architecture": "amd64", "variant": "v3"},
+         "aarch64", "v8"),
+        ({"architecture": "amd64"}, {"architecture": "arm64", "variant": "v3"}, "x86_64", "v3"),
+        ({"rootfs": {}}, {"architecture": "arm64"}, "aarch64", ""),
+        ({"rootfs": {}}, {"architecture": "mips"}, "mips", ""),
+        ({"rootfs": {}}, {"architecture": 7}, None, ""),
+        ({"rootfs": {}}, "amd64", None, ""),
+    ],
+)  # fmt: skip
+def test_the_platform_of_an_index_stands_in(
+    config: Any, platform: Any, arch: str | None, variant: str
+) -> None:
+    store: Any = SimpleNamespace(text=lambda path: json.dumps(config).encode())
+    manifest = {"config": {"digest": "sha256:" + "a" * 64}, "layers": []}
+    entry = {"document": manifest, "digest": "sha256:b", "platform": platform}
+    opening: Any = SimpleNamespace()
+    image = sources._of_manifest(store, entry, "web", "layout", opening)
+    assert (image.config.arch, image.config.variant) == (arch, variant)
+    assert (image.kind, image.name, image.digest, image.places) == ("layout", "web", "sha256:b", [])
+
+
+@pytest.mark.parametrize(
+    ("manifest", "problem"),
+    [
+        ([], "its manifest is none of an image"),
+        ({"fsLayers": []}, OF_SCHEMA_1),
+        ({"schemaVersion": 1}, OF_SCHEMA_1),
+        ({"schemaVersion": 2}, "its manifest names no config"),
+        ({"config": "sha256:a"}, "its manifest names no config"),
+    ],
+)  # fmt: skip
+def test_manifests_that_are_none(manifest: Any, problem: str) -> None:
+    unread: Any = None
+    with pytest.raises(BadImage) as raised:
+        sources._of_manifest(unread, {"document": manifest}, "web", "layout", unread)
+    assert str(raised.value) == problem
+
+
+def answered(word: str, reason: str = "") -> answers.Answer:
+    return answers.Answer(word, [Step("s", word, reason)] if reason else [])
+
+
+@pytest.mark.parametrize(
+    ("legacy", "cdi", "expected"),
+    [
+        (answered("runs"), answered("runs"), "legacy"),
+        (answered("runs"), answered("less", "a"), "cdi"),
+        (answered("less", "a"), answered("runs"), "legacy"),
+        (answered("less", "a"), answered("less", "b"), "legacy"),
+        (answered("no", "a"), answered("no", "a"), "legacy"),
+        (answered("no", "a"), answered("no", "b"), "cdi"),
+        (answered("unknown", "a"), answered("unknown", "b"), "legacy"),
+        (answered("no", "a"), answered("runs"), "legacy: it does not run, a; CDI: it runs"),
+        (answered("unknown", "a"), answered("less", "b"),
+         "legacy: unknown, a; CDI: it runs with less, b"),
+        (answered("no", "a"), answered("unknown", "b"),
+         "legacy: it does not run, a; CDI: unknown, b"),
+    ],
+)  # fmt: skip
+def test_what_holds_under_either_mode(
+    legacy: answers.Answer, cdi: answers.Answer, expected: str
+) -> None:
+    cdi.devices = [("runs", "GPU", "")]
+    found = answers._either([legacy, cdi])
+    if expected in ("legacy", "cdi"):
+        assert found is (legacy if expected == "legacy" else cdi)
+        return
+    assert (found.word, found.devices) == ("unknown", cdi.devices)
+    assert found.step is not None
+    assert found.step.reason == f"it depends on the mode of the toolkit; {expected}"
+    assert found.steps == [found.step, *legacy.steps, *cdi.steps]
+
+
+@pytest.mark.parametrize(
+    ("words", "together", "first"),
+    [
+        ("runs", "runs", "runs"), ("no no", "no", "no"), ("no runs", "less", "runs"),
+        ("no less", "less", "less"), ("no unknown", "unknown", "unknown"),
+        ("unknown runs", "less", "runs"), ("less less", "less", "less"),
+    ],
+)  # fmt: skip
+def test_what_several_devices_give(words: str, together: str, first: str) -> None:
+    assert (answers._together(words.split()), answers._first(words.split())) == (together, first)

@@ -8,6 +8,7 @@ import pytest
 from test_wheels_verdicts import amd, intel, nvidia
 
 from probe_wheels.devices import Gpu
+from probe_wheels.frameworks import carriers, main_libraries, on_torch, tag_version, toolkit_of
 from probe_wheels.judging import Scene, file_toolkit, judge, loaded_libraries, title
 from probe_wheels.verdicts import Judgement, judge_library
 
@@ -224,3 +225,68 @@ def test_rocblas_without_kernels_fails_for_a_wheel_with_code() -> None:
 def test_the_title_of_a_distribution(text: dict[str, str], expected: str) -> None:
     assert title(package("torch", **text)) == expected
     assert title(package("torch", **text) | {"version": "1.0+own"}) == "torch 1.0+own"
+
+
+@pytest.mark.parametrize(
+    ("document", "toolkit"),
+    [
+        (package("own", cuda="12.8"), (12, 8)),
+        (package("own", cuda_version="11.8.0", build="cu128"), (11, 8, 0)),
+        (package("own", build="cu128", cuda="none"), (12, 8)),
+        (package("own", build="cu12.8"), ()),
+        (package("own", build="cpu"), ()),
+        (package("faiss-gpu-cu12"), (12,)),
+        (package("cupy-cuda102"), (10, 2)),
+        (package("cupy_cuda12x"), (12,)),
+        (package("tool-cu118-extra"), (11, 8)),
+        (package("tool-custom"), ()),
+        (package("own") | {"requires": ["numpy>=1", "nvidia-cublas-cu12==12.1; x"]}, (12,)),
+        (package("own") | {"requires": ["nvidia-ml-py", "cuda-toolkit==13.0"]}, (13, 0)),
+        (package("own") | {"requires": ["cuda-toolkit[cudart]==13.1", "nvidia-x-cu12"]}, (13, 1)),
+        (package("own") | {"requires": ["nvidia-x", "other-cu12"]}, ()),
+    ],
+)
+def test_the_cuda_that_a_distribution_says(document: Any, toolkit: tuple[int, ...]) -> None:
+    assert toolkit_of(document) == toolkit
+
+
+def test_versions_in_tags() -> None:
+    tags = ["128", "92", "12", "10", "9", "49", "50", "1210", ""]
+    assert [tag_version(tag) for tag in tags] == [
+        (12, 8), (9, 2), (12,), (10,), (0, 9), (49,), (5, 0), (12, 10), (0, 0)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "requires", "expected"),
+    [
+        ("own", ["torch>=2"], True), ("own", ["torch"], True), ("own", ["torch-x"], False),
+        ("own", [], False), ("tensorflow", ["torch"], False), ("torch", ["torch"], False),
+        ("flash-attn", [], True),
+    ],
+)  # fmt: skip
+def test_what_runs_on_pytorch(name: str, requires: list[str], expected: bool) -> None:
+    assert on_torch(package(name) | {"requires": requires}) is expected
+
+
+def code(*counts: int) -> Any:
+    return {"cuda": [[["sm_90"], count] for count in counts]}
+
+
+def test_the_library_that_decides_comes_first() -> None:
+    files = {"b.so": code(5), "a.so": code(2, 3), "c.so": code(9), "*.co": code(99), "d.so": {}}
+    document = package("own", files | {"hip.so": HIP})
+    assert main_libraries(document, None, "nvidia") == ["c.so", "a.so", "b.so", "*.co"]
+    assert main_libraries(document, None, "amd") == ["hip.so"]
+    table: Any = {"main": ["e.so", "b.so"]}
+    assert main_libraries(document, table, "nvidia") == ["b.so"]
+    assert main_libraries(document, {"main": ["e.so"]}, "nvidia")[0] == "c.so"  # type: ignore[typeddict-item]
+
+
+def test_distributions_that_carry_the_code_of_another() -> None:
+    own = package("jaxlib", {"a.so": CODE})
+    plugin = package("jax-cuda12-plugin", {"p.so": CODE})
+    empty, other = package("jax-cuda13-plugin"), package("numpy", {"n.so": CODE})
+    table: Any = {"elsewhere": ["jax-cuda*", "jaxlib"]}
+    assert carriers(own, table, [own, plugin, empty, other]) == [plugin]
+    assert carriers(own, {}, [own, plugin]) == []  # type: ignore[typeddict-item]
