@@ -280,7 +280,8 @@ def test_the_library_that_decides_comes_first() -> None:
     assert main_libraries(document, None, "amd") == ["hip.so"]
     table: Any = {"main": ["e.so", "b.so"]}
     assert main_libraries(document, table, "nvidia") == ["b.so"]
-    assert main_libraries(document, {"main": ["e.so"]}, "nvidia")[0] == "c.so"  # type: ignore[typeddict-item]
+    none: Any = {"main": ["e.so"]}
+    assert main_libraries(document, none, "nvidia")[0] == "c.so"
 
 
 def test_distributions_that_carry_the_code_of_another() -> None:
@@ -289,4 +290,5 @@ def test_distributions_that_carry_the_code_of_another() -> None:
     empty, other = package("jax-cuda13-plugin"), package("numpy", {"n.so": CODE})
     table: Any = {"elsewhere": ["jax-cuda*", "jaxlib"]}
     assert carriers(own, table, [own, plugin, empty, other]) == [plugin]
-    assert carriers(own, {}, [own, plugin]) == []  # type: ignore[typeddict-item]
+    table = {}
+    assert carriers(own, table, [own, plugin]) == []
