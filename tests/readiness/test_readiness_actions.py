@@ -386,6 +386,52 @@ WITHOUT_UNDO = {
 }
 
 
+@pytest.mark.parametrize(
+    ("command", "changes", "removes", "undo"),
+    [
+        ("modprobe nvidia", "module nvidia", "", "modprobe -r nvidia"),
+        ("modprobe -r a b", "", "module a,module b", "modprobe -a a b"),
+        ("rmmod a b", "", "module a,module b", "modprobe -a a b"),
+        ("systemctl enable --now a b", "service a,service b", "", "systemctl disable --now a b"),
+        ("systemctl start a", "service a", "", "systemctl stop a"),
+        ("systemctl restart a", "service a", "", None),
+        ("systemctl edit a", "service a", "", None),
+        ("systemctl status a", "", "", None),
+        ("setsebool -P x on", "setting x", "", "setsebool -P x off"),
+        ("setsebool -P x 1", "setting x", "", "setsebool -P x off"),
+        ("setsebool -P x 0", "setting x", "", "setsebool -P x on"),
+        ("setsebool x", "", "", None),
+        ("nvidia-modprobe -u", "module nvidia_uvm,node /dev/nvidia-uvm", "", None),
+        ("nvidia-modprobe -c 0", "node /dev/nvidiactl,node /dev/nvidia0", "", None),
+        (
+            "nvidia-modprobe -u -c 0",
+            "module nvidia_uvm,node /dev/nvidia-uvm,node /dev/nvidiactl,node /dev/nvidia0",
+            "",
+            None,
+        ),
+        ("nvidia-smi -r -i 1", "device", "", None),
+        ("nvidia-smi -i 1 -c 0", "setting compute mode", "", "nvidia-smi -i 1 -c 2"),
+        ("nvidia-smi --compute-mode=2", "setting compute mode", "", None),
+        ("nvidia-smi -i 1 -e 1", "setting ECC mode", "", "nvidia-smi -i 1 -e 0"),
+        ("nvidia-smi -pl 300", "setting power limit", "", None),
+        ("nvidia-smi -mig 1", "setting MIG mode", "", None),
+        ("nvidia-smi mig -dci", "setting MIG mode", "", None),
+        ("nvidia-smi", "", "", None),
+        ("nvidia-ctk cdi generate --output=/etc/a.yaml", "file /etc/a.yaml", "", None),
+        ("nvidia-ctk system create-dev-char-symlinks", "file /dev/char", "", None),
+        ("tee /sys/x", "file /sys/x", "", None),
+        ("tee /etc/x", "file /etc/x", "", "rm /etc/x"),
+    ],
+)
+def test_what_one_command_does(command: str, changes: str, removes: str, undo: str | None) -> None:
+    action = action_of((run(f"sudo {command}"),), "host")
+    assert (action.changes, action.removes) == (
+        changes.split(",") if changes else [],
+        removes.split(",") if removes else [],
+    )
+    assert action.undo == (undo and f"sudo {undo}")
+
+
 def test_every_command_says_how_it_is_undone_or_why_not() -> None:
     commands = {part.command: action_of((part,), "host") for _, part in commands_to_run()}
     assert {text for text, action in commands.items() if action.undo is None} == WITHOUT_UNDO
