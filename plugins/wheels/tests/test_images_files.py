@@ -424,3 +424,114 @@ def test_what_holds_under_either_mode(
 )  # fmt: skip
 def test_what_several_devices_give(words: str, together: str, first: str) -> None:
     assert (answers._together(words.split()), answers._first(words.split())) == (together, first)
+
+
+def image_of(
+    *documents: Any, names: Any = (), rocm: Any = (), program: Any = None, **environ: str
+) -> Any:
+    return SimpleNamespace(
+        documents=list(documents), names=set(names), environ=environ, rocm=rocm, program=program,
+        files=files_of({}, {}), shaders=False, host_library="", vendors=[], asks=False,
+        falls_back=False, cpu_first=False, skips=False, is_sycl=False,
+        image=SimpleNamespace(config=config_of()),
+    )  # fmt: skip
+
+
+SYCL = package("own", {"a.so": {"intel": "native"}})
+GGML_ALONE = package("own", {"lib/libggml-vulkan.so": {"vulkan": True}})
+SMI = SimpleNamespace(path="/usr/bin/nvidia-smi", binary=None, missing=True)
+
+
+@pytest.mark.parametrize(
+    ("image", "expected"),
+    [
+        (image_of(), ([], "")),
+        (image_of(TORCH), (["nvidia"], "")),
+        (image_of(FOR_CPU), ([], "falls_back skips")),
+        (image_of(SYCL), (["intel"], "is_sycl")),
+        (image_of(CUDA_VERSION="12.8"), (["nvidia"], "")),
+        (image_of(NVIDIA_REQUIRE_CUDA="cuda>=12"), (["nvidia"], "")),
+        (image_of(CUDA_VERSION="12.8", NVIDIA_VISIBLE_DEVICES="void"), ([], "")),
+        (image_of(TORCH, CUDA_VERSION="12.8", NVIDIA_VISIBLE_DEVICES="none"), (["nvidia"], "")),
+        (image_of(NVIDIA_VISIBLE_DEVICES="all"), (["nvidia"], "asks")),
+        (image_of(NVIDIA_VISIBLE_DEVICES=""), ([], "")),
+        (image_of(NVIDIA_VISIBLE_DEVICES="void"), ([], "")),
+        (image_of(TORCH, NVIDIA_VISIBLE_DEVICES="all"), (["nvidia"], "")),
+        (image_of(rocm=(6, 4)), (["amd"], "")),
+        (image_of(TORCH, rocm=(6, 4)), (["nvidia"], "")),
+        (image_of(GGML_ALONE), (["nvidia", "amd", "intel"], "shaders")),
+        (image_of(GGML_ALONE, rocm=(6, 4)), (["nvidia", "amd", "intel"], "shaders")),
+        (image_of(GGML_ALONE, names=["libggml-cpu.so"]),
+         (["nvidia", "amd", "intel"], "falls_back shaders")),
+        (image_of(SHADERS), ([], "")),
+        (image_of(TORCH, GGML_ALONE), (["nvidia"], "")),
+        (image_of(package("triton")), (["nvidia", "amd"], "")),
+        (image_of(package("nvidia-cudnn-cu12", {"c.so": CODE})), (["nvidia"], "asks")),
+        (image_of(package("nvidia-cudnn-cu12", {"c.so": CODE}), CUDA_VERSION="12"), (["nvidia"], "")),
+        (image_of(package("openvino")), (["intel"], "cpu_first falls_back skips")),
+        (image_of(package("openvino"), CUDA_VERSION="12.8"), (["nvidia"], "falls_back skips")),
+        (image_of(FOR_CPU, program=SMI), (["nvidia"], "host_library skips")),
+    ],
+)  # fmt: skip
+def test_whose_gpus_an_image_is_for(image: Any, expected: Any) -> None:
+    contents._conclude(image)
+    names = "asks cpu_first falls_back host_library is_sycl shaders skips"
+    assert (image.vendors, " ".join(n for n in names.split() if getattr(image, n))) == expected
+
+
+@pytest.mark.parametrize(
+    ("watcher", "host", "asks", "library"),
+    [
+        ("dcgm-exporter", "", False, "libnvidia-ml.so.1"),
+        ("dcgmi", "", True, "libnvidia-ml.so.1"),
+        ("nvidia-smi", "/usr/bin/nvidia-smi", False, "/usr/bin/nvidia-smi"),
+    ],
+)
+def test_an_image_that_watches_gpus(watcher: str, host: str, asks: bool, library: str) -> None:
+    image = image_of(TORCH, rocm=(6, 4))
+    image.host_library, image.falls_back, image.cpu_first = host, True, True
+    contents._watch(image, watcher)
+    assert (image.watcher, image.vendors, image.documents) == (watcher, ["nvidia"], [])
+    assert (image.toolkit, image.rocm, image.compat) == ((), (), [])
+    assert (image.falls_back, image.cpu_first) == (False, False)
+    assert (image.asks, image.host_library) == (asks, library)
+
+
+def linked_with(*needed: str) -> Any:
+    return SimpleNamespace(binary=SimpleNamespace(needed=needed))
+
+
+@pytest.mark.parametrize(
+    ("image", "installed", "expected"),
+    [
+        (image_of(), [], ""),
+        (image_of(names=["libnrt.so.1", "libtpu.so", "libnrtx.so"]), [],
+         ("it has libraries for AWS Neuron and Google's TPU, whose code is not read: whether it does"
+         " without is unknown")),
+        (image_of(names=["xlibnrt.so"]), [], ""),
+        (image_of(program=linked_with("libc.so.6", "libOpenCL.so.1")), [],
+         ("it takes libOpenCL.so.1: whether there is a driver for it in the container, or it does"
+         " without, is unknown")),
+        (image_of(), ["numpy", "pyopencl"],
+         ("it takes pyopencl: whether there is a driver for it in the container, or it does"
+         " without, is unknown")),
+        (image_of(program=linked_with("libc.so.6")), ["numpy"], ""),
+        (image_of(program=SMI), [], ""),
+    ],
+)  # fmt: skip
+def test_what_of_an_image_is_not_judged(image: Any, installed: list[str], expected: str) -> None:
+    assert contents._unjudged(image, installed) == expected
+    if "libOpenCL" in expected:
+        image.image.config.program = ["ffmpeg"]
+        assert contents._unjudged(image, installed) == ""
+
+
+@pytest.mark.parametrize(
+    ("entry", "tag"),
+    [
+        ({"RepoTags": ["web:1", "web:2"]}, "web:1"), ({"RepoTags": []}, "image 3"),
+        ({"RepoTags": [7]}, "image 3"), ({"RepoTags": "web:1"}, "image 3"), ({}, "image 3"),
+    ],
+)  # fmt: skip
+def test_the_tag_of_a_saved_image(entry: Any, tag: str) -> None:
+    assert sources._tag(entry, 2) == tag

@@ -8,7 +8,14 @@ import pytest
 from test_wheels_verdicts import amd, intel, nvidia
 
 from probe_wheels.devices import Gpu
-from probe_wheels.frameworks import carriers, main_libraries, on_torch, tag_version, toolkit_of
+from probe_wheels.frameworks import (
+    _checked,
+    carriers,
+    main_libraries,
+    on_torch,
+    tag_version,
+    toolkit_of,
+)
 from probe_wheels.judging import Scene, file_toolkit, judge, loaded_libraries, title
 from probe_wheels.verdicts import Judgement, judge_library
 
@@ -292,3 +299,35 @@ def test_distributions_that_carry_the_code_of_another() -> None:
     assert carriers(own, table, [own, plugin, empty, other]) == [plugin]
     table = {}
     assert carriers(own, table, [own, plugin]) == []
+
+
+TABLE: Any = {"title": "T" * 400, "members": ["m"] * 64, "builds": [], "source": ""}
+
+
+def test_a_described_framework_is_whole() -> None:
+    assert _checked(TABLE | {"more": 1, "fix": {"nvidia": "f" * 400}, "main": ["a.so"]}) == {
+        **TABLE, "main": ["a.so"], "parts": [], "elsewhere": [], "cpu": [], "compiles": [],
+        "plain": "unknown", "fix": {"nvidia": "f" * 400},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("table", "problem"),
+    [
+        ([], "a framework is no table"),
+        (TABLE | {"members": ["m"] * 65}, "members is no list of at most 64 texts"),
+        (TABLE | {"builds": "nvidia"}, "builds is no list of at most 64 texts"),
+        (TABLE | {"cpu": [7]}, "cpu is no list of at most 64 texts"),
+        (TABLE | {"title": "T" * 401}, "title is no text of at most 400 characters"),
+        (TABLE | {"follows": 7}, "follows is no text of at most 400 characters"),
+        (TABLE | {"fix": []}, "fix is no table of commands"),
+        (TABLE | {"fix": {"nvidia": "f" * 401}}, "fix is no table of commands"),
+        (TABLE | {"fix": {"nvidia": "a\nb"}}, "fix is no table of commands"),
+        (TABLE | {"fix": {"nvidia": "a", "amd": None}}, "fix is no table of commands"),
+        ({"title": "T", "source": ""}, "members, builds is missing"),
+    ],
+)
+def test_a_described_framework_that_is_none(table: Any, problem: str) -> None:
+    with pytest.raises(ValueError, match="") as raised:
+        _checked(table)
+    assert str(raised.value) == problem
