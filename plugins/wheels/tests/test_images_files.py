@@ -437,6 +437,7 @@ def image_of(
     )  # fmt: skip
 
 
+CUDNN = package("nvidia-cudnn-cu12", {"c.so": CODE})
 SYCL = package("own", {"a.so": {"intel": "native"}})
 GGML_ALONE = package("own", {"lib/libggml-vulkan.so": {"vulkan": True}})
 SMI = SimpleNamespace(path="/usr/bin/nvidia-smi", binary=None, missing=True)
@@ -466,8 +467,8 @@ SMI = SimpleNamespace(path="/usr/bin/nvidia-smi", binary=None, missing=True)
         (image_of(SHADERS), ([], "")),
         (image_of(TORCH, GGML_ALONE), (["nvidia"], "")),
         (image_of(package("triton")), (["nvidia", "amd"], "")),
-        (image_of(package("nvidia-cudnn-cu12", {"c.so": CODE})), (["nvidia"], "asks")),
-        (image_of(package("nvidia-cudnn-cu12", {"c.so": CODE}), CUDA_VERSION="12"), (["nvidia"], "")),
+        (image_of(CUDNN), (["nvidia"], "asks")),
+        (image_of(CUDNN, CUDA_VERSION="12"), (["nvidia"], "")),
         (image_of(package("openvino")), (["intel"], "cpu_first falls_back skips")),
         (image_of(package("openvino"), CUDA_VERSION="12.8"), (["nvidia"], "falls_back skips")),
         (image_of(FOR_CPU, program=SMI), (["nvidia"], "host_library skips")),
