@@ -507,8 +507,8 @@ def linked_with(*needed: str) -> Any:
     [
         (image_of(), [], ""),
         (image_of(names=["libnrt.so.1", "libtpu.so", "libnrtx.so"]), [],
-         ("it has libraries for AWS Neuron and Google's TPU, whose code is not read: whether it does"
-         " without is unknown")),
+         ("it has libraries for AWS Neuron and Google's TPU, whose code is not read: whether it"
+         " does without is unknown")),
         (image_of(names=["xlibnrt.so"]), [], ""),
         (image_of(program=linked_with("libc.so.6", "libOpenCL.so.1")), [],
          ("it takes libOpenCL.so.1: whether there is a driver for it in the container, or it does"
