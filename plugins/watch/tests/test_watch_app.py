@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from rich.cells import cell_len
+from textual.widgets._footer import FooterKey
 from watch_samples import GIB, NIGHT, address, busy, report, sample, silent
 
 from probe_core.commands import Context
@@ -25,7 +26,7 @@ from probe_watch.alerts import Alerts, rules_of
 from probe_watch.app import KEYS, Dialog, WatchApp
 from probe_watch.columns import COLUMNS, device_table, fit
 from probe_watch.grid import Grid
-from probe_watch.node import Node, Row, short_names, summary
+from probe_watch.node import Node, Row, drivers, short_names, summary
 from probe_watch.processes import Handle, Refused, Table, Task, container_of, environment
 from probe_watch.query import QueryError, matches
 from probe_watch.rounds import Happening
@@ -65,6 +66,10 @@ def run(
 def text(app: WatchApp, name: str) -> str:
     widget = app.query_one(f"#{name}")
     return widget.text if isinstance(widget, Grid) else str(widget.content)  # type: ignore[attr-defined]
+
+
+def footer(app: WatchApp) -> list[str]:
+    return [key.key_display for key in app.query(FooterKey)]
 
 
 # Names and columns, without an app.
@@ -194,7 +199,10 @@ def test_tabs_keys_filter_and_themes() -> None:
         assert "01:00.0" in text(app, "devices-table").splitlines()[1]
         await pilot.press("r")
         assert "08:00.0" in text(app, "devices-table").splitlines()[1]
+        assert footer(app) == "enter q 1-5 space s / I T K ?".split()
         await pilot.press("slash", *"busy>60")
+        await pilot.pause()
+        assert footer(app) == ["enter", "esc"]
         assert text(app, "devices-table").count(":00.0") == 1
         await pilot.press(*" colour=1")
         assert "colour is none of" in text(app, "note")
@@ -287,8 +295,20 @@ def test_a_title_that_is_too_long_loses_names_and_not_what_keys_have_changed() -
         assert cell_len(title) <= 80
         assert title.startswith("RTX 1000 Ada")
         assert title.endswith("by state   paused")
+        app.node.describe(report(H100)["devices"])
+        app.node.about = ["desk", "a driver that has no room", "amdgpu 6.12"]
+        app.take(app.node, Happening(NIGHT, EIGHT[:1], (), (), ()))
+        await pilot.press("space")
+        assert text(app, "title").endswith("by state   desk   amdgpu 6.12")
 
     run([node_of(EIGHT, *models)], scenario, (80, 24))
+
+
+def test_the_drivers_of_a_title() -> None:
+    own = {"name": "nvidia", "version": "550.163.01"}
+    devices = [device | {"driver": own} for device in report(H100, H100)["devices"]]
+    devices.append({"kind": "gpu", "driver": {"name": "amdgpu"}})  # as old as its kernel
+    assert drivers(devices) == ["nvidia 550.163.01"]
 
 
 def test_no_figure_is_cut_and_what_does_not_fit_is_read_with_enter() -> None:

@@ -211,9 +211,11 @@ def test_a_table_leaves_out_what_has_no_room() -> None:
         return [head.plain, *(text.plain for _, text in lines)]
 
     assert shown(13) == ["A    BB  C", "aaa  b   cccc"]
-    assert shown(12) == ["A    BB  C", "aaa  b   cccc"]
-    assert shown(7) == ["A    BB  C", "aaa  b   cccc"]
-    assert shown(6) == ["A    C", "aaa  cccc"]
+    assert shown(12) == ["A    C", "aaa  cccc"]  # the last has all that it fills
+    assert shown(3) == ["A    C", "aaa  cccc"]
+    entries = [("k", ["aaa", "b", "c" * 25], "")]  # or 24 columns
+    assert shown(33)[1] == "aaa  b   " + "c" * 25
+    assert shown(32)[1] == "aaa  " + "c" * 25
     assert [line.plain for _, line in table(["A", "B"], [("k", ["", "b"], "")], 9)[1]] == ["b"]
     wide = table(["A", "B"], [("k", ["a" * 31, "b" * 40], "")], 99)[1][0][1].plain
     assert wide == "a" * 29 + "…  " + "b" * 40

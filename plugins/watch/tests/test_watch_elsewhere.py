@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from textual.widgets._footer import FooterKey
 from watch_samples import NIGHT, address, busy, report
 
 from probe_core.commands import CommandError
@@ -187,6 +188,8 @@ def test_a_replay_plays_stops_and_jumps(tmp_path: Path) -> None:
             await pilot.press("space", "j", "j", "right_square_bracket", "k")
             title = await until(app, "title", "frame 12 of 30")
             assert "paused" in title
+            keys = [key.key_display for key in app.query(FooterKey)]
+            assert keys[-7:] == ["?", "[", "]", "j", "k", "+", "-"]
             assert "2026-11-21" in title
             assert " 36 %" in plain(app, "devices-table")
             past = [number * 0.03 for number in range(1, 13)]

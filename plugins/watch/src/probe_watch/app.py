@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from time import monotonic
 
+from rich.cells import cell_len
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding
@@ -52,6 +53,10 @@ _TOGETHER_S = 0.5
 ASCII = str.maketrans("▁▂▃▄▅▆▇█▏▎▍▌▋▊▉─━╸╺╭╮╰╯│°", "_.,-=+*########----++++|o")
 """What is drawn to what stands for it on a terminal in ASCII."""
 
+SIGNAL = Binding.Group("signal", compact=True)
+FRAMES = Binding.Group("frames, speed", compact=True)
+"""Keys that the footer names together."""
+
 _SHORT = 16
 """Rows of a terminal below which the devices have all of it."""
 
@@ -76,11 +81,14 @@ class WatchApp(App[int]):
     #graphs { height: 6; margin-top: 1; }
     #used { margin-top: 1; } #thresholds { height: auto; margin-top: 1; }
     Dialog { align: center middle; }
+    Dialog Static { text-wrap: wrap; }
     Dialog > VerticalScroll { width: 90%; max-width: 110; height: auto; max-height: 80%;
                               border: round $primary; padding: 0 1; background: $surface; }
     """
     BINDINGS: ClassVar[list[Any]] = [
         Binding("q", "leave(0)", "quit"),
+        Binding("1", "tab(1)", "tabs", key_display="1-5"),
+        *(Binding(str(n), f"tab({n})", show=False) for n in range(2, 6)),
         # Signals on our own terminal; keys where Textual's own driver has it.
         Binding("ctrl+c", "leave(130)", show=False, priority=True),
         Binding("ctrl+z", "suspend_process", show=False, priority=True),
@@ -90,19 +98,17 @@ class WatchApp(App[int]):
         Binding("r", "reverse", "reverse", show=False),
         Binding("t", "tree", "tree", show=False),
         Binding("slash", "filter", "filter", key_display="/"),
-        Binding("enter", "details", "details", key_display="enter"),
-        Binding("I", "ask('interrupt')", "interrupt", show=False),
-        Binding("T", "ask('terminate')", "terminate", key_display="T"),
-        Binding("K", "ask('kill')", "kill", key_display="K"),
+        Binding("I", "ask('interrupt')", "interrupt", key_display="I", group=SIGNAL),
+        Binding("T", "ask('terminate')", "terminate", key_display="T", group=SIGNAL),
+        Binding("K", "ask('kill')", "kill", key_display="K", group=SIGNAL),
         Binding("d", "dark", "dark/light", show=False),
         Binding("question_mark,h", "help", "help", key_display="?"),
-        *(Binding(str(n), f"tab({n})", show=False) for n in range(1, 6)),
-        Binding("left_square_bracket", "step(-1)", "frame", show=False),
-        Binding("right_square_bracket", "step(1)", "frame", show=False),
-        Binding("j", "step(-10)", "10 frames", show=False),
-        Binding("k", "step(10)", "10 frames", show=False),
-        Binding("plus", "speed(2)", "faster", show=False),
-        Binding("minus", "speed(0.5)", "slower", show=False),
+        Binding("left_square_bracket", "step(-1)", "back", key_display="[", group=FRAMES),
+        Binding("right_square_bracket", "step(1)", "on", key_display="]", group=FRAMES),
+        Binding("j", "step(-10)", "back", group=FRAMES),
+        Binding("k", "step(10)", "on", group=FRAMES),
+        Binding("plus", "speed(2)", "faster", key_display="+", group=FRAMES),
+        Binding("minus", "speed(0.5)", "slower", key_display="-", group=FRAMES),
     ]
 
     def __init__(
@@ -162,7 +168,7 @@ class WatchApp(App[int]):
             if "" not in self.nodes or len(self.nodes) > 1:
                 with TabPane("Hosts", id="hosts"):
                     yield Grid("hosts-table")
-        yield Input(placeholder="words, or temp>80 busy<10 user~ann memory>=20", id="filter")
+        yield Filter(placeholder="words, or temp>80 busy<10 user~ann memory>=20", id="filter")
         yield Static(id="note")
         yield Footer(show_command_palette=False)
 
@@ -186,6 +192,12 @@ class WatchApp(App[int]):
         """Return what lines pass through: without colours, what takes all of them away."""
         filters = list(super().get_line_filters())
         return [*filters, NoColor()] if self.no_color else filters
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
+        """Return whether an action has a sense now; the footer shows no other."""
+        if isinstance(self.focused, Input):
+            return action in ("leave", "suspend_process")
+        return self.replay is not None or action not in ("step", "speed")
 
     def _grid(self, name: str) -> Grid:
         return self.query_one(f"#{name}", Grid)
@@ -265,6 +277,9 @@ class WatchApp(App[int]):
         models = Text(subject, style="bold", end="")
         # Of a node with many models the end is cut, and not what the keys have changed.
         models.truncate(max(_LEAST_TITLE, self.size.width - text.cell_len), overflow="ellipsis")
+        for word in self.node.about if self.tab != "hosts" else ():
+            if models.cell_len + text.cell_len + 3 + cell_len(word) <= self.size.width:
+                text.append(f"   {word}", style="dim")
         return Text().append_text(models).append_text(text)
 
     def _rows(self) -> list[Row]:
@@ -441,17 +456,10 @@ class WatchApp(App[int]):
             self._query = event.value
         self.show()
 
-    def on_input_submitted(self) -> None:
+    def on_input_submitted(self, event: Input.Submitted) -> None:
         """Go back to the table; an empty filter is none."""
-        box = self.query_one("#filter", Input)
-        box.display = False
+        event.input.display = False
         self._grid(f"{self.tab}-table").focus()
-
-    def on_key(self, event: Any) -> None:
-        """Leave the filter with Escape, and take it away."""
-        if event.key == "escape" and isinstance(self.focused, Input):
-            self.focused.value = ""
-            self.on_input_submitted()
 
     def action_step(self, count: int) -> None:
         if self.replay is not None:
@@ -530,6 +538,19 @@ class WatchApp(App[int]):
         question.append(panels.task_details(task))
         question.append(f"\n\ny  {word} this one process    n, Escape  leave it", style="bold")
         self.push_screen(Dialog(word, question, asks=True), answered)
+
+
+class Filter(Input):
+    """The line of the filter."""
+
+    BINDINGS: ClassVar[list[Any]] = [
+        Binding("enter", "submit", "keep the filter", key_display="enter"),
+        Binding("escape", "forget", "no filter", key_display="esc"),
+    ]
+
+    async def action_forget(self) -> None:
+        self.value = ""
+        await self.action_submit()
 
 
 class Views(TabbedContent):

@@ -35,6 +35,9 @@ GAP = 2
 _WIDEST = 30
 """Columns of a cell at most, the last of a line excepted."""
 
+_LEAST_LAST = 24
+"""Columns that the last cell has, if it fills them, before one in the middle is shown."""
+
 
 def table(
     heads: Sequence[str],
@@ -46,7 +49,8 @@ def table(
     """Return the head and the lines of a table.
 
     Without `widths` a column without any value is left out, as is one of which `width` has room for
-    a part alone, but the last: half a number is another number. An entry with fewer cells than
+    a part alone, but the last: half a number is another number. The last, such as a command line,
+    has some room of its own before. An entry with fewer cells than
     heads has a sentence as its last one, for the rest of the line.
     """
     widths = widths or _widths(heads, entries, width)
@@ -70,12 +74,13 @@ def _widths(heads: Sequence[str], entries: Sequence[Entry], width: int) -> list[
     """Return the width of each column, 0 of those that are left out."""
     whole = [cells for _, cells, _ in entries if len(cells) == len(heads)]
     widths, end = [], -GAP
+    least = min(_LEAST_LAST, max((cell_len(str(cells[-1])) for cells in whole), default=0))
     for at, head in enumerate(heads):
         rows = [cells for _, cells, _ in entries] if at == 0 else whole
         texts = (cells[at] for cells in rows)
         widest = max((cell_len(text) for text in texts if isinstance(text, str)), default=0)
         room = min(_WIDEST, max(widest, len(head))) if widest or not whole else 0
-        if end + GAP + room > width and 0 < at < len(heads) - 1:
+        if end + GAP + room + GAP + least > width and 0 < at < len(heads) - 1:
             room = 0
         end += room + GAP if room else 0
         widths.append(room)
@@ -104,6 +109,7 @@ class Grid(DataTable[Text]):
     """
 
     BINDINGS: ClassVar[list[Any]] = [
+        Binding("enter", "select_cursor", "info", key_display="enter"),
         Binding("home", "scroll_top", "first", show=False),
         Binding("end", "scroll_bottom", "last", show=False),
     ]

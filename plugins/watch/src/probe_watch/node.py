@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 
+from probe_core.model.ids import driver_text, driver_version
 from probe_core.model.naming import short_id, short_ids, short_name
 from probe_watch.figures import NODE, History, memory_fraction
 
@@ -79,13 +80,15 @@ ORDERS: dict[str, Callable[[Row], float]] = {
 class Node:
     """A computer whose devices are watched. `name` is its host name, "" of this computer.
 
-    `lost` is why no samples come, None while they do; `time` is when the last round began.
+    `lost` is why no samples come, None while they do; `time` is when the last round began. `about`
+    is what else its title has where there is room, such as drivers.
     """
 
     def __init__(self, name: str, alerts: Alerts) -> None:
         self.name = name
         self.alerts = alerts
         self.lost: str | None = None
+        self.about: Sequence[str] = ()
         self.devices: Mapping[str, DeviceDoc] = {}
         self.numbers: Mapping[str, int] = {}
         self.names: Mapping[str, str] = {}
@@ -162,6 +165,12 @@ def _is_model(words: Sequence[str]) -> bool:
     text = "".join(words)
     has_both = any(c.isdigit() for c in text) and any(c.isalpha() for c in text)
     return has_both and not text[0].isdigit()  # the RTX of "RTX 6000 Ada" is part of the model
+
+
+def drivers(devices: Sequence[DeviceDoc]) -> list[str]:
+    """Return the drivers of accelerators that have versions, each once: ``nvidia 550.163.01``."""
+    texts = (driver_text(d) for d in devices if d["kind"] != "cpu" and driver_version(d))
+    return list(dict.fromkeys(filter(None, texts)))
 
 
 def summary(rows: Sequence[Row]) -> str:

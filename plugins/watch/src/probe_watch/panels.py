@@ -237,7 +237,7 @@ def help_text(keys: Mapping[str, str]) -> Text:
     text = Text(style="bold")
     columns = {column.head: column.about for column in COLUMNS}
     columns["! –"] = "above its threshold; not known: Enter says why"
-    for title, abouts in (("Columns\n", columns), ("\nKeys\n", keys)):
+    for title, abouts in (("Keys\n", keys), ("\nColumns\n", columns)):
         text.append(title)
         for name, about in abouts.items():
             text.append(f"{name:14} ").append(f"{about}\n", style="not bold")

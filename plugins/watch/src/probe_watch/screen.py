@@ -138,6 +138,7 @@ class Replay:
         """Play to the end, and stay there until the user leaves."""
         app.node.describe(self._recording.devices)
         app.replay = self
+        app.refresh_bindings()
         if self._recording.note:
             app.note(self._recording.note)
         self._go(0)

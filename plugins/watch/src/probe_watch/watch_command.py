@@ -126,11 +126,14 @@ def _watch(
     order = (*rhythm, chosen, report)
     known = report["devices"] if report is not None else ()
     if picture:
-        from probe_watch.node import Node
+        from socket import gethostname
+
+        from probe_watch.node import Node, drivers
         from probe_watch.screen import local, run_screen
 
         node = Node("", intake.alerts)
         node.describe(known)
+        node.about = [gethostname(), *drivers(known)]
         app = _app([node], args, rhythm[0], context)
         rounds = partial(context.samples_async, *order)
         return run_screen(app, local(rounds, node, intake), intake)
