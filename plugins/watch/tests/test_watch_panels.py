@@ -142,11 +142,40 @@ def test_all_that_is_known_of_a_device(node: Node) -> None:
     assert panels.device_details(first).plain.split("\n") == [
         "NVIDIA H100 80GB HBM3",
         "pci:0000:01:00.0  gpu  warning",
+        "busy                 96 %",
+        "peak                 61 %",
+        "memory               50.0 / 80.0 GiB",
+        "temp                 92 °C!",
+        "power                612 / 700 W",
+        "clock                1755 MHz",
+        "link                 5×16",
+        "proc                 1",
+        "memory clock         2619 MHz",
+        "sm activity          90%",
+        "memory activity      40%",
         "pcie  in 953.7 MiB/s, out 1.9 GiB/s",
+    ]
+    counted: Any = {"energy_j": 12.5e6, "ecc_corrected": 0, "ecc_uncorrected": None}
+    odd = sample(address(2), busy=0.5, counters=counted, xids=[{"code": 79, "count": 2}])
+    assert panels.device_details(Row(node, odd)).plain.split("\n")[2:] == [
+        "busy                 50 %",
+        "energy j             12500000",
+        "ecc corrected        0",
+        "xid 79               2 times",
     ]
     assert panels.device_details(third).plain.split("\n") == [
         "NVIDIA H200",
         "pci:0000:03:00.0  gpu  ok",
+        "busy                 20 %",
+        "peak                 61 %",
+        "memory               50.0 / 80.0 GiB",
+        "temp                 60 °C",
+        "power                100 / 700 W",
+        "clock                1755 MHz",
+        "proc                 1",
+        "memory clock         2619 MHz",
+        "sm activity          90%",
+        "memory activity      40%",
         "its clock is lowered for hw-thermal, power-cap",
         "NVLink 4  in 3.0 GiB/s",
         "waits for cpu: 50%",
@@ -195,7 +224,12 @@ def test_processes(node: Node, tasks: list[Task]) -> None:
             "8@None",
             "      8  –                                –                                └─ –",
             "dim",
-        )
+        ),
+        (
+            "? no reason is given",
+            "      –  of device 1 not known: no reason is given",
+            "dim",
+        ),
     ]
     assert [(key, text.plain) for key, text in rows if not text.spans] == [
         (
@@ -213,7 +247,7 @@ def test_numbers_of_devices_as_ranges(node: Node) -> None:
     rows = node.rows()
     for numbers, expected in {(0, 1, 2): "0-2", (0, 2): "0,2", (3, 1, 0): "0-1,3"}.items():
         task = Task(1, "u", {rows[number].short: None for number in numbers} | {"gone": None})
-        _, ((_, text),) = panels.task_table([task], rows, 120)
+        _, ((_, text), _) = panels.task_table([task], rows, 120)
         assert text.plain.split()[2] == expected
 
 

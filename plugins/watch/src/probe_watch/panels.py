@@ -14,7 +14,8 @@ from probe_watch.processes import age, gathered
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import Any
 
     from probe_core.model.document import EventDoc
     from probe_watch.grid import Entry, Line
@@ -50,6 +51,9 @@ def device_details(row: Row) -> Text:
     text = Text(f"{row.model or row.short}\n", style="bold")
     text.append(f"{sample['device']}  {row.kind}  {row.state}", style="not bold")
     lines = [sample["reason"]] if sample["reason"] else []
+    lines += [
+        f"{name:20} {figure}" for name, figure in _figures(row) if figure not in ("", UNKNOWN)
+    ]
     if sample["throttled"]:
         lines.append(f"its clock is lowered for {', '.join(sample['throttled'])}")
     for link in sample["links"]:
@@ -62,6 +66,25 @@ def device_details(row: Row) -> Text:
         lines += [f"waits for {n}: {s:.0%}" for n, s in shares.items() if s is not None]
     lines += [f"{field}: not known: {reason}" for field, reason in sample["unknown"].items()]
     return text.append("".join(f"\n{line}" for line in lines), style="not bold")
+
+
+def _figures(row: Row) -> Iterator[tuple[str, str]]:
+    """Yield the columns of a device, those that its screen has no room for, too, and more."""
+    sample = row.sample
+    for column in COLUMNS:
+        if column.head not in ("#", "ID", "DEVICE", "HISTORY", "USED"):
+            yield column.head.lower(), column.cell(row, column.widths[0]).strip()
+    clocks, activity, counters = sample["clocks_mhz"], sample["activity"], sample["counters"]
+    if clocks is not None and clocks["memory"] is not None:
+        yield "memory clock", f"{clocks['memory']:.0f} MHz"
+    for name in ("sm", "memory"):
+        share = activity[name] if activity is not None else None
+        yield f"{name} activity", UNKNOWN if share is None else f"{share:.0%}"
+    known: Mapping[str, Any] = counters or {}
+    for name, count in known.items():
+        yield name.replace("_", " "), UNKNOWN if count is None else f"{count:.0f}"
+    for xid in sample["xids"] or ():
+        yield f"xid {xid['code']}", f"{xid['count']} times"
 
 
 def device_facts(row: Row) -> dict[str, str | float | None]:
@@ -83,9 +106,12 @@ _RIGHT = frozenset(_TASKS[:1] + _TASKS[3:5])
 
 
 def task_table(tasks: Sequence[Task], rows: Sequence[Row], width: int) -> tuple[Text, list[Line]]:
-    """Return the lines of processes; what a task has started stands below it."""
+    """Return the lines of processes, and of devices whose processes are not known.
+
+    What a task has started stands below it.
+    """
     numbers = {row.short: row.number for row in rows}
-    entries = []
+    entries: list[Entry] = []
     for task in tasks:
         branch = "  " * max(0, task.depth - 1) + "└─ " * bool(task.depth)
         cells = (
@@ -95,6 +121,14 @@ def task_table(tasks: Sequence[Task], rows: Sequence[Row], width: int) -> tuple[
             task.container or "", branch + task.title,
         )  # fmt: skip
         entries.append((task.key, cells, "" if task.devices else "dim"))
+    unlisted: dict[str, list[int | None]] = {}
+    for row in rows:
+        if row.group == 0 and row.sample["status"] == "ok" and row.sample["processes"] is None:
+            reason = row.sample["unknown"].get("processes", "no reason is given")
+            unlisted.setdefault(reason, []).append(row.number)
+    for reason, places in unlisted.items():
+        sentence = f"of device {_ranges(places)} not known: {reason}"
+        entries.append((f"? {reason}", (UNKNOWN, sentence), "dim"))
     return table(_TASKS, entries, width, _RIGHT)
 
 
