@@ -6,13 +6,10 @@ environment, and no name of a device can become a part of a command line.
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
-import sys
 import threading
 from queue import Empty, Full, Queue
-from time import monotonic, sleep
+from time import monotonic
 
 from probe_watch.lines import timestamp
 
@@ -37,25 +34,19 @@ GRACE_S = 1.0
 STEP_S = 0.05
 """Seconds between two looks at the commands that run."""
 
-_GUARD = """
-import os, signal, sys, threading
-def end_with_parent():
-    os.read(0, 1)
-    os.killpg(0, signal.SIGKILL)
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
-null = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
-try:
-    command = os.posix_spawnp(
-        sys.argv[1], sys.argv[1:], os.environ, file_actions=null, setsigdef=[signal.SIGTERM]
-    )
-except OSError:
-    os._exit(126)
-threading.Thread(target=end_with_parent, daemon=True).start()
-status = os.waitstatus_to_exitcode(os.waitpid(command, 0)[1])
-os._exit(status if status >= 0 else 128 - status)
+_GUARD = f"""
+exec 3<&0
+trap : TERM
+{{ trap : TERM; cat <&3 >/dev/null; kill -TERM 0; sleep {GRACE_S:g}; kill -KILL 0; }} &
+(exec "$@") 3<&- </dev/null &
+command=$!
+wait $command
+status=$?
+while kill -0 $command; do wait $command; status=$?; done
+exit $status
 """
-"""Leads the group of a command and ends it when its standard input closes: with this program,
-however that ends. SIGTERM is for the command alone, which so has its grace."""
+"""Leads the group of a command and ends it when its own input does: with this program, however that
+ends. A signal interrupts `wait`; the shell heeds SIGTERM so that the command has its grace."""
 
 
 def variables(edge: Edge) -> dict[str, str]:
@@ -134,7 +125,7 @@ class AlertCommands:
         """Run the command to its end; returns what went wrong."""
         try:
             process = subprocess.Popen(
-                [*_guard(), *self._command],
+                ["sh", "-c", _GUARD, "sh", *self._command],
                 env={**self._environ, **variables(edge)},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
@@ -143,53 +134,20 @@ class AlertCommands:
             )
         except (OSError, ValueError) as error:
             return f"cannot be started: {getattr(error, 'strerror', None) or error}"
+        assert process.stdin is not None
         end = monotonic() + LIMIT_S
-        while not (is_over := _has_ended(process)) and monotonic() < end:
-            if self._closing.wait(STEP_S):
-                break
-        if not is_over:
-            _signal_group(process, signal.SIGTERM)
-            end = monotonic() + GRACE_S
-            while not _has_ended(process) and monotonic() < end:
-                sleep(STEP_S)
-        # What it left in the background would outlive this program. Before the wait, as long as
-        # its number cannot be another process's.
-        _signal_group(process, signal.SIGKILL)
+        # What it left in the background ends with the input as well.
+        with process.stdin:
+            while process.poll() is None and monotonic() < end and not self._closing.wait(STEP_S):
+                pass
+            is_over = process.poll() is not None
         try:
-            status = process.wait(GRACE_S / 2)
+            status = process.wait(2 * GRACE_S)
         except subprocess.TimeoutExpired:  # stuck in the kernel
             return f"took longer than {LIMIT_S:g} s and does not end"
-        finally:
-            assert process.stdin is not None
-            process.stdin.close()
         if not is_over:
             return f"took longer than {LIMIT_S:g} s and was ended"
         return f"ended with {_status(status)}" if status else None
-
-
-def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
-    try:
-        os.killpg(process.pid, number)
-    except (ProcessLookupError, PermissionError):
-        pass
-
-
-def _guard() -> list[str]:
-    """Return what a command is started by; nothing where Python cannot be started so."""
-    if not sys.executable or getattr(sys, "frozen", False) or not hasattr(os, "posix_spawnp"):
-        return []
-    return [sys.executable, "-I", "-S", "-c", _GUARD]
-
-
-def _has_ended(process: subprocess.Popen[bytes]) -> bool:
-    """Return whether a process has ended; it stays a zombie where the system can look at it so."""
-    if not hasattr(os, "waitid"):
-        return process.poll() is not None
-    flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
-    try:
-        return os.waitid(os.P_PID, process.pid, flags) is not None
-    except ChildProcessError:  # a caller that ignores SIGCHLD has the kernel reap it
-        return True
 
 
 def _status(status: int) -> str:
