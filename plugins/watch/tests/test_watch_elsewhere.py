@@ -219,7 +219,7 @@ PROBE = """#!/bin/sh
 echo "Last login: today"
 case $WATCH_HOST in
   down) echo "ssh: connect to host down port 22: Connection refused" >&2; exit 255;;
-  silent) exec sleep 600;;
+  ssh://silent:22) exec sleep 600;;
 esac
 echo "$$" >> "{folder}/pids"
 cat "{folder}/lines"
@@ -240,7 +240,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.heavy
 def test_hosts_that_answer_hang_and_fail_and_nothing_is_left(fake: Path) -> None:
     async def main() -> None:
-        nodes = [Node(name, Alerts(rules_of({}))) for name in ("desk", "silent", "down")]
+        nodes = [Node(name, Alerts(rules_of({}))) for name in ("desk", "silent:22", "down")]
         app = WatchApp(nodes, 1.0)
         async with app.run_test(size=(110, 30)) as pilot:
             task = asyncio.ensure_future(remote(0.1, [str(fake / "probe")])(app))

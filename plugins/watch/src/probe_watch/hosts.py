@@ -23,11 +23,6 @@ if TYPE_CHECKING:
     from probe_watch.node import Node
     from probe_watch.rounds import Happening
 
-_SSH = (
-    "ssh -T -o BatchMode=yes -o ConnectTimeout=5 -o ControlMaster=no"
-    " -o ServerAliveInterval=5 -o ServerAliveCountMax=3"
-).split()
-
 RETRY_S, LONGEST_RETRY_S = 5.0, 60.0
 """Seconds before a host that was lost is asked again, doubled each time up to the second."""
 
@@ -95,12 +90,13 @@ class Host:
     async def follow(self, command: Sequence[str], delay: float = 0.0) -> None:
         """Follow the host from `delay` seconds on until cancelled; a lost one is asked again."""
         from probe_cluster.gathering.process import run
+        from probe_cluster.gathering.ssh import on_host
 
         await asyncio.sleep(delay)
         pause = RETRY_S
         while True:
             self._reader, self._rest, self._heard = Reader(), b"", monotonic()
-            words = [*_SSH, self._node.name, script(command, self._interval)]
+            words = on_host(self._node.name, script(command, self._interval))
             began = monotonic()
             watch = asyncio.ensure_future(self._watch())
             try:

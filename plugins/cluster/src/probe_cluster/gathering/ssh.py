@@ -48,12 +48,17 @@ class Ssh:
     async def collect(self, targets: Sequence[Target], limits: Limits, sink: Sink) -> None:
         """Start an ssh for each host."""
         script = f"exec sh -c {shlex.quote(node_script(limits))}"
-        await run_each(targets, lambda t: ["ssh", *_OPTIONS, t.address, script], limits, sink)
+        await run_each(targets, lambda t: on_host(t.address, script), limits, sink)
 
     async def agents(self, targets: Sequence[Target], start: Start, wire: Wire) -> None:
         """Start an ssh for the agent of each host; its input is the agent's."""
         script = f"exec sh -c {shlex.quote(start.script())}"
-        await attend_each(targets, lambda t: ["ssh", *_OPTIONS, t.address, script], start, wire)
+        await attend_each(targets, lambda t: on_host(t.address, script), start, wire)
+
+
+def on_host(host: str, script: str) -> list[str]:
+    """Return the words of the command that runs a script on a host."""
+    return ["ssh", *_OPTIONS, _destination(host), script]
 
 
 def _destination(host: str) -> str:
