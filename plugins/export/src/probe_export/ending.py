@@ -37,17 +37,25 @@ def reacting(names: Iterable[str], reaction: Callable[[int], object]) -> Iterato
 
 
 @contextmanager
-def until_signal() -> Iterator[None]:
-    """SIGTERM and SIGINT end the block, quietly; the handlers that were there are put back."""
+def until_signal(*names: str) -> Iterator[list[int]]:
+    """Have these signals, or SIGTERM and SIGINT, end the block, quietly; gives those that came.
+
+    A second one does not strike while what the block began is ended because of the first.
+    """
+    caught: list[int] = []
 
     def end(number: int) -> None:
-        raise KeyboardInterrupt
+        caught.append(number)
+        if len(caught) == 1:
+            # asyncio lets no other exception out of a callback, and nothing catches it by mistake.
+            raise KeyboardInterrupt
 
     try:
-        with reacting(("SIGTERM", "SIGINT"), end):
-            yield
+        with reacting(names or ("SIGTERM", "SIGINT"), end):
+            yield caught
     except KeyboardInterrupt:
-        pass
+        if not caught:
+            raise
 
 
 def pause(seconds: float = float("inf")) -> None:

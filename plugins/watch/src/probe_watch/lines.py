@@ -10,9 +10,9 @@ import sys
 from time import gmtime
 
 from probe_core.commands import size, write_json
-from probe_export.ending import reacting
+from probe_export.ending import until_signal
 from probe_watch.figures import NODE, peak_fraction
-from probe_watch.rounds import ENDINGS, Ended, status_of
+from probe_watch.rounds import ENDINGS, status_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -246,20 +246,8 @@ def run_lines(samples: Callable[[], Rounds], intake: Intake, lines: Lines) -> in
     Raises `KeyboardInterrupt` for Ctrl-C and `OSError` for an output that takes nothing any more,
     when all that was started has ended.
     """
-    ended = 0
-
-    def end(number: int) -> None:
-        nonlocal ended
-        # A second signal must not strike while the processes are ended because of the first.
-        if not ended:
-            ended = number
-            raise Ended(number)
-
-    try:
-        with reacting(ENDINGS, end), intake, samples() as rounds:
-            intake.announce(rounds)
-            for current in rounds:
-                lines.take(intake.take(current))
-    except Ended as signal:
-        return status_of(signal.number)
-    return 0
+    with until_signal(*ENDINGS) as signals, intake, samples() as rounds:
+        intake.announce(rounds)
+        for current in rounds:
+            lines.take(intake.take(current))
+    return status_of(signals[0]) if signals else 0

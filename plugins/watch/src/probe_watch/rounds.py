@@ -93,18 +93,6 @@ HANGUP = 129
 """Exit status where the terminal is gone: 128 + SIGHUP, as shells write it."""
 
 
-class Ended(KeyboardInterrupt):
-    """A signal that ends the command, raised where it struck. `number` is the signal's.
-
-    Of this type because asyncio lets no other exception out of a callback, and because nothing
-    catches it by mistake.
-    """
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
-
-
 def status_of(number: int) -> int:
     """Return the exit status for a signal as shells write it; raises for Ctrl-C, as others do."""
     if number == signal.SIGINT:
