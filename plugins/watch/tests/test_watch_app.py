@@ -208,6 +208,14 @@ def test_tabs_keys_filter_and_themes() -> None:
         assert "colour is none of" in text(app, "note")
         await pilot.press("escape")
         assert text(app, "devices-table").count(":00.0") == 8
+        await pilot.press("slash", *"busy>60", "enter")
+        await pilot.pause()
+        assert text(app, "devices-table").count(":00.0") == 1
+        assert "esc" in footer(app)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert text(app, "devices-table").count(":00.0") == 8
+        assert "esc" not in footer(app)
         await pilot.press("down", "down")
         assert "05:00.0" in text(app, "graphs").splitlines()[0]
         assert "50 to 50 %" in text(app, "graphs")

@@ -98,6 +98,7 @@ class WatchApp(App[int]):
         Binding("r", "reverse", "reverse", show=False),
         Binding("t", "tree", "tree", show=False),
         Binding("slash", "filter", "filter", key_display="/"),
+        Binding("escape", "unfilter", "no filter", key_display="esc"),
         Binding("I", "ask('interrupt')", "interrupt", key_display="I", group=SIGNAL),
         Binding("T", "ask('terminate')", "terminate", key_display="T", group=SIGNAL),
         Binding("K", "ask('kill')", "kill", key_display="K", group=SIGNAL),
@@ -196,7 +197,9 @@ class WatchApp(App[int]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
         """Return whether an action has a sense now; the footer shows no other."""
         if isinstance(self.focused, Input):
-            return action in ("leave", "suspend_process")
+            return action in ("leave", "suspend_process", "unfilter")
+        if action == "unfilter":
+            return self._query != ""
         return self.replay is not None or action not in ("step", "speed")
 
     def _grid(self, name: str) -> Grid:
@@ -447,6 +450,11 @@ class WatchApp(App[int]):
         box.display = True
         self.screen.set_focus(box)  # at once: the next key may be here already
 
+    def action_unfilter(self) -> None:
+        box = self.query_one("#filter", Input)
+        box.value = ""
+        box.post_message(Input.Submitted(box, ""))
+
     def on_input_changed(self, event: Input.Changed) -> None:
         try:
             matches(event.value, {})
@@ -460,6 +468,7 @@ class WatchApp(App[int]):
         """Go back to the table; an empty filter is none."""
         event.input.display = False
         self._grid(f"{self.tab}-table").focus()
+        self.refresh_bindings()
 
     def action_step(self, count: int) -> None:
         if self.replay is not None:
@@ -545,12 +554,7 @@ class Filter(Input):
 
     BINDINGS: ClassVar[list[Any]] = [
         Binding("enter", "submit", "keep the filter", key_display="enter"),
-        Binding("escape", "forget", "no filter", key_display="esc"),
     ]
-
-    async def action_forget(self) -> None:
-        self.value = ""
-        await self.action_submit()
 
 
 class Views(TabbedContent):
@@ -595,7 +599,7 @@ KEYS = {
     "space": "pause the screen; samples and alerts go on",
     "s . ,  r": "sort by the next or the last figure; reverse",
     "t": "processes as a tree, or as a list",
-    "/": "filter: words, or temp>80 busy<10 user~ann memory>=20; Escape ends it",
+    "/": "filter: words, or temp>80 busy<10 user~ann memory>=20; Escape takes it away",
     "I T K": "interrupt, terminate, kill the chosen process; asked first",
     "d": "dark or light; Ctrl-P has more themes",
     "[ ]  j k  + -": "of a recording: a frame, ten frames, faster and slower",
