@@ -125,8 +125,8 @@ def test_of_mixed_nodes_the_fastest_engine_is_taken_and_a_node_more_is_never_wor
         (MI300X, "vllm", "awq", "vllm does not run awq on GPUs of AMD"),
         (MI300X, "vllm", "nvfp4", "vllm does not run nvfp4 on GPUs of AMD"),
         (MI300X, "tensorrt-llm", "fp8", "tensorrt-llm runs on GPUs of nvidia, not on AMD Instinct"),
-        (V100, "vllm", "fp16", "vllm runs on GPUs of NVIDIA from Turing on, and Tesla V100-SXM2-32GB"),
-        (V100, "mlx", "4bit", "mlx runs on GPUs of NVIDIA from Turing on, and Tesla V100-SXM2-32GB"),
+        (V100, "vllm", "fp16", "vllm runs on GPUs of NVIDIA from Turing on, and Tesla V100"),
+        (V100, "mlx", "4bit", "mlx runs on GPUs of NVIDIA from Turing on, and Tesla V100"),
         (RTX8000, "vllm", "nvfp4", "vllm runs nvfp4 from Ampere on; Quadro RTX 8000 is Turing"),
         (
             MI50,
