@@ -230,8 +230,8 @@ def notes(report: ReportDoc, rows: Sequence[Row], context: Context, *, narrow: b
     for sentence in _sentences(report, rows, context):
         folded = text.folded(sentence, context.width)
         lines += [text.paint(line, "dim", context.colour) for line in folded]
-    verdict = _verdict(report)
-    if verdict:
+    if report["fallback"] is not None:
+        verdict = _verdict(report)
         folded = text.folded(verdict, context.width)
         style = "red" if verdict.startswith("DEGRADED") else None
         lines += [text.paint(line, style, context.colour) for line in folded]
@@ -290,7 +290,7 @@ def _displays(report: ReportDoc, rows: Sequence[Row], context: Context) -> Itera
 
 
 def _verdict(report: ReportDoc) -> str:
-    """Return what the CPU as primary device means; empty where an accelerator is."""
+    """Return what the CPU as primary device means."""
     accelerators = [device for device in report["devices"] if device["kind"] in ACCELERATORS]
     if report["fallback"] == "degraded" and not accelerators:
         is_refused = any(finding["code"] == "prober-refused" for finding in report["findings"])
@@ -303,8 +303,6 @@ def _verdict(report: ReportDoc) -> str:
         if _is_undecided(accelerators):
             none = "it is not known whether it can" if len(accelerators) == 1 else "none surely can"
         return f"DEGRADED: {devices} {was} found and {none} be used; the CPU is primary."
-    if report["fallback"] is None:
-        return ""
     if _is_undecided(accelerators):
         return "No accelerator is known to be usable: the CPU is primary."
     if accelerators:

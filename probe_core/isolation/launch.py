@@ -313,7 +313,10 @@ def run_probers(
                     return
             if meanwhile is not None:
                 worker.post(meanwhile)
-            launcher.watch(worker)
+            attend = launcher.attend
+            launcher.driver.watch(
+                monotonic, lambda: worker.stopping, lambda now: attend(worker, now)
+            )
             if answered is not None and launcher.is_over():
                 worker.post(lambda: answered(launcher.united()))
         finally:
@@ -374,11 +377,8 @@ class _Launcher:
         if not worker.stopping:
             self._start(run)
 
-    def watch(self, worker: Worker) -> None:
-        """Watch until each prober has its answer."""
-        self.driver.watch(monotonic, lambda: worker.stopping, lambda now: self._attend(worker, now))
-
-    def _attend(self, worker: Worker, now: float) -> None:
+    def attend(self, worker: Worker, now: float) -> None:
+        """Go around devices that are silent, and say which probers are slow."""
         for attempts in self._attempts:
             another = attempts.attend(now)
             if another is not None and not worker.stopping:

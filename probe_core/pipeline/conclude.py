@@ -65,7 +65,13 @@ def merge_devices(
     collected: Collected, node: NodeDoc, machine: Machine, load: Load
 ) -> tuple[list[DeviceDoc], list[FindingDoc]]:
     """Return one device per physical thing, a processor among them, and findings on conflicts."""
-    devices, conflicts = _merge(collected.observations, load)
+    try:
+        devices, conflicts = merge(collected.observations, load)
+    except Exception:  # should it ever raise: without the probers whose sightings it cannot take
+        load("failures")
+        from probe_core.pipeline.failures import merge_without_culprits
+
+        devices, conflicts = merge_without_culprits(collected.observations)
     if all(device["kind"] != "cpu" for device in devices):
         fallback, _ = merge([Observation(FALLBACK, 0, last_resort(machine))])
         devices += fallback
@@ -124,19 +130,6 @@ def _has_baseline(machine: Machine) -> bool:
         return path is not None and is_file(path)
     except OSError:  # its server does not answer
         return False
-
-
-def _merge(
-    observations: Sequence[Observation], load: Load = bool
-) -> tuple[list[DeviceDoc], list[FindingDoc]]:
-    """Merge; should that ever raise, leave out the probers whose sightings it cannot take."""
-    try:
-        return merge(observations, load)
-    except Exception:
-        load("failures")
-        from probe_core.pipeline.failures import merge_without_culprits
-
-        return merge_without_culprits(observations)
 
 
 def judge(

@@ -55,21 +55,17 @@ DXG = "/dev/dxg"
 
 
 def required(device: DeviceDoc, scene: Scene) -> list[str]:
-    """Return the nodes that must be open to this process; empty where they are not known."""
-    return _required(device, scene)[0]
+    """Return the nodes that must be open to this process; empty where they are not known.
 
-
-def _required(device: DeviceDoc, scene: Scene) -> tuple[list[str], str]:
-    """Return the nodes, and why not all of them are known: "" where they are.
-
-    The reason is `NODE_UNKNOWN` where nobody knows which nodes such a driver has.
+    `scene.required` keeps them, with why not all of them are known: "" where they are,
+    `NODE_UNKNOWN` where nobody knows which nodes such a driver has.
     """
     identity = device["id"]
     if identity not in scene.required:
         reported = device.get("nodes")
         paths = [path for path in reported or () if path.startswith("/dev/")]
         scene.required[identity] = (paths, "") if paths else _derived(device, scene)
-    return scene.required[identity]
+    return scene.required[identity][0]
 
 
 def _derived(device: DeviceDoc, scene: Scene) -> tuple[list[str], str]:
@@ -167,8 +163,8 @@ def node(device: DeviceDoc, scene: Scene) -> StepDoc:
         return not_applicable(_STEP, f"{scene.machine.os} has no device nodes")
     if scene.driver(device) == "amdgpu" and (lacking := _without_drm(device, scene)):
         return lacking
-    paths, reason = _required(device, scene)
-    paths = [path for path in paths if not path.startswith(NVIDIA_CAPS)]
+    paths = [path for path in required(device, scene) if not path.startswith(NVIDIA_CAPS)]
+    _, reason = scene.required[device["id"]]
     states = {path: scene.access(path) for path in paths}
     closed = set_aside(states, (MISSING, *_WITHOUT_DRIVER), scene)
     if bad := _bad(device, states, scene):

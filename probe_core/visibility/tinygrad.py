@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from probe_core.model.document import DeviceDoc
-    from probe_core.visibility.availability import Available
 
     Release = tuple[int, ...]
 
@@ -41,9 +40,15 @@ def see(
     release = release_of(version)
     views = []
     for vendor, (backend, _) in _BACKENDS.items():
-        if _ranked(backend, devices, devices):
-            available = available_to(devices, "tinygrad", vendor)
-            views.append(_view(backend, devices, available, environ, release))
+        pool = ids_of(_ranked(backend, devices, devices))
+        if not pool:
+            continue
+        available = available_to(devices, "tinygrad", vendor)
+        numbers = [ids_of(_ranked(backend, some, devices)) for some in available.alternatives()]
+        variable, value, masks = _masks(backend, numbers, environ, release)
+        view = View("tinygrad", pool, masks, variable=variable, value=value)
+        view.withhold(available, pool)
+        views.append(view)
     return views
 
 
@@ -74,21 +79,6 @@ def release_of(version: str | None) -> Release:
         digits = "".join(char for char in part if char.isascii() and char.isdigit())
         parts.append(int(digits[:9]) if digits else 0)
     return tuple(parts)
-
-
-def _view(
-    backend: str,
-    devices: Sequence[DeviceDoc],
-    available: Available,
-    environ: Mapping[str, str],
-    release: Release,
-) -> View:
-    numbers = [ids_of(_ranked(backend, some, devices)) for some in available.alternatives()]
-    variable, value, masks = _masks(backend, numbers, environ, release)
-    pool = ids_of(_ranked(backend, devices, devices))
-    view = View("tinygrad", pool, masks, variable=variable, value=value)
-    view.withhold(available, pool)
-    return view
 
 
 def _masks(

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from probe_core.machine import Machine
 from probe_core.model.ids import single, strength
-from probe_core.pipeline.conclude import _merge
+from probe_core.pipeline.conclude import merge_devices
 from probe_core.pipeline.merge import Observation, merge
-from probe_core.pipeline.validate import check_sighting
+from probe_core.pipeline.validate import Collected, check_sighting
 
 A, B = "pci:0000:01:00.0", "pci:0000:02:00.0"
 UA, UB = "uuid:GPU-aa", "uuid:GPU-bb"
@@ -181,10 +182,13 @@ def test_no_device_vanishes_and_none_is_two(sightings: list[Ids]) -> None:
 def test_sightings_that_cannot_be_merged_cost_their_prober_alone() -> None:
     """They are checked before; this is the net below a mistake of ours."""
     good, bad = {"ids": [A], "kind": "gpu"}, {"ids": [B], "kind": "gpu", "memory": 5}
-    devices, findings = _merge(
-        [Observation("bad", 2, bad), Observation("good", 1, good), Observation("worse", 0, {})]
-    )
-    assert [device["id"] for device in devices] == [A]
+    collected = Collected()
+    collected.observations = [
+        Observation("bad", 2, bad), Observation("good", 1, good), Observation("worse", 0, {})
+    ]  # fmt: skip
+    node = {"memory": {"total": None, "available": None, "limit": None}}
+    devices, findings = merge_devices(collected, node, Machine("/nowhere"), bool)
+    assert [device["id"] for device in devices] == [A, "cpu:0"]
     assert [finding["what"] for finding in findings] == [
         "the devices of bad could not be merged",
         "the devices of worse could not be merged",

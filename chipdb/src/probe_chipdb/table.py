@@ -312,17 +312,15 @@ class Table:
         self.index, self.chips, self.archs, self.sources = (
             SortedText(text) if isinstance(text, bytes) else text for text in lines
         )
-        self.rules, self.formats = _text(texts, RULES), _text(texts, FORMATS)
+        self.rules, self.formats = (
+            text.decode() if isinstance(text, bytes) else ""
+            for text in (texts.get(RULES), texts.get(FORMATS))
+        )
 
     def ids(self, key: str) -> tuple[str, ...]:
         """The chip (or arch) ids filed under an index key, in the order of the data."""
         ids = self.index.find(key)
         return tuple(ids.split(" ")) if ids else ()
-
-
-def _text(texts: "Mapping[str, bytes | SortedText | SortedFile]", name: str) -> str:
-    text = texts.get(name)
-    return text.decode() if isinstance(text, bytes) else ""
 
 
 def built() -> Table:
