@@ -122,14 +122,14 @@ class Patience:
 
     def _weigh(self, now: float) -> None:
         """Note which devices are silent for too long, and when the next will be."""
-        ends = {device: self._end(since) for device, (since, _) in self.asked.items()}
+        least = QUIET_LEAST * self._whole
+        ends = {
+            device: since + max(QUIET_SHARE * (self._deadline - since), least)
+            for device, (since, _) in self.asked.items()
+        }
         self.silent = [device for device, end in ends.items() if end <= now]
         self.exhausted = bool(self.silent)
         self.due = min((end for end in ends.values() if end > now), default=NEVER)
-
-    def _end(self, since: float) -> float:
-        """Return until when a device may be silent that was asked then."""
-        return since + max(QUIET_SHARE * (self._deadline - since), QUIET_LEAST * self._whole)
 
 
 def _asking(devices: Iterable[str]) -> str:

@@ -15,7 +15,6 @@ from probe_core.readiness.chain import (
     conclusion,
     unknown,
     with_visible,
-    without_visible,
 )
 from probe_core.readiness.driver import driver
 from probe_core.readiness.granted import granted
@@ -123,6 +122,7 @@ def conclude(devices: Iterable[DeviceDoc]) -> None:
 def reopen(devices: Iterable[DeviceDoc]) -> None:
     """Take the step `visible` out again, before visibility is worked out for other variables."""
     for device in devices:
-        readiness = device.get("readiness")
-        if readiness and any(step["step"] == "visible" for step in readiness["steps"]):
-            device["readiness"] = conclusion(without_visible(readiness["steps"]))
+        steps = (device.get("readiness") or {}).get("steps", ())
+        judged = [step for step in steps if step["step"] != "visible"]
+        if len(judged) < len(steps):
+            device["readiness"] = conclusion(judged)

@@ -113,19 +113,14 @@ def conclusion(steps: Iterable[StepDoc]) -> ReadinessDoc:
 
 
 def with_visible(readiness: ReadinessDoc, step: StepDoc) -> ReadinessDoc:
-    """Return a readiness with the step `visible`, which takes the place of an earlier one."""
-    steps = without_visible(readiness["steps"])
+    """Return a readiness with the step `visible`, which it has not yet."""
+    steps = readiness["steps"].copy()
     if readiness["broken"] or step["status"] == "broken":
         return conclusion([*steps, step])
     # Nothing is broken: what the steps amount to does not rest on this one, see `_unbroken`.
     place = next((at for at, other in enumerate(steps) if other["step"] in _BEHIND), len(steps))
     steps.insert(place, step)
     return {**readiness, "steps": steps}
-
-
-def without_visible(steps: Sequence[StepDoc]) -> list[StepDoc]:
-    """Return the steps but for `visible`."""
-    return [step for step in steps if step["step"] != "visible"]
 
 
 NODE_UNRECORDED = "node-unrecorded"
