@@ -106,7 +106,7 @@ _PARTS: dict[str, tuple[str, ...]] = {
         "probe_chipdb.name_lookup",
         "probe_chipdb.patterns",
     ),
-    "nvidia": ("probe_core.visibility.container", "probe_core.visibility.cuda"),
+    "nvidia": ("itertools", "probe_core.visibility.container", "probe_core.visibility.cuda"),
     "amd": ("probe_core.readiness.rocm", "probe_core.visibility.amd"),
     "intel": ("probe_core.visibility.oneapi",),
     "uncertain": ("probe_core.resolve.uncertain", "probe_chipdb.shared"),

@@ -20,8 +20,7 @@ from probe_core.readiness.driver import driver
 from probe_core.readiness.granted import granted
 from probe_core.readiness.hardware import hardware, responding
 from probe_core.readiness.library import library
-from probe_core.readiness.node import node, proven
-from probe_core.readiness.permission import permission
+from probe_core.readiness.node import node, permission, proven
 from probe_core.readiness.runtime import runtime, visible
 from probe_core.readiness.scene import Scene
 from probe_core.wording import error_text

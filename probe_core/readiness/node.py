@@ -7,7 +7,7 @@ the device's folder; a node that cannot be derived is not guessed.
 from __future__ import annotations
 
 from probe_core.machine import decimal
-from probe_core.machine.access import MISSING, UNKNOWN, number, status
+from probe_core.machine.access import MISSING, OK, UNKNOWN, number, status
 from probe_core.model.ids import NODE_UNKNOWN, pci_address
 from probe_core.readiness.chain import (
     NODE_UNRECORDED,
@@ -273,3 +273,39 @@ def _uvm_without_driver(paths: Sequence[str], scene: Scene) -> StepDoc | None:
     if created_on_demand(scene):
         return ok(_STEP, f"{evidence}; nvidia-modprobe loads it at the first use")
     return broken(_STEP, "uvm-missing", evidence)
+
+
+# Step `permission`: whether mode, access list and security module let this process open the nodes.
+#
+# access(2) is asked, never names: in a user namespace a group that was kept reads 65534 and counts.
+
+_PERMISSION = "permission"
+
+# What the cgroup refuses has passed mode and access list: they are asked first.
+_PASSED = (OK, "EPERM")
+
+
+def permission(device: DeviceDoc, scene: Scene) -> StepDoc:
+    """Return the step."""
+    if not scene.linux:
+        return not_applicable(_PERMISSION, f"{scene.machine.os} has no device nodes")
+    paths = [path for path in required(device, scene) if not path.startswith(NVIDIA_CAPS)]
+    states = {path: scene.access(path) for path in paths}
+    refused = [p for p, state in states.items() if state == "EACCES" and p not in scene.opened]
+    if refused:
+        scene.load("closed nodes")
+        from probe_core.readiness.closed import cause
+
+        code, evidence = cause(refused[0], scene)
+        return broken(_PERMISSION, code, evidence)
+    if closed := set_aside(states, ("EACCES",), scene):
+        return despite(_PERMISSION, closed, scene)
+    if not paths:
+        return unknown(_PERMISSION, "which node its programs open is not known")
+    # Whether an absent node may be absent is the step before: this one is about those there are.
+    there = [path for path, state in states.items() if state != MISSING]
+    if not there:
+        return not_applicable(_PERMISSION, "no node is there yet")
+    if all(states[path] in _PASSED or path in scene.opened for path in there):
+        return ok(_PERMISSION, f"access(2) allows {', '.join(there)}")
+    return unknown(_PERMISSION, "a recording does not say who may open a node")
