@@ -41,7 +41,6 @@ __all__ = [
     "see",
     "troubles",
     "unqueried",
-    "usable",
     "warm_up",
 ]
 
@@ -176,13 +175,9 @@ def best(accelerators: Sequence[DeviceDoc], priorities: Mapping[str, int]) -> De
     shared, the higher fp16 peak, the larger memory, and the lower PCI address: the order of a
     report has it first.
     """
-    proven = [device for device in usable(accelerators) if not _is_unproven(device)]
+    usable = [device for device in accelerators if usable_here(device).usable is not False]
+    proven = [device for device in usable if not _is_unproven(device)]
     return min(proven, key=lambda device: _rank(device, priorities), default=None)
-
-
-def usable(accelerators: Iterable[DeviceDoc]) -> list[DeviceDoc]:
-    """Return the devices that are not known to be unusable here."""
-    return [device for device in accelerators if usable_here(device).usable is not False]
 
 
 def _is_unproven(device: DeviceDoc) -> bool:
@@ -253,7 +248,11 @@ def unqueried(
         device
         for device in devices
         if device["kind"] == "coprocessor"
-        or (device["kind"] != "display" and pci_vendor(device) not in known and usable([device]))
+        or (
+            device["kind"] != "display"
+            and pci_vendor(device) not in known
+            and usable_here(device).usable is not False
+        )
     ]
     if not (refused or others):
         return displays

@@ -20,6 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from probe_chipdb import Database
     from probe_core.config import Config, IgnoredSetting
     from probe_core.isolation.launch import Waiting
     from probe_core.machine import Machine
@@ -295,7 +296,7 @@ def assemble(
     decisions: Sequence[Decision],
     collected: Collected,
     asked: dict[str, AnswerDoc],
-    chipdb_version: str | None,
+    database: Database | None,
 ) -> ReportDoc:
     """Return the report without its timings; `findings` is still empty."""
     priorities = {seen.prober: seen.priority for seen in collected.observations}
@@ -304,7 +305,7 @@ def assemble(
     document: ReportDoc = {
         "schema": SCHEMA,
         "probe_core": __version__,
-        "chipdb": chipdb_version,
+        "chipdb": database.version if database is not None else None,
         "node": node,
         "primary": primary["id"] if primary else None,
         "devices": [with_every_field(device) for device in ordered],

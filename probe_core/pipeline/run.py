@@ -109,7 +109,7 @@ def run_pipeline(
     broken = conclude.broken(devices, steps.scene, collected.findings, have)
     asked, disagreements = conclude.ask_runtimes(steps.views, devices, machine, config, waiting)
     laps["see"] = monotonic()
-    document = conclude.assemble(steps.node, devices, decisions, collected, asked, chips.version())
+    document = conclude.assemble(steps.node, devices, decisions, collected, asked, chips.open())
     compared = conclude.add_expected(document, devices, machine, config, chips)
     findings = [
         *conclude.ignored_settings(ignored),

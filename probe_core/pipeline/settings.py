@@ -131,11 +131,6 @@ class Chips:
             self.findings += unread
         return self._database
 
-    def version(self) -> str | None:
-        """Return the version of its data; None without a database."""
-        database = self.open()
-        return database.version if database is not None else None
-
 
 def _absolute(path: str) -> str:
     """Return the path by which a child finds the file, too."""
