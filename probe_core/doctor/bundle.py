@@ -23,6 +23,7 @@ from probe_core.readiness.fixes import OPERATOR
 from probe_core.readiness.scene import folder_of
 from probe_core.recording.anonymise import Anonymiser
 from probe_core.recording.document import ABOUT_PATH, ANSWERS_PATH, Recording
+from probe_core.recording.drivers import joined
 from probe_core.recording.gather import Taker
 from probe_core.recording.opening import machine_of, unpack
 from probe_core.recording.paths import BadRecording
@@ -63,12 +64,12 @@ def evidence(request: Request) -> Taker:
     if mounts:
         # /proc/self is a link to the number of the process that looks.
         lines = [line for line in mounts.splitlines() if " /dev/shm " in line]
-        taker.put(MOUNTS, _joined(lines))
+        taker.put(MOUNTS, joined(lines))
     log = kernel_log(request)
     if log.text is not None:
         lines = [line for line in log.text.splitlines() if any(m in line for m in _LOG_MARKS)]
         short = [line[:400] for line in lines[-_MAX_LINES:]]
-        taker.put(_LOG, _LOG_HEAD.encode() + _joined(short))
+        taker.put(_LOG, _LOG_HEAD.encode() + joined(short))
     return taker
 
 
@@ -119,11 +120,7 @@ def _specifications(machine: Machine) -> Iterator[tuple[str, bytes]]:
         versions = sorted(set(driver_versions(text)))
         lines = ["kind: nvidia.com/gpu", *(f"{LIBCUDA}{version}" for version in versions)]
         # The name of a file in /etc may hold a host's.
-        yield f"{path.rpartition('/')[0]}/nvidia{number or ''}.yaml", _joined(lines)
-
-
-def _joined(lines: list[str]) -> bytes:
-    return "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
+        yield f"{path.rpartition('/')[0]}/nvidia{number or ''}.yaml", joined(lines)
 
 
 # One archive for a question: the machine's files, the report, the doctor's document, versions.

@@ -111,7 +111,7 @@ def _installed(machine: Machine, scene: Scene) -> Iterator[tuple[str, bytes]]:
                 lines = [
                     line for line in text.splitlines() if driver_of(line.partition(":")[0]) in NAMES
                 ]
-                yield f"{folder}/{name}", _joined(lines)
+                yield f"{folder}/{name}", joined(lines)
 
 
 def _built_by_dkms(machine: Machine) -> Iterator[str]:
@@ -139,7 +139,7 @@ def _configuration(machine: Machine) -> Iterator[tuple[str, bytes]]:
             if name.endswith(".conf"):
                 text = (machine.read(f"{folder}/{name}") or "").replace("\\\n", "")
                 if lines := [line for line in text.splitlines() if _configures(line.split())]:
-                    yield f"{folder}/{name}", _joined(lines)
+                    yield f"{folder}/{name}", joined(lines)
 
 
 def _configures(fields: list[str]) -> bool:
@@ -189,7 +189,7 @@ def _switched(machine: Machine) -> Iterator[tuple[str, bytes]]:
     lines: dict[str, list[str]] = {}
     for path, line in removals(machine):
         lines.setdefault(path, []).append(line)
-    yield from ((path, _joined(kept)) for path, kept in lines.items())
+    yield from ((path, joined(kept)) for path, kept in lines.items())
 
 
 def _containers(machine: Machine) -> Iterator[tuple[str, bytes]]:
@@ -202,15 +202,15 @@ def _is_kept(key: str) -> bool:
     return key in _PARAMETERS or key.partition(".")[0].replace("-", "_") in NAMES
 
 
-def _joined(lines: list[str]) -> bytes:
+def joined(lines: list[str]) -> bytes:
+    """Return lines as a file of an archive holds them."""
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
 
 
 # What a recording keeps of drivers' libraries: where the loader finds them, in which version.
 #
 # `readiness.libraries` judges by it. Of each library the name, the version that it leads to and
-# the
-# head that tells its word size are kept; folders of a person's own become ones of all machines.
+# the head that tells its word size are kept; folders of a person's own become ones of all machines.
 
 _CACHE, _CONFIGURATION = "/etc/ld.so.cache", "/etc/ld.so.conf"
 _COMPAT = "/usr/local/cuda/compat/libcuda.so.1"
