@@ -10,33 +10,28 @@ import gc
 import os
 import sys
 
-from probe_core.api import API_VERSION, Machine, NotApplicable, Request, SampleRequest
-from probe_core.isolation import MAX_DEVICES, confine
+from probe_core.api import API_VERSION, Machine, Request
+from probe_core.isolation import confine
 from probe_core.isolation.hook import (
-    SAMPLES,
     Answers,
     HookError,
     Origin,
     failure,
-    find_sampler,
     load_hook,
-    load_plugin,
-    plain,
 )
-from probe_core.isolation.start import go_first, read_exactly
-from probe_core.isolation.wire import encode, frame, type_name
+from probe_core.isolation.start import go_first
+from probe_core.isolation.wire import encode, frame
 from probe_core.wording import error_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, TypeVar
+    from typing import TypeVar
 
-    from probe_core.isolation.hook import Hook, OpenSampler
-    from probe_core.isolation.messages import RequestMessage, RoundMessage
+    from probe_core.isolation.hook import Hook
+    from probe_core.isolation.messages import RequestMessage
 
     Loaded = TypeVar("Loaded")
-    Answer = tuple[str, str | None, dict[str, object]]
 
 
 _write, _exit, _getpid, _fstat = os.write, os._exit, os.getpid, os.fstat
@@ -122,16 +117,18 @@ def _run(request: RequestMessage, channel: Channel, request_fd: int, inherited: 
     python, own = sys.version.split()[0], _getpid()
     channel.send("hello", api=API_VERSION, python=python, pid=own, inherited=inherited)
     if request["round"] is not None:
-        serve(request, request["round"], channel, request_fd)
+        from probe_core.isolation import serving  # before the plugin, as all that is used then
+
+        serving.serve(request, request["round"], channel, request_fd)
         return
     function = load(request["target"], channel, load_hook)
-    _collect()
+    collect()
     if function is not None:
         channel.send("loaded")
         _call(function, _prober_request(request, channel), channel)
 
 
-def _collect() -> None:
+def collect() -> None:
     """Have garbage collected from now on, and not be looked for in what the imports made.
 
     The first looks would go through all of it: a million instructions (callgrind, CPython 3.11) of
@@ -215,126 +212,3 @@ def print_traceback(error: BaseException) -> None:
         sys.stderr.flush()
     except BaseException:
         pass
-
-
-# The child's side of sampling: one module, asked again and again until nobody asks any more.
-
-_HINT = "yield samples, or return not_applicable(reason)"
-
-
-def serve(request: RequestMessage, first: RoundMessage, channel: Channel, fd: int) -> None:
-    """Answer the first round, then each that comes through the request pipe."""
-    plugin = load(request["target"], channel, load_plugin)
-    _collect()
-    if plugin is None:
-        return
-    found = load(request["target"], channel, lambda target: (find_sampler(plugin, target),))
-    if found is None:
-        return
-    (opens,) = found
-    if opens is None:
-        end(channel, "not_applicable", f"{request['target']} has no {SAMPLES}")
-        return
-    channel.send("loaded")
-    served = _Served(request, channel, opens)
-    message = first
-    while not message["close"]:
-        served.answer(message)
-        confine.unlimited()
-        message = _next_message(fd)
-        confine.limit_round(message["seconds"])
-    served.close()
-    end(channel, "ok")
-
-
-def _next_message(fd: int) -> RoundMessage:
-    """Wait for what comes next; the process ends when the parent's end of the pipe closes."""
-    import marshal
-
-    message: RoundMessage = marshal.loads(read_exactly(fd, int(read_exactly(fd, 8), 16)))
-    return message
-
-
-class _Served:
-    """A plugin's sampler, opened in the first round that gets so far, and whom it answers."""
-
-    __slots__ = ("_channel", "_machine", "_opens", "_request", "_sampler")
-
-    def __init__(
-        self, request: RequestMessage, channel: Channel, opens: Callable[[SampleRequest], Any]
-    ) -> None:
-        self._request = request
-        self._channel = channel
-        self._opens = opens
-        self._sampler: OpenSampler | None = None
-        self._machine = machine_of(request)
-
-    def answer(self, message: RoundMessage) -> None:
-        """Ask the sampler once, and send each sample as it is yielded."""
-        try:
-            status, reason, details = self._take(self._sample(self._request_of(message)))
-        except HookError as error:
-            status, reason, details = "invalid", str(error), {}
-        except BaseException as error:
-            status, reason, details = failure(error)
-            if status == "call_error":
-                print_traceback(error)
-        number = message["number"]
-        self._channel.send("round", number=number, status=status, reason=reason, **details)
-
-    def close(self) -> None:
-        """Have the plugin close what it opened."""
-        if self._sampler is not None:
-            try:
-                self._sampler.close()
-            except Exception as error:  # the process ends anyway
-                print_traceback(error)
-
-    def _sample(self, request: SampleRequest) -> object:
-        """Return the sampler's answer, or the plugin's that it has none to open."""
-        if self._sampler is None:
-            opened = self._opens(request)
-            if isinstance(opened, NotApplicable):
-                return opened
-            self._sampler = opened
-        return self._sampler.sample(request)
-
-    def _request_of(self, message: RoundMessage) -> SampleRequest:
-        return SampleRequest(
-            self._machine,
-            self._request["bus"],
-            active=self._request["active"],
-            deadline_s=message["seconds"],
-            avoid=message["avoid"],
-            asleep=message["asleep"],
-            number=message["number"],
-            announce=self._channel.announce,
-        )
-
-    def _take(self, answer: object) -> Answer:
-        """Send what the sampler yields; returns (status, reason, details)."""
-        if isinstance(answer, NotApplicable):
-            return "not_applicable", answer.reason, {}
-        if answer is None or isinstance(answer, (str, bytes, dict)):
-            return "invalid", f"it returned {type_name(answer)}; {_HINT}", {}
-        if not hasattr(answer, "__iter__"):
-            return "invalid", f"it returned {type_name(answer)}; {_HINT}", {}
-        sent = 0
-        iterator = iter(answer)
-        while True:
-            try:
-                item = next(iterator)
-            except StopIteration as stop:
-                if isinstance(stop.value, NotApplicable) and not sent:
-                    return "not_applicable", stop.value.reason, {}
-                return "ok", None, {}
-            sent += 1
-            if sent > MAX_DEVICES:
-                return "resource", f"more than {MAX_DEVICES} samples", {}
-            self._send(plain(item))
-
-    def _send(self, item: object) -> None:
-        if type(item) is dict and "finding" in item:
-            self._channel.send("finding", finding=item["finding"])
-        else:
-            self._channel.send("sample", sample=item)

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from probe_core.api import SampleRequest
-
     Hook = Callable[[object], Any]
     End = tuple[str, str | None, dict[str, object]]
 
@@ -27,9 +25,7 @@ if TYPE_CHECKING:
 HOOK = "probe_devices"
 OPEN, SAMPLES, CLOSE = "open_sampler", "sample_devices", "sample_close"
 MARK = "probe_core_impl"
-_SAMPLER_HINT = "return an object with sample() and close(), or not_applicable(reason)"
-_OF_A_ROUND = ("asleep", "avoid", "deadline_s", "round")
-_VARIADIC = 0x04 | 0x08  # CO_VARARGS and CO_VARKEYWORDS of inspect, which takes 14 ms to import
+VARIADIC = 0x04 | 0x08  # CO_VARARGS and CO_VARKEYWORDS of inspect, which takes 14 ms to import
 
 
 class HookError(Exception):
@@ -100,72 +96,11 @@ def find_hook(plugin: Any, target: str, name: str = HOOK) -> Hook:
     return hook
 
 
-def find_sampler(plugin: Any, target: str) -> Callable[[SampleRequest], OpenSampler | Any] | None:
-    """Return what opens the plugin's sampler, by whichever hook it has; None where it has none.
-
-    What it returns is an `OpenSampler`, or the plugin's `NotApplicable`. Raises `HookError`, also
-    when the plugin returns something else.
-    """
-    if callable(getattr(plugin, OPEN, None)):
-        opens = find_hook(plugin, target, OPEN)
-        return lambda request: _opened(opens(request), request)
-    if callable(getattr(plugin, SAMPLES, None)):
-        sample = find_hook(plugin, target, SAMPLES)
-        return lambda request: OpenSampler(sample, getattr(plugin, CLOSE, None))
-    return None
-
-
-class OpenSampler:
-    """A sampler between two rounds, in the one form for both hooks: `sample` and `close`."""
-
-    __slots__ = ("_close", "sample")
-
-    def __init__(self, sample: Hook, close: Any) -> None:
-        self.sample = sample
-        self._close = close
-
-    def close(self) -> None:
-        """Have the plugin close what it opened, if it has something for that."""
-        if callable(self._close):
-            self._close()
-
-
-def _opened(sampler: Any, request: SampleRequest) -> OpenSampler | Any:
-    """Return what `open_sampler` returned, ready for the rounds; raises `HookError`."""
-    from probe_core.api import NotApplicable
-    from probe_core.isolation.wire import type_name
-
-    if isinstance(sampler, NotApplicable):
-        return sampler
-    sample = getattr(sampler, "sample", None)
-    if isinstance(sampler, type) or not callable(sample):
-        kind = "the class itself" if isinstance(sampler, type) else type_name(sampler)
-        raise HookError(f"{OPEN} returned {kind}; {_SAMPLER_HINT}")
-    takes_request = _takes_argument(sample)
-
-    def sample_round(now: Any) -> Any:
-        # One request for all rounds: an author may keep the one that the sampler was opened with.
-        for fact in _OF_A_ROUND:
-            setattr(request, fact, getattr(now, fact))
-        return sample(request) if takes_request else sample()
-
-    return OpenSampler(sample_round, getattr(sampler, "close", None))
-
-
-def _takes_argument(function: Any) -> bool:
-    """Return whether a function or bound method may be called with one argument."""
-    code = getattr(function, "__code__", None)
-    if code is None:  # no Python function: it is called as specified
-        return True
-    bound = getattr(function, "__self__", None) is not None
-    return code.co_argcount > bound or bool(code.co_flags & _VARIADIC)
-
-
 def _argument_names(function: Any) -> tuple[str, ...] | None:
     """Return the names of the required arguments of a plain function or method."""
     code = getattr(function, "__code__", None)
     # No Python function; *args or **kwargs, as a decorator's wrapper has; keyword-only arguments.
-    if code is None or code.co_flags & _VARIADIC or code.co_kwonlyargcount:
+    if code is None or code.co_flags & VARIADIC or code.co_kwonlyargcount:
         return None
     names: tuple[str, ...] = code.co_varnames[: code.co_argcount]
     defaults = getattr(function, "__defaults__", None) or ()

@@ -18,7 +18,8 @@ from probe_core.api import (
     hookimpl,
     not_applicable,
 )
-from probe_core.isolation.hook import OpenSampler, find_sampler, load_hook, load_plugin
+from probe_core.isolation.hook import load_hook, load_plugin
+from probe_core.isolation.serving import OpenSampler, find_sampler
 
 VARIABLE = "PROBE_CORE_STAGE"
 

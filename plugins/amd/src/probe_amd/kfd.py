@@ -146,6 +146,8 @@ def _read(machine: Machine, path: str) -> tuple[str, str]:
     """Return (text, why there is none)."""
     try:
         text = machine.read_bytes(path, LIMIT).decode("utf-8", "replace").strip("\0 \t\r\n")
+    except FileNotFoundError:
+        return "", f"{path}: ENOENT"
     except (OSError, ValueError) as error:
         import errno  # here: most can be read
 
