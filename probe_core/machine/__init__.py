@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from probe_core.machine.links import Mapped
+    from probe_core.machine.mapped import Mapped
     from probe_core.model.document import RecordedAnswer
 
 READ_LIMIT = 1 << 20
@@ -242,7 +242,7 @@ def _mapped(root: str) -> Mapped | None:
     """Return how the root's names are written where the file system refuses them."""
     if not os.path.isfile(f"{root}/links.table"):
         return None
-    from probe_core.machine.links import mapped
+    from probe_core.machine.mapped import mapped
 
     return mapped(root)
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from errno import ENOTEMPTY
 
 from probe_core.machine import Machine
-from probe_core.machine.links import LINKS, encoded, is_needed, table
+from probe_core.machine.mapped import LINKS, encoded, is_needed, table
 from probe_core.recording.answers import check_answers
 from probe_core.recording.document import ABOUT_PATH, ANSWERS_PATH, About
 from probe_core.recording.paths import MAX_ABOUT, MAX_ANSWERS_FILE, BadRecording, shown

@@ -18,7 +18,7 @@ from weights import mostly_heavy
 import probe_core
 from probe_core.doctor.check import Request
 from probe_core.doctor.examine import examine
-from probe_core.machine.links import LINKS, encoded, table
+from probe_core.machine.mapped import LINKS, encoded, table
 from probe_core.model.causes import CAUSES
 from probe_core.recording.opening import open_machine
 
