@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from probe_amd.grants import Grants
-    from probe_amd.kfd import Node
+    from probe_amd.kfd import Grants, Node
     from probe_amd.partitions import Layout
     from probe_core.api import LinkDoc, Machine
     from probe_core.sysfs.pci import Function

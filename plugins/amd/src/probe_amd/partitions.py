@@ -9,7 +9,6 @@ that it is a part.
 from __future__ import annotations
 
 from probe_amd import gfx, kfd
-from probe_amd.grants import KFD
 from probe_core.sysfs import nodes as device_nodes
 from probe_core.sysfs.sighting import Draft
 
@@ -155,7 +154,7 @@ def child(
         node_index={"kfd": node.index},
     )
     draft.put("node_index.drm_render", node.get("drm_render_minor"))
-    draft.put("nodes", [KFD, *device_nodes.paths(draft.fields["node_index"])])
+    draft.put("nodes", [kfd.DEVICE, *device_nodes.paths(draft.fields["node_index"])])
     draft.fact("granted", "ok", f"{node.folder}/properties can be read")
     draft.put("profile", layout.profile)
     target = node.get("gfx_target_version")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from probe_amd import card, kfd, partitions
-from probe_amd.grants import Grants
 from probe_core.api import ask_each, hookimpl, not_applicable
 from probe_core.sysfs import drivers, pci
 
@@ -35,7 +34,7 @@ def _all(request: Request, cards: list[Function]) -> Iterator[dict[str, Any]]:
     addresses = frozenset(card.address for card in cards)
     nodes = {card.address: topology.of(card.address, addresses) for card in cards}
     system = card.System(
-        Grants(topology, cards, nodes, machine.live),
+        kfd.Grants(topology, cards, nodes, machine.live),
         {node.number: f"pci:{address}" for address, own in nodes.items() for node in own},
         kfd.processes(machine, topology.nodes),
         _driver(machine),
