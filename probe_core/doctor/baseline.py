@@ -19,7 +19,7 @@ from probe_core.model.findings import finding
 from probe_core.model.ids import ACCELERATORS, driver_text
 from probe_core.model.runtimes import RUNTIMES
 from probe_core.model.verdict import grantable, state_of
-from probe_core.pipeline.expected import saved_devices
+from probe_core.pipeline.expected import is_of, key_of, saved_devices
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
@@ -116,7 +116,7 @@ def save(request: Request, document: DoctorDoc) -> str:
     content = {
         "schema": SCHEMA,
         "saved": strftime("%Y-%m-%dT%H:%M:%SZ", gmtime()),
-        "node": request.report["node"]["id"],
+        "node": key_of(request.machine, request.report["node"]),
         "accelerators": saved_devices(request.report["devices"]),
         "ready": sorted(_ready(request, document)),
         "facts": {n: v for n, v in facts(request).items() if n not in request.facts},
@@ -148,8 +148,10 @@ def compare(request: Request, document: DoctorDoc) -> None:
     baseline = _read(path)
     if baseline is None:
         return
-    if baseline.get("node") != request.report["node"]["id"]:
-        document["findings"].append(_foreign(path))
+    node = request.report["node"]
+    if not is_of(baseline, request.machine, node):
+        in_container = node["id"] is None and node["container"] is not None
+        document["findings"].append(_foreign(path, in_container))
         return
     ready = _ready(request, document)
     before = _texts(baseline.get("facts"))
@@ -177,14 +179,20 @@ def compare(request: Request, document: DoctorDoc) -> None:
         document["findings"][:0] = [_gone(name, result["saved"], request) for name in gone]
 
 
-def _foreign(path: str) -> ShownFindingDoc:
+def _foreign(path: str, in_container: bool) -> ShownFindingDoc:
     """Return the notice about a baseline of another computer, as in a home that several share."""
+    whose, why = "it is another computer's", "its id of the node is another"
+    fix = "keep one for each: `XDG_STATE_HOME=… probe doctor --save`"
+    if in_container:
+        whose = "it is of another computer, or of an earlier boot"
+        why = "a container shows no id of the node, and the kernel's boot is another"
+        fix = "mount the host's /etc/machine-id into the container, then `probe doctor --save`"
     return shown(
         finding(
             "baseline-of-another-computer",
-            f"{clean_text(path, 200)} is not compared: it is another computer's",
-            "its id of the node is another",
-            "keep one for each: `XDG_STATE_HOME=… probe doctor --save`",
+            f"{clean_text(path, 200)} is not compared: {whose}",
+            why,
+            fix,
             severity="info",
         )
     )

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     )
     from probe_core.model.expected import Wanted
 
-__all__ = ["compare", "described", "saved_devices"]
+__all__ = ["compare", "described", "is_of", "key_of", "saved_devices"]
 
 _SAME_SIZE = 0.9
 """Share of the memory that a product is named by: drivers reserve some, and ECC takes a sixteenth
@@ -67,9 +67,27 @@ def compare(
     if path is None:
         return None, []
     baseline = _parsed(path, read_file)
-    if baseline is None or baseline.get("node") != node["id"]:  # a home that computers share
+    if baseline is None or not is_of(baseline, machine, node):
         return None, []
     return _with_baseline(baseline, machine, whole, devices)
+
+
+_BOOT = "/proc/sys/kernel/random/boot_id"
+
+
+def key_of(machine: Machine, node: NodeDoc) -> str | None:
+    """Return what a baseline knows its computer by: the node's id, in a container without it the
+    kernel's boot, as the homes of containers are often those of several computers."""
+    if node["id"] is not None or not node.get("container"):
+        return node["id"]
+    boot = machine.read(_BOOT, 64)
+    return f"boot {boot.strip()}" if boot else None
+
+
+def is_of(baseline: Mapping[str, Any], machine: Machine, node: NodeDoc) -> bool:
+    """Return whether a baseline is this computer's, as far as a container can tell."""
+    key = key_of(machine, node)
+    return baseline.get("node") == key and not (key is None and node.get("container"))
 
 
 # What a setting says.

@@ -349,6 +349,7 @@ _OF_LOADER = "it names disks, and may hold the hash of a password"
 LEFT_OUT: dict[str, str] = {
     "/etc/machine-id": "it identifies the machine",
     "/var/lib/dbus/machine-id": "it identifies the machine",
+    "/proc/sys/kernel/random/boot_id": "it identifies a boot, and baselines are live",
     "/proc/self/cpuset": "`/proc/self/cgroup` has the groups",
     "/proc/self/mountinfo": "it names folders of people; control groups are recorded where they "
     "usually lie",

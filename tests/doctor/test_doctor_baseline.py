@@ -156,6 +156,30 @@ def test_another_computers_baseline_is_not_compared(node: Node, tmp_path: Path) 
     )
 
 
+def test_a_container_without_an_id_compares_within_one_boot(node: Node, tmp_path: Path) -> None:
+    """Homes of containers are often those of several computers, and no id tells these apart."""
+    boot = "/proc/sys/kernel/random/boot_id"
+    node.container()
+    node.file(boot, "3a9d\n")
+    path = save(*looked(node))
+    empty = Node(tmp_path / "empty")
+    empty.container()
+    empty.environ["XDG_STATE_HOME"] = node.environ["XDG_STATE_HOME"]
+    empty.file(boot, "3a9d\n")
+    request, document = looked(empty)
+    compare(request, document)
+    assert document["baseline"]["lost"] == [DEVICE]
+    for text in ("77f0\n", ""):
+        empty.file(boot, text)
+        request, document = looked(empty)
+        compare(request, document)
+        assert "baseline" not in document
+        assert document["healthy"] is True
+        assert document["findings"][-1]["what"] == (
+            f"{path} is not compared: it is of another computer, or of an earlier boot"
+        )
+
+
 def test_without_a_baseline_nothing_is_compared(node: Node) -> None:
     request, document = looked(node)
     compare(request, document)
