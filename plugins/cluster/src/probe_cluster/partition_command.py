@@ -280,7 +280,8 @@ def _head(found: Answer, context: Context) -> list[str]:
     for fact in ("origin", "devices"):
         reasons: dict[str, list[str]] = {}
         for member in found.choice.members:
-            if fact in member.reasons:
+            # Of a computer that is described it is plain which devices count.
+            if fact in member.reasons and (fact == "origin" or "origin" not in member.reasons):
                 reasons.setdefault(member.reasons[fact], []).append(member.id)
         for reason, own in reasons.items():
             lines += folded(f"{names(own)}: {reason}", context.width)

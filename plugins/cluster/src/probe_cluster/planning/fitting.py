@@ -221,7 +221,7 @@ def node_fit(report: Any, model: Model, devices: str = "all", reserve: float = R
         layers=model.layers,
         origin=origin if isinstance(origin, str) else None,
         wired=answer == "no" and raised_room(offer, reserve) >= model.total_bytes,
-        left_out=offer.reasons.get("devices"),
+        left_out=None if origin else offer.reasons.get("devices"),
     )
 
 
