@@ -421,6 +421,16 @@ def test_musl_beside_glibc_changes_no_build(
     assert f"export UV_TORCH_BACKEND={backend}\n" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("name", ["pci:0000:01:00.0", "01:00.0"])
+def test_a_device_is_named_as_the_table_shows_it(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree = Tree(tmp_path)
+    tree.pci("0000:01:00.0", "10de:2684", driver="nvidia")
+    assert main(["env", "--machine", str(tmp_path), "--device", name]) == 0
+    assert "RTX 4090 (sm_89)" in capsys.readouterr().out
+
+
 def test_uv_finds_rocms_tool_by_path_alone(tmp_path: Path) -> None:
     report: Any = {"node": {"os": "linux"}, "devices": []}
     Tree(tmp_path).file("/opt/rocm/bin/rocm_agent_enumerator", "x")

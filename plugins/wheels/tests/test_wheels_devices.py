@@ -33,6 +33,27 @@ def gpu(os: str = "linux", node: str = "x86_64", environ: Any = None, **fields: 
     return found
 
 
+@pytest.mark.parametrize(
+    ("shown", "usable"), [((True, False), True), ((False, None), None), ((False, False), False)]
+)
+def test_a_card_in_mig_mode_can_be_used_if_an_instance_can(
+    shown: tuple[bool | None, ...], usable: bool | None
+) -> None:
+    def seen(visible: bool | None, code: str) -> Any:
+        return {"cuda": {"visible": visible, "index": None, "reason": "", "code": code}}
+
+    card = device(compute_capability="8.0", visibility=seen(False, "mig-mode"))
+    ready = {"id": "", "parent": card["id"], "readiness": {"state": "ready", "steps": []}}
+    parts = [
+        device(**{**ready, "id": f"uuid:MIG-{n}", "visibility": seen(visible, "x")})
+        for n, visible in enumerate(shown)
+    ]
+    node = {"os": "linux", "arch": "x86_64"}
+    report: Any = {"devices": [card, *parts], "primary": "uuid:MIG-0", "node": node}
+    (found,) = gpus_of(report, {})
+    assert (found.id, found.usable, found.primary) == (card["id"], usable, True)
+
+
 def chip(*names: str) -> dict[str, Any]:
     if len(names) == 1:
         return {"chip": {"id": names[0], "candidates": []}}

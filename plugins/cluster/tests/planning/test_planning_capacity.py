@@ -91,6 +91,15 @@ def test_a_hidden_gpu_does_not_count(home: Home) -> None:
     assert offer.reasons["devices"] == "not counted: pci:0000:02:00.0: not in the list"
 
 
+@pytest.mark.parametrize("name", ["pci:0000:01:00.0", "0000:01:00.0", "01:00.0", "1:0.0"])
+def test_a_device_is_named_as_the_table_shows_it(name: str, home: Home) -> None:
+    if name == "1:0.0":
+        with pytest.raises(ClusterError, match=r"has no device '1:0.0'; it has pci:0000:01:00.0"):
+            capacity(home["twin"], name)
+    else:
+        assert capacity(home["twin"], name).devices == ("pci:0000:01:00.0",)
+
+
 def test_gpus_that_share_a_reason_are_left_out_together(home: Home) -> None:
     report = deepcopy(home["desk"])
     (gpu,) = (device for device in report["devices"] if device["kind"] == "gpu")

@@ -7,7 +7,7 @@ from probe_wheels.rules import DRIVERS, version_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from probe_chipdb import Chip, Database
     from probe_core.machine import Machine
@@ -86,16 +86,30 @@ class Gpu:
 def gpus_of(report: ReportDoc, environ: Mapping[str, str]) -> list[Gpu]:
     """Return the devices of a report that wheels can have code for, the primary one first.
 
-    Parts of a GPU are left out where the whole GPU is listed, too.
+    Parts of a GPU are left out where the whole GPU is listed, too: it can be used if one can.
     """
     listed = {device["id"] for device in report["devices"]}
+    parts: dict[str, list[DeviceDoc]] = {}
+    for device in report["devices"]:
+        if device["parent"] in listed:
+            parts.setdefault(device["parent"], []).append(device)
     lookup = _Chips()
     gpus = []
     for device in report["devices"]:
-        if device["kind"] in KINDS and device["vendor"] in VENDORS:
-            whole = device["parent"] not in listed
-            gpus += [_gpu(device, report, environ, lookup)] if whole else []
+        is_whole = device["parent"] not in listed
+        if is_whole and device["kind"] in KINDS and device["vendor"] in VENDORS:
+            gpus.append(_gpu(device, report, environ, lookup))
+            _count_parts(gpus[-1], parts.get(device["id"], ()), report)
     return sorted(gpus, key=lambda gpu: not gpu.primary)
+
+
+def _count_parts(gpu: Gpu, parts: Sequence[DeviceDoc], report: ReportDoc) -> None:
+    """Have a card that is cut into MIG instances or partitions be what its parts are."""
+    for part in parts:
+        usable, step = _usable(part)
+        if usable or (usable is None and gpu.usable is False):
+            gpu.usable, gpu.step = usable, step
+        gpu.primary = gpu.primary or part["id"] == report["primary"]
 
 
 def _gpu(device: DeviceDoc, report: ReportDoc, environ: Mapping[str, str], lookup: _Chips) -> Gpu:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from probe_core.commands import CommandError, add_probe_options, did_you_mean
 from probe_core.commands.recorded import opened
 from probe_core.machine import Machine
+from probe_core.model.naming import named_by
 from probe_wheels.choice import CPU, choose, pin_of
 from probe_wheels.devices import gpus_of, module_driver
 from probe_wheels.rules import TORCH, cuda_of_driver, dotted, version_of
@@ -89,7 +90,7 @@ def _assume_architecture(gpus: Iterable[Gpu]) -> bool:
 def _selected(gpus: list[Gpu], device: str | None) -> list[Gpu]:
     if device is None:
         return gpus
-    chosen = [gpu for gpu in gpus if gpu.id == device]
+    chosen = [gpus[place] for place in named_by(device, [[gpu.id] for gpu in gpus])]
     if not chosen:
         hint = did_you_mean(device, [gpu.id for gpu in gpus])
         raise CommandError(f"--device {device} is no GPU of this node; {hint}")

@@ -77,11 +77,14 @@ def _cpus(devices: list[Device]) -> list[Device]:
 
 
 def _named(devices: list[Device], identity: str) -> Device:
-    for device in devices:
-        if identity == device["id"] or identity in (device.get("ids") or ()):
-            return device
+    from probe_core.model.naming import named_by
+
+    places = named_by(identity, [[device["id"], *(device.get("ids") or ())] for device in devices])
+    if len(places) == 1:
+        return devices[places[0]]
     ids = ", ".join(str(device["id"]) for device in devices) or "none"
-    raise ClusterError(f"the report has no device {identity!r}; it has {ids}")
+    problem = f"{len(places)} devices are" if places else "the report has no device"
+    raise ClusterError(f"{problem} {identity!r}; it has {ids}")
 
 
 def _all(devices: list[Device]) -> tuple[list[Device], dict[str, str]]:
