@@ -103,7 +103,8 @@ def _view(view: Mapping[str, Json]) -> Mapping[str, Json]:
 
 
 def _step(step: Mapping[str, Json]) -> Mapping[str, Json]:
-    return {name: plain(step.get(name)) for name in ("step", "status", "evidence", "code")}
+    names = ("step", "status", "evidence", "code", "severity")
+    return {name: plain(step.get(name)) for name in names}
 
 
 _SUFFIXES = {"m": 1e-3, "": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}

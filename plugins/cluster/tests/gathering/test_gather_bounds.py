@@ -191,6 +191,20 @@ def test_blocked_gpus_by_their_step() -> None:
     ]  # fmt: skip
 
 
+def test_gpus_that_are_set_aside_are_a_hint() -> None:
+    slice_ = cards(6, blocked="node: not granted", set_aside=True)
+    entries = differences([node(0, slice_), node(1, cards(1, blocked="node: gone"))])
+    found = [
+        (e["severity"], e["field"], e["expected"], e["values"])
+        for e in entries
+        if e["code"] == "blocked-gpus"
+    ]
+    assert found == [
+        ("warning", "GPUs that are blocked at the step 'node'", "0", {"1": ["n1"]}),
+        ("info", "GPUs that are set aside at the step 'node'", None, {"6": ["n0"]}),
+    ]
+
+
 @pytest.mark.parametrize(
     ("sizes", "nodes"),
     [

@@ -145,6 +145,16 @@ def block(report: dict[str, Any]) -> dict[str, Any]:
     return other
 
 
+def test_a_slice_of_a_container_is_no_fault(twin: dict[str, Any]) -> None:
+    other = block(twin)
+    step = {"step": "node", "status": "broken", "evidence": "missing", "severity": "info"}
+    step["code"] = "container-without-gpus"
+    gpus(other)[0]["readiness"] |= {"broken": "node", "steps": [step]}
+    entries = differences([node("a", other), node("b", twin)])
+    found = [(e["severity"], e["field"]) for e in entries if e["code"] == "blocked-gpus"]
+    assert found == [("info", "GPUs that are set aside at the step 'node'")]
+
+
 def test_an_engine_that_counts_a_blocked_gpu(twin: dict[str, Any]) -> None:
     entries = differences([node("a", block(twin), 2), node("b", twin, 2)])
     assert [entry["code"] for entry in entries] == ["blocked-gpus", "engine-count"]

@@ -486,26 +486,26 @@ def _usual(by_node: Mapping[str, int]) -> int | None:
 
 
 def _blocked(reported: Sequence[Reported]) -> Iterator[DifferenceDoc]:
-    """Yield each cause that keeps GPUs from being used, with its nodes."""
-    causes: dict[str, dict[str, int]] = {}
-    evidence: dict[str, set[str]] = {}
+    """Yield each cause that keeps GPUs from being used, with its nodes; what is meant is a hint."""
+    causes: dict[tuple[bool, str], dict[str, int]] = {}
+    evidence: dict[tuple[bool, str], set[str]] = {}
     for node, summary in reported:
         for gpu in summary.gpus:
             if gpu.blocked is not None:
-                step = gpu.blocked.partition(":")[0]
-                evidence.setdefault(step, set()).add(gpu.blocked)
-                nodes = causes.setdefault(step, {})
+                key = gpu.set_aside, gpu.blocked.partition(":")[0]
+                evidence.setdefault(key, set()).add(gpu.blocked)
+                nodes = causes.setdefault(key, {})
                 nodes[node.id] = nodes.get(node.id, 0) + 1
-    for step, by_node in sorted(causes.items()):
+    for (is_meant, step), by_node in sorted(causes.items()):
         yield difference(
             "blocked-gpus",
-            "warning",
+            "info" if is_meant else "warning",
             list(by_node),
-            f"GPUs that are blocked at the step {step!r}",
-            expected="0",
+            f"GPUs that are {'set aside' if is_meant else 'blocked'} at the step {step!r}",
+            expected=None if is_meant else "0",
             values=_grouped({id_: str(count) for id_, count in by_node.items()}),
-            cause="; ".join(sorted(evidence[step])[:2]),
-            fix="run `probe doctor` on those nodes",
+            cause="; ".join(sorted(evidence[is_meant, step])[:2]),
+            fix="nothing, if that is intended" if is_meant else "run `probe doctor` on those nodes",
         )
 
 

@@ -48,6 +48,8 @@ class Gpu:
     """NVLinks that are active."""
     profile: str | None
     """Of a part: how its driver calls its size."""
+    set_aside: bool = False
+    """Whether what blocks it is meant: a container's slice, a guest of the hypervisor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +211,7 @@ def _gpu(device: Mapping[str, Json]) -> Gpu:
         lanes=_lanes(device),
         nvlinks=_active_links(device),
         profile=plain(device.get("profile")),
+        set_aside=answer.usable is False and answer.severity == "info",
     )
 
 
