@@ -92,7 +92,8 @@ def test_memory_of_the_system_is_counted_once(pages: dict[str, Page]) -> None:
 
 
 def test_an_npu_of_a_processor_has_no_memory_of_its_own(pages: dict[str, Page]) -> None:
-    memory = pages["strix"].head.tiles[1]
+    count, memory, *_ = pages["strix"].head.tiles
+    assert (count.value, count.note) == ("2", "1 usable")  # no NPU is through hip
     assert (memory.value, memory.note) == ("20.0", "shared with the system")
     (package,) = pages["strix"].picture.packages
     assert [(card.label, card.has_bar) for card in package.box.cards] == [

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from probe_core.commands import size
 from probe_core.model.findings import NO_FIX
-from probe_core.model.verdict import NodeVerdict, native_runtime, usable_here
+from probe_core.model.verdict import NodeVerdict, native_runtime, native_sight, usable_here
 from probe_core.wording import counted, joined
 from probe_report.devices import measured_of
 from probe_report.figures import (
@@ -146,8 +146,10 @@ def _count(reports: Sequence[ReportDoc]) -> Tile:
     usable = sum(len(_usable(report)) for report in reports)
     if usable == 0 and any(node.state == "unknown" for node in map(NodeVerdict, reports)):
         return Tile("Accelerators", str(len(devices)), "", "none is known to be usable")
-    runtimes = {native_runtime(device) for device in devices}
-    through = f" through {runtimes.pop()}" if len(runtimes) == 1 else ""
+    # An NPU is in no runtime of its vendor's GPUs.
+    runtimes = {native_runtime(device) if native_sight(device) else "" for device in devices}
+    runtime = runtimes.pop() if len(runtimes) == 1 else ""
+    through = f" through {runtime}" if runtime else ""
     return Tile("Accelerators", str(len(devices)), "", f"{usable} usable{through}")
 
 
