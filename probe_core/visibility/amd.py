@@ -118,7 +118,6 @@ VARIABLES = ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
 """The first that is set counts: HIP code ported from CUDA keeps its launch scripts."""
 
 _NO_UUID = "GPU-XX"  # what ROCr calls a device without a unique id
-_INT_MAX = (1 << 31) - 1
 
 
 def see_hip(devices: Sequence[DeviceDoc], environ: Mapping[str, str], rocr: View) -> View:
@@ -201,10 +200,10 @@ def _place(entry: str, gpus: Sequence[DeviceDoc]) -> int | None:
         fits = (place for place, gpu in enumerate(gpus) if entry in (amd_uuid(gpu) or _NO_UUID))
         return next(fits, None)
     plain = entry.isascii() and entry.isdigit() and (entry == "0" or entry[0] != "0")
-    if not plain or len(entry) > len(str(_INT_MAX)):
+    if not plain or len(entry) > _LONGEST_NUMBER:
         return None
     number = int(entry)
-    return number if number <= _INT_MAX and number < len(gpus) else None
+    return number if number < len(gpus) else None
 
 
 # What AMD's clr shows on Windows, where it stands on PAL and not on ROCr.

@@ -141,6 +141,9 @@ def cpu(vendor: str, family: int, model: int, node: int) -> dict[str, Any]:
         ("intel", 6, 143, "UPI"),  # Sapphire Rapids
         ("intel", 6, 85, "UPI"),  # Skylake-SP
         ("intel", 6, 79, "QPI"),  # Broadwell-EP
+        ("intel", 15, 143, None),  # NetBurst
+        ("amd", 23, 1, "xGMI"),  # Naples, the first
+        ("amd", 22, 1, None),
         ("amd", 25, 17, "xGMI"),  # Genoa
         ("amd", 21, 1, None),  # Bulldozer: HyperTransport
         ("arm", 8, 1, None),

@@ -45,6 +45,7 @@ def parts(text: str) -> list[tuple[object, ...]]:
         ("8xh100:80GB", [(8, "h100", 80 << 30, None, None, None)]),
         ("8xh100:memory=80GiB, lanes=x16", [(8, "h100", 80 << 30, 16, None, None)]),
         ("8xh100:nvlink=18,driver=580", [(8, "h100", None, None, 18, "580")]),
+        ("h" * 500, [(1, "h" * 500, *[None] * 4)]),
         ("none", []),
         (" None ", []),
         ("p5.48xlarge", [(8, "H100", *[None] * 4)]),
@@ -64,6 +65,8 @@ def test_an_expectation_is_read(text: str, expected: list[tuple[object, ...]]) -
 def test_mig_instances_have_a_count_and_a_profile() -> None:
     (wanted,) = read("1xa100:mig=7x1g.5gb")
     assert (wanted.instances, wanted.profile) == (7, "1g.5gb")
+    (wanted,) = read("1xa100:mig=3g.20gb")
+    assert (wanted.instances, wanted.profile) == (1, "3g.20gb")
     (wanted,) = read("1xa100:mig=none")
     assert (wanted.instances, wanted.profile) == (0, None)
 
@@ -129,6 +132,7 @@ def unread(path: str, limit: int) -> bytes:
         (DGX, "8xh100:80GB"),
         (DGX, "p5.48xlarge"),
         (DESKTOP, "1x RTX 4090"),
+        (DESKTOP, "1xgpu + 1x RTX 4090"),  # the chip's name takes its card first
         (DESKTOP, "1x RTX 4090:24GB"),
         ("desktop--amd-radeon-rx-7900-xtx", "7900 xtx"),
         ("server--8x-amd-instinct-mi300x", "8x MI300X:192GB"),
@@ -196,6 +200,50 @@ def test_nine_tenths_of_the_memory_are_as_much() -> None:
         )
         assert document is not None
         assert [entry["found"] for entry in document["unlike"]] == unlike
+
+
+def test_a_chip_s_own_memory_stands_for_what_was_not_read() -> None:
+    report: Any = deepcopy(report_of_recording(DGX))
+    for device in report["devices"]:
+        device["memory"]["total"] = None
+    for text, unlike in (("8xh100:80GB", []), ("8xh100:94GB", ["80 GiB"] * 8)):
+        document, _ = compare(
+            settings(text), Machine(), report["node"], report["devices"], chips, unread
+        )
+        assert document is not None
+        assert [entry["found"] for entry in document["unlike"]] == unlike
+
+
+@pytest.mark.parametrize(
+    ("kind", "chip", "is_card"),
+    [
+        ("dedicated", None, True),
+        ("unified", "nvidia/h100-sxm5-80gb", False),
+        (None, "nvidia/h100-sxm5-80gb", True),
+        (None, None, False),
+    ],
+)
+def test_nobody_expects_a_processor_s_own_graphics(
+    kind: str | None, chip: str | None, is_card: bool
+) -> None:
+    device: Any = deepcopy(report_of_recording(DGX)["devices"][0])
+    assert device["kind"] == "gpu"
+    device["memory"]["kind"], device["chip"]["id"] = kind, chip
+    node = report_of_recording(DGX)["node"]
+    document, _ = compare(settings("none"), Machine(), node, [device], chips, unread)
+    assert document is not None
+    assert document["extra"] == [device["id"]] * is_card
+
+
+def test_without_chipdb_vendors_and_kinds_can_be_expected() -> None:
+    report = report_of_recording(DGX)
+    found = [
+        compare(settings(text), Machine(), report["node"], report["devices"], lambda: None, unread)[
+            1
+        ]
+        for text in ("8x nvidia", "8xgpu")
+    ]
+    assert found == [[], []]
 
 
 def test_less_memory_than_the_name_says_is_unlike() -> None:

@@ -147,6 +147,8 @@ def test_where_a_device_says_that_it_is() -> None:
     assert pci_place(device(id="pci:10000:ff:1f.7", ids=[])) == (0x10000, 255, 31, 7)
     assert (pci_address(device()), pci_place(device())) == (None, None)
     assert pci_place(device(ids=["pci:odd", "pci:0000:01:00.0"])) == (0, 1, 0, 0)
+    for odd in ("pci:000g:01:00.0", "pci:0000:0g:00.0", "pci:0000:01:0g.0", "pci:0000:01:00.g"):
+        assert pci_place(device(ids=[odd])) is None
     assert NO_PLACE > (0xFFFFFFFF, 255, 31, 7)
 
 

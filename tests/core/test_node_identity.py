@@ -12,6 +12,7 @@ from trees import Tree
 
 import probe_core
 from probe_core.machine.surroundings import cgroup_kind, container, in_slurm
+from probe_core.pipeline.node import describe
 
 ID = "0123456789abcdef0123456789abcdef"
 
@@ -76,6 +77,11 @@ def test_the_time_is_that_of_probing() -> None:
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", text)
     stamp = time.mktime(time.strptime(text[:19], "%Y-%m-%dT%H:%M:%S")) - time.timezone
     assert before - 3700 <= stamp <= time.time() + 3700  # mktime may think of summer time
+
+
+def test_the_time_as_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "time", lambda: 1_767_225_599.0625)
+    assert describe(probe_core.Machine())["time"] == "2025-12-31T23:59:59.062Z"
 
 
 def test_a_recording_has_no_time(tree: Tree) -> None:

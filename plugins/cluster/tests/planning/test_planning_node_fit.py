@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from probe_cluster import ClusterError
-from probe_cluster.planning.fitting import node_fit
+from probe_cluster.planning.fitting import node_fit, raised_room
+from probe_cluster.planning.members import capacity
 from probe_cluster.planning.model_spec import parse_model
 from probe_core.cli import main
 
@@ -39,6 +41,35 @@ def test_two_gpus_hold_what_neither_holds(home: Home) -> None:
     assert answer.answer == "yes"
     assert [(device.ok, device.layers) for device in answer.devices] == [(False, 48), (False, 48)]
     assert (answer.device_layers, answer.host_layers) == (80, 0)
+
+
+def test_each_device_of_a_node_has_its_own_room(home: Home) -> None:
+    offer = capacity(home["twin"])
+    model = parse_model({"model": "llama-3.1-70b", "bits": 4.5})
+    answer = node_fit(home["twin"], model, reserve=0.25)
+    assert [(d.device, d.name, d.free, d.room) for d in answer.devices] == [
+        (device, name, pool, int(pool * 0.75))
+        for device, name, pool in zip(offer.devices, (offer.chip, None), offer.pools, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("vendor", "unified", "kind", "total", "room"),
+    [
+        ("apple", True, "gpu", 100, 75),
+        ("apple", True, "gpu", None, 0),
+        ("amd", True, "gpu", 100, 0),
+        ("apple", False, "gpu", 100, 0),
+        ("apple", True, "cpu", 100, 0),
+    ],
+)
+def test_only_a_mac_s_limit_can_be_raised(
+    home: Home, vendor: str, unified: bool, kind: str, total: int | None, room: int
+) -> None:
+    offer = replace(
+        capacity(home["studio"]), vendor=vendor, unified=unified, kind=kind, ram_total=total
+    )
+    assert raised_room(offer, 0.25) == room
 
 
 def test_layers_that_the_gpu_lacks_lie_in_host_memory(home: Home) -> None:
