@@ -290,6 +290,14 @@ def test_more_models_than_orders_can_be_listed() -> None:
     assert nodes.slots(named.visible) == [3]
 
 
+def test_nvml_s_order_counts_where_there_is_no_address() -> None:
+    devices = [nodes.nvidia(slot, node_index={"nvml": 2 - slot}) for slot in (1, 2)]
+    environ = {"CUDA_VISIBLE_DEVICES": "0"}
+    assert nodes.slots(cuda.see(devices, environ).visible) == [1]
+    bare = [device | {"id": device["ids"][1], "ids": device["ids"][1:]} for device in devices]
+    assert cuda.see(bare, environ).visible == [bare[1]["id"]]
+
+
 def test_pci_order_is_numeric_across_domains() -> None:
     far = nodes.nvidia(1) | {"id": "pci:10000:01:00.0", "ids": ["pci:10000:01:00.0"]}
     near = nodes.nvidia(3)

@@ -91,6 +91,15 @@ def test_other_families_are_composite_by_default() -> None:
     assert oneapi.see_level_zero(FOUR, flat).visible == []
 
 
+@pytest.mark.parametrize(
+    ("code", "visible"),
+    [("0bcf", 1), ("0bd0", 0), ("0bdf", 0), ("0be0", 1), ("0b69", 0), ("0b6a", 1), ("0b6e", 0)],
+)
+def test_families_whose_tiles_are_devices_by_default(code: str, visible: int) -> None:
+    card = nodes.intel(1, code=code, extra={"tiles": 2})
+    assert len(oneapi.see_level_zero([card], {"ZE_AFFINITY_MASK": "0.1"}).visible) == visible
+
+
 def test_integrated_gpus_come_last_unless_asked() -> None:
     devices = [nodes.intel(0, memory={"kind": "shared"}), nodes.intel(3)]
     assert nodes.slots(oneapi.see_level_zero(devices, {}).visible) == [3, 0]
@@ -161,6 +170,8 @@ def test_the_selector_takes_tiles_of_a_composite_device() -> None:
     assert nodes.slots(see(TILED, environ)["sycl"][0].visible) == [2]
     environ["ONEAPI_DEVICE_SELECTOR"] = "*:*.*"
     assert nodes.slots(see(TILED, environ)["sycl"][0].visible) == [1, 2]
+    environ["ONEAPI_DEVICE_SELECTOR"] = "level_zero:1.0"
+    assert nodes.slots(see(TILED, environ)["sycl"][0].visible) == [2]
     environ["ONEAPI_DEVICE_SELECTOR"] = "level_zero:1.4"
     assert see(TILED, environ)["sycl"][0].visible == []
 
@@ -222,3 +233,5 @@ def test_selectors_parse_into_filters() -> None:
         ("level_zero", "gpu", None, False),
         ("cuda", "*", None, True),
     ]
+    for number, is_read in ((1 << 31) - 1, True), (1 << 31, False):
+        assert (oneapi.parse_selector(f"level_zero:{number}")[1] is None) is is_read

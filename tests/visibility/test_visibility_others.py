@@ -113,6 +113,9 @@ CONTAINER = [
     ("GPU-e", [3]),
     ("GPU-", []),
     ("7", []),
+    ("3", []),
+    ("000000001", [2]),
+    ("0000000001", []),
     ("0,7", []),
     ("-1", []),
     ("nvidia.com/gpu=1", [2]),
@@ -198,6 +201,22 @@ TINYGRAD = [
 def test_tinygrad(version: str, environ: dict[str, str], expected: list[int]) -> None:
     (view,) = tinygrad.see(nodes.h100s(4), environ, version)
     assert nodes.slots(view.visible) == expected
+
+
+@pytest.mark.parametrize(
+    ("version", "names"),
+    [
+        ("0.10.3", "CL GPU LLVM NV RDMA TINYFS X cl nv:1 NV:x"),  # which read it as a flag
+        ("0.11.0", "GPU LLVM NV nv:1"),
+        ("0.12.0", "CL NV TINYFS cl nv:1"),
+        ("0.13.0", "CL NV RDMA TINYFS cl"),  # where a number is no part of a name
+    ],
+)
+def test_devices_that_a_release_of_tinygrad_has(version: str, names: str) -> None:
+    asked = "CL GPU LLVM NV RDMA TINYFS X cl nv:1 NV:x".split()
+    views = {name: tinygrad.see(nodes.h100s(2), {"DEV": name}, version)[0] for name in asked}
+    assert [name for name, view in views.items() if len(view.visible) == 2] == names.split()
+    assert all(not view.visible for name, view in views.items() if name not in names.split())
 
 
 def test_tinygrad_on_amd_reads_hips_variable_before_0_12() -> None:

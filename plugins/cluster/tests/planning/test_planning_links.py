@@ -115,6 +115,7 @@ def test_the_rates_of_the_standards_are_in_their_names() -> None:
             # A server's card answers sooner than a desktop's.
             assert link.latency == (100e-6 if float(number) >= 10 else 300e-6), name
     rates = {"100mbe": 0.1, "thunderbolt3": 40, "thunderbolt4": 40, "thunderbolt5": 80, "rdma": 80}
+    rates |= {"nvlink": 200, "xgmi": 3584, "same-host": 80}
     rates |= {"hdr": 200, "ndr": 400, "infiniband": 100, "roce": 200, "pcie4": 256, "pcie5": 512}
     for name, gbits in rates.items():
         assert KINDS[name].bandwidth == gbits * 1e9 / 8, name
