@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from probe_core.isolation import processes
+from probe_core.isolation import processes, shared
 from probe_core.isolation.processes import MARK_VARIABLE
 from probe_core.isolation.run import Run
 
@@ -232,6 +234,47 @@ def test_a_file_of_another_mount_is_not_looked_at() -> None:
     if done.stderr == "skip\n":
         pytest.skip("no file system may be mounted here")
     assert (done.stdout, done.stderr) == ("[1048576]\n", "")
+
+
+@linux
+def test_what_is_mapped_of_a_file_counts_for_each_that_maps_it() -> None:
+    page = mmap.PAGESIZE
+    numbers, memories, files = [], [], []
+    for _ in range(2):
+        numbers.append(os.memfd_create("probe-test"))
+        os.ftruncate(numbers[-1], 8 * page)
+        memories.append(mmap.mmap(numbers[-1], 8 * page))
+        found = os.stat(numbers[-1])
+        files.append((found.st_dev, found.st_ino))
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    try:
+        memories[0][: 8 * page] = bytes(8 * page)
+        memories[1][: 2 * page] = bytes(2 * page)
+        pids = [os.getpid(), gone.pid]
+        assert shared.mapped(pids, files) == {files[0]: 8 * page, files[1]: 2 * page}
+        assert shared.mapped(pids * 2, files[1:]) == {files[1]: 4 * page}
+        sizes = shared.allocated(pids)
+        assert [sizes[file] for file in files] == [8 * page, 2 * page]
+    finally:
+        for number, memory in zip(numbers, memories, strict=True):
+            memory.close()
+            os.close(number)
+
+
+@linux
+def test_a_file_in_memory_that_has_a_name_is_nobody_s() -> None:
+    with tempfile.NamedTemporaryFile(dir="/dev/shm") as file:
+        file.write(bytes(4096))
+        file.flush()
+        found = os.fstat(file.fileno())
+        assert (found.st_dev, found.st_ino) not in shared.allocated([os.getpid()])
+        with open(f"{file.name}.own", "xb") as own:
+            os.unlink(own.name)
+            own.write(bytes(4096))
+            own.flush()
+            found = os.fstat(own.fileno())
+            assert shared.allocated([os.getpid()])[found.st_dev, found.st_ino] == 4096
 
 
 @pytest.mark.heavy
