@@ -93,6 +93,13 @@ class File:
         )
         alone = (value for value in named if isinstance(value, (ast.Constant, ast.BinOp)))
         self._bounds = {id(node) for value in alone for node in ast.walk(value)}
+        # So are bytes to read, characters to keep and the end of a slice.
+        for node in ast.walk(module):
+            match node:
+                case ast.Call(args=values):
+                    self._bounds.update(map(id, values))
+                case ast.Slice(upper=ast.Constant() as value):
+                    self._bounds.add(id(value))
         return self._of(module)
 
     def _of(self, node: ast.AST) -> Iterator[Fault]:

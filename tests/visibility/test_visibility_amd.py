@@ -229,7 +229,20 @@ def test_the_reason_names_the_variable_that_hid_it() -> None:
 def test_cudas_minus_one_is_found_to_hide_amd() -> None:
     said = findings(see(FOUR[:1], {"CUDA_VISIBLE_DEVICES": "-1"}))
     assert [one["code"] for one in said] == ["hidden-by-variable"]
-    assert said[0]["what"] == "pci:0000:01:00.0 is hidden from hip, sycl"
+    reason = "CUDA_VISIBLE_DEVICES='-1': HIP stops reading at '-1', and it is not named before that"
+    assert said[0] == {
+        "code": "hidden-by-variable",
+        "severity": "info",
+        "what": "pci:0000:01:00.0 is hidden from hip, sycl",
+        "why": reason,
+        "fix": "unset CUDA_VISIBLE_DEVICES, or name the device in it, if the process may use it",
+        "device": "pci:0000:01:00.0",
+        "prober": None,
+        "setting": None,
+        "variable": "CUDA_VISIBLE_DEVICES",
+        "step": "visible",
+        "evidence": reason,
+    }
 
 
 @pytest.mark.heavy

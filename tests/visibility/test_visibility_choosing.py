@@ -12,7 +12,7 @@ from probe_core.selection import SelectionError, select
 from probe_core.selection.candidates import free_memory, load
 from probe_core.selection.choose import roomiest_group
 from probe_core.selection.layout import best_group, closeness, divide
-from probe_core.selection.request import NEXT, Request, plan
+from probe_core.selection.request import NEXT, Request, chooser, plan
 
 GIB = 1 << 30
 
@@ -284,6 +284,33 @@ def test_how_much_can_be_reserved(
     with pytest.raises(SelectionError) as caught:
         plan(document, request)
     assert (caught.value.unmet, caught.value.fix) == (unmet, fix)
+
+
+@pytest.mark.parametrize(
+    ("index", "ids", "count"),
+    [(0, [1, 2], 2), (1, [3, 4], 2), (None, [1, 2, 3, 4], 4), (NEXT, [1, 2, 3, 4], 2)],
+)
+def test_a_group_of_a_layout(index: int | str | None, ids: list[int], count: int) -> None:
+    request = Request(selector="2x2", index=index)
+    ranked, needed = plan(report(4), request)
+    assert (nodes.slots([device["id"] for device in ranked]), needed) == (ids, count)
+    pick = chooser(report(4), request, needed, ranked)
+    first, second = ranked[:2], ranked[2:]
+    if index == NEXT:
+        assert [pick(free) for free in (ranked, ranked[1:], second, ranked[:1])] == [
+            first, second, second, None
+        ]  # fmt: skip
+    else:
+        assert [pick(ranked), pick(ranked[1:])] == [ranked, None]
+
+
+@pytest.mark.parametrize("index", [-1, 2, "1", "first"])
+def test_a_group_that_a_layout_does_not_have(index: int | str) -> None:
+    with pytest.raises(SelectionError) as caught:
+        plan(report(4), Request(selector="2x2", index=index))
+    assert (caught.value.unmet, caught.value.fix, caught.value.code) == (
+        f"the layout 2x2 has no group {index}", "an index from 0 to 1", "unknown"
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

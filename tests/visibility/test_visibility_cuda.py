@@ -244,6 +244,36 @@ def test_a_view_as_plain_data_lists_each_order_that_may_be() -> None:
     assert "one_of" not in many
 
 
+@pytest.mark.parametrize(
+    ("models", "value", "found"),
+    [
+        (1, "0,9", ("variable-stops-at", "CUDA_VISIBLE_DEVICES='0,9': CUDA stops reading at '9'")),
+        (1, "0", None),
+        (1, "", None),
+        (
+            2,
+            "0",
+            (
+                "order-unknown",
+                "the GPUs are of different models and CUDA_DEVICE_ORDER is not PCI_BUS_ID: only the"
+                + " driver knows which it numbers first",
+            ),
+        ),
+    ],
+)
+def test_what_is_found_about_the_variable(
+    models: int, value: str, found: tuple[str, str] | None
+) -> None:
+    devices = [nodes.nvidia(slot, name=f"model {slot % models}") for slot in (1, 2)]
+    told = findings(see(devices, {"CUDA_VISIBLE_DEVICES": value}))
+    told = [one for one in told if one["code"] != "hidden-by-variable"]
+    assert [(one["code"], one["why"]) for one in told] == ([found] if found else [])
+    for one in told:
+        stops = one["code"] == "variable-stops-at"
+        assert one["variable"] == ("CUDA_VISIBLE_DEVICES" if stops else "CUDA_DEVICE_ORDER")
+        assert one.get("evidence") == (one["why"] if stops else None)
+
+
 def test_all_of_two_models_are_visible_under_unknown_indexes() -> None:
     view = cuda.see(MIXED, {})
     assert view.entry("pci:0000:01:00.0")["visible"] is True
