@@ -244,6 +244,9 @@ def test_a_view_as_plain_data_lists_each_order_that_may_be() -> None:
     assert "one_of" not in many
 
 
+OF_MODELS = "the GPUs are of different models and CUDA_DEVICE_ORDER is not PCI_BUS_ID"
+
+
 @pytest.mark.parametrize(
     ("models", "value", "found"),
     [
@@ -255,8 +258,7 @@ def test_a_view_as_plain_data_lists_each_order_that_may_be() -> None:
             "0",
             (
                 "order-unknown",
-                "the GPUs are of different models and CUDA_DEVICE_ORDER is not PCI_BUS_ID: only the"
-                + " driver knows which it numbers first",
+                f"{OF_MODELS}: only the driver knows which it numbers first",
             ),
         ),
     ],
@@ -351,8 +353,15 @@ def test_hidden_devices_say_which_variable_and_why() -> None:
     said = [device["visibility"]["cuda"] for device in devices]
     assert [one["visible"] for one in said] == [False, True, False]
     assert [one["index"] for one in said] == [None, 0, None]
-    assert said[0]["variable"] == "CUDA_VISIBLE_DEVICES"
-    assert "stops reading at '7'" in said[0]["reason"]
+    reason = "CUDA_VISIBLE_DEVICES='1,7,0': CUDA stops reading at '7', "
+    assert said[0] == {
+        "visible": False,
+        "index": None,
+        "reason": f"{reason}and it is not named before that",
+        "variable": "CUDA_VISIBLE_DEVICES",
+        "step": "visible",
+        "code": "hidden-by-variable",
+    }
     codes = [(one["code"], one["device"]) for one in findings(views)]
     assert codes == [
         ("variable-stops-at", None),
