@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from probe_core.isolation.launch import MAX_ATTEMPTS, run_probers
-from probe_core.isolation.run import Run
+from probe_core.isolation.launch import LEAST_S, MAX_ATTEMPTS, Attempts, run_probers
+from probe_core.isolation.run import CLEANUP_S, NEVER, Run
 from probe_core.machine import Machine
 from probe_core.registry.prober import Prober
 
@@ -340,3 +340,148 @@ def test_in_process_an_announcement_does_nothing() -> None:
     request.touching("pci:0000:01:00.0")
     request.done()
     assert request.avoid == frozenset()
+
+
+# The rules, without any process: `Attempts` is asked with runs whose state is set by hand.
+
+A, B, C = ALL[:3]
+BUS: list[Any] = [{"ids": [A, "uuid:GPU-1"]}, {"ids": [B]}, {"ids": None}, {}]
+
+
+def state(**options: Any) -> Run:
+    prober = Prober("x", "x")
+    prober.deadline_s = 8.0
+    return Run(prober, "secret", "mark", 0.0, **options)
+
+
+def failed(device: str | None, at: float = 2.0, status: str = "crashed", **options: Any) -> Run:
+    run = state(**options)
+    if device:
+        run.patience.touch(device, 1.0)
+    run.finish(status, f"it {status}", at)
+    return run
+
+
+def answered(*devices: str, at: float = 3.0, status: str = "ok", **options: Any) -> Run:
+    run = state(**options)
+    run.sightings += [{"ids": [device]} for device in devices]
+    run.finish(status, None, at)
+    return run
+
+
+def test_another_run_goes_around_the_device_over_which_one_failed() -> None:
+    attempts = Attempts(failed(A), lambda: BUS)
+    another = attempts.attend(2.0)
+    assert another is not None
+    assert (another.avoid, another.serial) == ({A, "uuid:GPU-1"}, False)
+    attempts.runs.append(state(avoid=another.avoid))
+    assert attempts.attend(2.0) is None  # which one does already
+    attempts.runs[1].patience.touch(B, 2.0)
+    attempts.runs[1].finish("crashed", "again", 2.5)
+    another = attempts.attend(2.5)
+    assert another is not None
+    assert another.avoid == {A, "uuid:GPU-1", B}
+
+
+@pytest.mark.parametrize("run", [state(), failed(None), answered(A), failed(A, status="skipped")])
+def test_without_a_device_that_failed_no_other_run_is_needed(run: Run) -> None:
+    assert Attempts(run, lambda: BUS).attend(2.0) is None
+
+
+def test_a_run_that_is_silent_for_too_long_is_not_waited_for() -> None:
+    attempts = Attempts(state(), lambda: BUS)
+    (first,) = attempts.runs
+    first.patience.touch(A, 1.0)
+    for now, is_due in ((2.5, False), (2.75, True)):  # a quarter of what remained
+        first.pass_time(now)
+        assert (attempts.attend(now) is not None) is is_due
+    attempts.runs.append(answered(B, at=4.0))
+    assert attempts.attend(4.0) is None
+    assert (first.status, first.over) == (None, False)  # its own answer would count before
+    first.finish("timeout", "it was late", 8.0)
+    assert attempts.attend(8.0) is None
+    assert attempts.united() is first
+    assert [(lost.device, lost.how) for lost in first.unresponsive] == [(A, "hangs")]
+    assert first.reason == "it was late; another process read the other devices"
+    assert (first.status, first.ended, first.sightings) == ("ok", 8.0, [{"ids": [B]}])
+    assert (first.details["code"], first.details["avoided"]) == ("driver-hangs", [A])
+
+
+def test_the_first_answer_ends_the_other_runs() -> None:
+    late = state()
+    late.patience.touch(A, 1.0)
+    late.pass_time(3.0)
+    first = failed(B)
+    attempts = Attempts(first, lambda: BUS)
+    attempts.runs += [answered(C), late]
+    assert attempts.attend(4.0) is None
+    assert (late.status, late.ended) == ("skipped", 4.0)
+    assert late.reason == "an earlier process of this prober has answered"
+    assert attempts.united().status == "ok"
+
+
+def test_runs_are_no_more_than_allowed_and_end_before_the_deadline() -> None:
+    for count, serial, is_due in (
+        (MAX_ATTEMPTS - 1, False, True),
+        (MAX_ATTEMPTS, False, False),
+        (MAX_ATTEMPTS, True, True),
+        (MAX_ATTEMPTS + 1, True, False),
+    ):
+        attempts = Attempts(failed(ALL[0], serial=serial), lambda: [])
+        attempts.runs += [failed(device) for device in ALL[1:count]]
+        assert (attempts.attend(2.0) is not None) is is_due
+    for left, is_due in ((LEAST_S, True), (LEAST_S - 0.001, False)):
+        attempts = Attempts(failed(A, deadline=2.0 + left), lambda: [])
+        assert (attempts.attend(2.0) is not None) is is_due
+
+
+def test_of_several_suspects_the_next_run_asks_one_after_the_other() -> None:
+    first = state()
+    first.patience.ask([(A, None), (B, None)], 1.0)
+    first.finish("crashed", "died", 2.0)
+    attempts = Attempts(first, lambda: [])
+    another = attempts.attend(2.0)
+    assert another is not None
+    assert (another.avoid, another.serial) == (frozenset(), True)
+    attempts.runs.append(state(serial=True))
+    assert attempts.attend(2.0) is None
+    attempts.runs[1].sightings.append({"ids": [A]})
+    attempts.runs[1].finish("ok", None, 3.0)
+    united = attempts.united()
+    assert united is first
+    assert (united.status, united.unresponsive) == ("ok", [])
+    assert united.reason == "died; another process asked one after the other"
+
+
+def test_a_run_that_was_cancelled_has_no_answer() -> None:
+    attempts = Attempts(failed(A), lambda: [])
+    attempts.runs.append(state())
+    assert attempts.united().status is None
+
+
+def test_of_a_device_that_several_runs_report_those_that_asked_it_know_most() -> None:
+    first, second = failed(B), answered(A, avoid=frozenset((B,)))
+    first.sightings = [{"ids": [A], "name": "early"}, {"ids": [C]}, "odd", {"ids": [B, 5, "no id"]}]
+    second.sightings = [{"ids": [A]}, {"ids": [B], "name": "passive"}]
+    first.findings, second.findings = [{"code": "x"}], [{"code": "x"}, {"code": "y"}]
+    attempts = Attempts(first, lambda: [])
+    attempts.runs.append(second)
+    found = attempts.united()
+    assert found.sightings == [{"ids": [A]}, {"ids": [C]}, "odd", {"ids": [B, 5, "no id"]}]
+    assert found.findings == [{"code": "x"}, {"code": "y"}]
+
+
+def test_a_cleanup_has_its_own_time_and_costs_no_device() -> None:
+    run = answered()
+    assert (run.status, run.patience.due) == ("ok", NEVER)
+    for sightings, status in (([{"ids": [A]}], "ok"), ([], "not_applicable")):
+        run = state()
+        run.sightings, run.phase = sightings, "cleanup"
+        run.patience.touch(A, 1.0)
+        run.patience.clean_up(2.0)
+        assert run.due == 2.0 + CLEANUP_S
+        run.pass_time(2.0 + CLEANUP_S - 0.001)
+        assert not run.over
+        run.pass_time(2.0 + CLEANUP_S)
+        assert (run.status, run.details["code"]) == (status, "shutdown-hangs")
+        assert run.reason == f"its cleanup took longer than {CLEANUP_S:g} s"
