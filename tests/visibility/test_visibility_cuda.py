@@ -322,6 +322,18 @@ def test_more_models_than_orders_can_be_listed() -> None:
     assert nodes.slots(named.visible) == [3]
 
 
+@pytest.mark.parametrize(
+    ("models", "order", "count"),
+    [(1, None, 1), (3, None, 6), (4, None, 24), (5, None, None), (5, "PCI_BUS_ID", 1)],
+)
+def test_orders_of_models_that_may_be(models: int, order: str | None, count: int | None) -> None:
+    devices = [nodes.nvidia(slot, name=f"model {slot % models}") for slot in range(1, 6)]
+    orders = cuda.cuda_orders(devices, order)
+    assert (None if orders is None else len(orders)) == count
+    for ranked in orders or ():
+        assert sorted(ranked, key=devices.index) == devices
+
+
 def test_nvml_s_order_counts_where_there_is_no_address() -> None:
     devices = [nodes.nvidia(slot, node_index={"nvml": 2 - slot}) for slot in (1, 2)]
     environ = {"CUDA_VISIBLE_DEVICES": "0"}

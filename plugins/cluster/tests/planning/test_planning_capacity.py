@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from probe_cluster import ClusterError, capacity, member
+from probe_cluster import ClusterError, Member, capacity, member
 
 GIB = 1 << 30
 Home = dict[str, dict[str, Any]]
@@ -168,3 +168,30 @@ def test_a_member_of_unknown_memory_cannot_be_planned_with() -> None:
     with pytest.raises(ClusterError, match="the memory of node 'old' is unknown: the re") as e:
         member("old", OLD).usable("available")
     assert e.value.node == "old"
+
+
+@pytest.mark.parametrize(
+    ("total", "available", "pools", "now", "in_all"),
+    [
+        (8, 5, (2, 3), (2, 3), (8,)),
+        (8, 5, (), (5,), (8,)),
+        (8, None, (), (8,), (8,)),
+        (8, 0, (), (0,), (8,)),
+        (None, 5, (), (5,), None),
+        (None, None, (), None, None),
+    ],
+)
+def test_memories_that_may_be_filled(
+    total: int | None,
+    available: int | None,
+    pools: tuple[int, ...],
+    now: tuple[int, ...] | None,
+    in_all: tuple[int, ...] | None,
+) -> None:
+    node = Member("a", total, available, pools)
+    for use, expected in (("available", now), ("total", in_all)):
+        if expected is not None:
+            assert node.usable(use) == expected
+            continue
+        with pytest.raises(ClusterError, match="the memory of node 'a' is unknown: its report"):
+            node.usable(use)

@@ -20,7 +20,7 @@ from probe_cluster.planning.links import KINDS
 from probe_cluster.planning.members import with_engine
 from probe_cluster.planning.model_spec import parse_model
 from probe_cluster.planning.reading import read_members
-from probe_cluster.planning.serving import USABLE, Load, Serving, layouts, serve
+from probe_cluster.planning.serving import USABLE, Load, Serving, _copies, layouts, serve
 from probe_core.cli import main
 
 BENCH = Path(__file__).parents[4] / "tests" / "bench"
@@ -253,3 +253,12 @@ def test_the_command_prints_the_few_layouts_and_their_document(
     assert {"replicas", "tensor", "total", "first_token", "best_at"} <= set(serving["layouts"][0])
     assert main([*asked[:-2]]) == 2
     assert "--requests needs --prompt" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("most", "more"), [(1, []), (15, []), (16, []), (17, [17]), (32, [32]), (100, [32, 64, 100])]
+)
+def test_of_many_copies_each_number_up_to_sixteen_and_then_the_doubled(
+    most: int, more: list[int]
+) -> None:
+    assert _copies(most) == [*range(1, min(most, 16) + 1), *more]
