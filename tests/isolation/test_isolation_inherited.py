@@ -5,6 +5,8 @@ from __future__ import annotations
 import fcntl
 import os
 import socket
+import stat
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -98,3 +100,72 @@ def test_also_where_nothing_lists_the_descriptors(
     start._close_inherited()
     assert closed == [(3, min(os.sysconf("SC_OPEN_MAX"), 1 << 16))]
     assert sys.platform != "win32"
+
+
+def test_each_that_is_listed_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[int] = []
+
+    def listed(path: str) -> list[str]:
+        if path == "/proc/self/fd":
+            raise PermissionError(path)
+        return ["0", "1", "2", "3", "200"]
+
+    monkeypatch.setattr(start.os, "listdir", listed)
+    monkeypatch.setattr(start.os, "closerange", lambda low, high: closed.extend(range(low, high)))
+    start._close_inherited()
+    assert closed == [3, 200]
+
+
+def test_what_the_parent_sends_is_read_whole_or_it_has_died(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b"abcdefgh")
+    assert start.read_exactly(reading, 0) == b""
+    pieces = os.read
+    monkeypatch.setattr(start.os, "read", lambda fd, size: pieces(fd, min(size, 3)))
+    assert start.read_exactly(reading, 7) == b"abcdefg"
+    os.close(writing)
+
+    def ended(status: int) -> None:
+        raise RuntimeError(status)
+
+    monkeypatch.setattr(start.os, "_exit", ended)
+    with pytest.raises(RuntimeError, match=f"^{start.ORPHANED}$"):
+        start.read_exactly(reading, 2)
+    os.close(reading)
+
+
+@pytest.mark.parametrize("null", [os.devnull, "/nowhere/null"])
+def test_descriptors_that_bring_nothing_and_take_all(
+    null: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(start.os, "devnull", null)
+    before = set(os.listdir("/proc/self/fd"))
+    numbers = 600, 601
+    start.discard(numbers, os.O_RDONLY)
+    assert [os.read(number, 10) for number in numbers] == [b"", b""]
+    start.discard(numbers, os.O_WRONLY)
+    is_pipe = stat.S_ISFIFO(os.fstat(numbers[0]).st_mode)
+    assert is_pipe is (null == "/nowhere/null")
+    for number in numbers:
+        if not is_pipe:
+            assert os.write(number, b"x") == 1
+        else:
+            with pytest.raises(BrokenPipeError):  # its reader has gone
+                os.write(number, b"x")
+        os.close(number)
+    assert set(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no such file elsewhere")
+def test_the_prober_goes_first_when_memory_runs_out() -> None:
+    process = subprocess.Popen(["sleep", "60"])
+    try:
+        start.go_first(process.pid)
+        score = Path(f"/proc/{process.pid}/oom_score_adj").read_text()
+    finally:
+        process.kill()
+        process.wait()
+    assert score == "1000\n"
+    start.go_first(process.pid)  # which has ended
