@@ -399,3 +399,77 @@ def test_half_of_the_control_group_is_the_limit(group: Path, tmp_path: Path) -> 
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == ["resource", "it used more than 0.195 GiB of memory"]
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(["sleep", "60"], start_new_session=True) as process:
+        yield process
+        process.kill()
+
+
+@linux
+def test_a_process_lives_in_its_session_until_it_ends(sleeper: subprocess.Popen[bytes]) -> None:
+    pid = sleeper.pid
+    assert processes.lives(pid, pid)
+    assert not processes.lives(pid, os.getsid(0))
+    assert processes._outlives(pid)
+    assert not processes.is_stuck(pid)
+    sleeper.kill()
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # a zombie
+    assert not processes.lives(pid, pid)
+    assert not processes._outlives(pid)
+    sleeper.wait()
+    assert not processes.lives(pid, pid)
+    assert not processes._outlives(pid)
+    assert not processes.is_stuck(pid)
+
+
+@linux
+def test_processes_made_after_another(sleeper: subprocess.Popen[bytes]) -> None:
+    assert sleeper.pid in processes.younger_than(sleeper.pid - 1)
+    assert sleeper.pid not in processes.younger_than(sleeper.pid)
+    all_of_them = processes.younger_than(1 << 40)  # the numbers wrapped
+    assert sleeper.pid in all_of_them
+    assert os.getpid() not in all_of_them
+
+
+@linux
+def test_what_was_killed_is_reaped(sleeper: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 10
+    while processes.lives(sleeper.pid, sleeper.pid) and time.monotonic() < deadline:
+        processes._end(sleeper.pid)
+    processes._end(sleeper.pid)  # which is over
+    with pytest.raises(ChildProcessError):
+        os.waitpid(sleeper.pid, 0)
+
+
+@linux
+def test_too_much_is_measured_of_the_prober_with_what_it_started(
+    sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pid, other = sleeper.pid, 1 << 30
+    assert processes.excess(pid, pid, 1 << 40) is None
+    assert processes.excess(pid, pid, 1 << 10) == "it used more than 9.54e-07 GiB of memory"
+    assert processes.excess(pid, other, 0) is None  # it is a supervisor, whose own counts not
+    monkeypatch.setattr(processes, "MAX_PROCESSES", 1)
+    assert processes.excess(pid, pid, 1 << 40) is None
+    monkeypatch.setattr(processes, "MAX_PROCESSES", 0)
+    assert processes.excess(pid, pid, 1 << 40) == "it started more than 0 processes"
+
+
+@pytest.mark.parametrize(
+    ("pages", "limit"),
+    [(1 << 18, 1 << 29), (1 << 21, 4 << 30), (1 << 30, 4 << 30), (None, 4 << 30)],
+)
+def test_a_prober_may_take_half_of_a_small_machine(
+    pages: int | None, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def sysconf(name: str) -> int:
+        if pages is None:
+            raise ValueError(name)
+        return pages
+
+    monkeypatch.setattr(processes, "_PAGE", 4096)
+    monkeypatch.setattr(os, "sysconf", sysconf)
+    assert processes._machine_limit() == limit
