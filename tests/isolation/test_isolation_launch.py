@@ -12,6 +12,7 @@ from _thread import get_ident
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import monotonic, sleep
+from types import SimpleNamespace
 
 import pytest
 
@@ -55,6 +56,50 @@ def test_a_declared_frozen_program_starts_itself(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(launch, "declared", True)
     assert cannot_start() is None
     assert launch._command() == [sys.executable, launch.CHILD_ARGUMENT]
+
+
+def test_a_prober_starts_no_probers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(launch.MARK_VARIABLE, "x")
+    assert cannot_start() == ("this is itself the process of a prober: probers start no probers")
+
+
+@pytest.mark.parametrize(
+    ("user", "prefix", "writes", "utf8", "flags"),
+    [
+        (1000, None, True, 0, []),
+        (1000, None, False, 0, ["-B"]),
+        (1000, "/cache", True, 0, ["-X", "pycache_prefix=/cache"]),
+        (1000, "/cache", False, 1, ["-B", "-X", "utf8", "-X", "pycache_prefix=/cache"]),
+        (0, None, True, 0, []),
+        (0, "/cache", True, 1, ["-B", "-X", "utf8"]),  # root runs no bytecode from there
+    ],
+)
+def test_the_child_s_interpreter_is_the_host_s(
+    user: int, prefix: str | None, writes: bool, utf8: int, flags: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    monkeypatch.setattr(sys, "pycache_prefix", prefix)
+    monkeypatch.setattr(sys, "dont_write_bytecode", not writes)
+    monkeypatch.setattr(sys, "flags", SimpleNamespace(utf8_mode=utf8))
+    program, *options, dash_c, code = launch._command()
+    assert (program, options, dash_c) == (sys.executable, ["-I", "-S", *flags], "-c")
+    assert str(Path(launch.__file__).parents[2]) in code
+
+
+def test_root_hands_on_no_folder_that_others_may_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, mode in (("own", 0o755), ("open", 0o777)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name).chmod(mode)
+    own, everyones = str(tmp_path / "own"), str(tmp_path / "open")
+    monkeypatch.setattr(sys, "path", [everyones, own, own, f"{own}/../own", None, 5, "a\0b"])
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert launch.import_paths() == [everyones, own]
+    if os.getuid() == 0:  # the folders are root's own
+        monkeypatch.setattr(os, "geteuid", lambda: 0)
+        assert launch.import_paths() == [own]
 
 
 def test_a_path_of_odd_things_is_handed_on(run_hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
