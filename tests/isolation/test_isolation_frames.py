@@ -197,6 +197,10 @@ ODD = [
     (float("nan"), {INVALID: "nan is not finite"}),
     (float("-inf"), {INVALID: "-inf is not finite"}),
     (10**400, {INVALID: "a number beyond 64 bits"}),
+    (1 << 63, {INVALID: "a number beyond 64 bits"}),
+    (-(1 << 63), {INVALID: "a number beyond 64 bits"}),
+    ((1 << 63) - 1, (1 << 63) - 1),
+    (1 - (1 << 63), 1 - (1 << 63)),
     (b"bytes", {INVALID: "a bytes is not JSON"}),
     ({1, 2}, {INVALID: "a set is not JSON"}),
     (object(), {INVALID: "a object is not JSON"}),
@@ -212,6 +216,32 @@ ODD = [
 @pytest.mark.parametrize(("value", "expected"), ODD)
 def test_what_is_no_json_is_marked(value: object, expected: object) -> None:
     assert json.loads(encode(value)) == expected
+
+
+@pytest.mark.parametrize("pair", [{"a": "b"}, {"a": 1}])
+def test_values_of_a_frame_are_counted_and_cut(pair: dict[str, Any]) -> None:
+    more = f"more than {ITEM_LIMIT} values"
+    fits = json.loads(encode([pair] * (ITEM_LIMIT // 2 - 1)))  # the list, and two for each pair
+    assert len(fits) == ITEM_LIMIT // 2 - 1
+    assert INVALID not in str(fits)
+    cut = json.loads(encode([pair] * ITEM_LIMIT))
+    assert len(cut) == ITEM_LIMIT // 2
+    assert cut[-1] == {"a": {INVALID: more}}
+    cut = json.loads(encode([0] * ITEM_LIMIT))
+    assert (len(cut), cut[-1]) == (ITEM_LIMIT, {INVALID: more})
+    assert cut[-2] == 0
+
+
+def test_a_text_is_cut_and_a_depth_is_bounded() -> None:
+    for length, kept in ((4096, "x" * 4096), (4097, "x" * 4095 + "…")):
+        assert json.loads(encode("x" * length)) == kept
+        assert json.loads(encode({"a": "x" * length})) == {"a": kept}
+    value: Any = 7
+    for _ in range(16):
+        value = [value]
+    assert json.loads(encode(value)) == value
+    assert "nested deeper than 16" in encode([value])
+    assert "nested deeper than 16" in encode({"a": value})
 
 
 def test_a_subclass_of_text_cannot_lie_about_itself() -> None:
