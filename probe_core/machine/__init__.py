@@ -273,8 +273,6 @@ def live_arch() -> str:
         name = os.environ.get("PROCESSOR_ARCHITEW6432") or os.environ.get(
             "PROCESSOR_ARCHITECTURE", ""
         )
-    if sys.platform == "darwin":
-        return _ARCHES.get(name, name)
     return _ARCHES.get(name.lower(), name)
 
 

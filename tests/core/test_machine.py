@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import os
 import pickle
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -176,3 +178,32 @@ def test_the_head_of_a_longer_file_has_one_byte_more(tmp_path: Path) -> None:
     assert [read_head(str(tmp_path / "file"), limit) for limit in (4, 9, 10)] == [
         *(b"01234", b"0123456789", b"0123456789"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("platform", "name", "system", "arch"),
+    [
+        ("linux", "x86_64", "linux", "x86_64"),
+        ("linux", "AMD64", "linux", "x86_64"),
+        ("darwin", "arm64", "darwin", "aarch64"),
+        ("win32", "ARM64", "windows", "aarch64"),
+        ("freebsd14", "riscv64", "freebsd14", "riscv64"),
+    ],
+)
+def test_only_the_live_machine_is_of_this_system(
+    platform: str, name: str, system: str, arch: str, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(machine=name))
+    live, other = Machine(), Machine(str(tmp_path))
+    assert (live.os, live.arch) == (system, arch)
+    assert (other.os, other.arch) == ("linux", "x86_64")
+    assert Machine(os="darwin", arch="arm").os == "darwin"
+    monkeypatch.delattr(os, "uname")
+    monkeypatch.setenv("PROCESSOR_ARCHITECTURE", "AMD64")
+    monkeypatch.delenv("PROCESSOR_ARCHITEW6432", raising=False)
+    if platform != "darwin":
+        assert Machine().arch == "x86_64"
+        monkeypatch.setenv("PROCESSOR_ARCHITEW6432", "ARM64")  # of a 32-bit process
+        assert Machine().arch == "aarch64"

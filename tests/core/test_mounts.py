@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from probe_core.api import Request
-from probe_core.machine import Machine, Mounts, Untrusted
+from probe_core.machine import Machine, Mounts, Untrusted, has_served_mounts
 from probe_core.pipeline import file_reading
 from probe_core.registry import Budget
 from probe_core.registry.prober import PathCheck, unmet
@@ -113,3 +113,23 @@ def test_what_a_child_could_not_read_is_raised_as_here(
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     with pytest.raises(Untrusted, match=r"running as root, and .* is writable by everyone"):
         file_reading._content(pieces_of(str(file)), "/x")
+
+
+@pytest.mark.parametrize(
+    ("line", "is_served"),
+    [
+        ("24 22 0:40 / /mnt rw,hard shared:7 master:2 - nfs4 server:/export rw", True),
+        ("24 22 0:40 / /mnt rw - fuse.sshfs user@server: rw", True),
+        ("24 22 0:40 / /mnt rw - ext4 /dev/nfs rw", False),
+        ("24 22 0:40 / /proc/sys/fs/binfmt_misc rw - autofs systemd-1 rw", False),
+        ("24 22 0:40 / /sys/x rw - fuse x rw", False),
+        ("24 22 0:40 / /home rw - autofs systemd-1 rw", True),
+        ("24 - nfs4", True),  # a line that is cut off
+        ("", False),
+    ],
+)
+def test_whether_a_server_answers_for_any_mount(line: str, is_served: bool, tmp_path: Path) -> None:
+    file = tmp_path / "mountinfo"
+    file.write_text(f"{TABLE.splitlines()[0].format(root='overlay')}\n{line}\n")
+    assert has_served_mounts(str(file)) is is_served
+    assert not has_served_mounts(str(tmp_path / "none"))
