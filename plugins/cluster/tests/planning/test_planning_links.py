@@ -135,6 +135,16 @@ def test_what_is_nearer_answers_sooner() -> None:
     assert {link.latency for name, link in KINDS.items() if link.reduce} == {10e-6, 50e-6}
     assert {KINDS[name].latency for name in ("thunderbolt3", "thunderbolt4", "usb4")} == {300e-6}
     assert KINDS["wifi6"].latency == KINDS["wifi7"].latency == KINDS["wifi"].latency
+    # Half of a round trip of 7.5 ms; 8.0 us of 16 KiB on loopback; a frame of 1,538 bytes more.
+    assert KINDS["wifi"].latency == 7.5e-3 / 2
+    assert round(KINDS["same-host"].seconds(16 << 10), 7) == 8.0e-6
+    assert round(KINDS["100mbe"].latency - KINDS["1gbe"].latency, 6) == round(1538 * 8 / 100e6, 6)
+    reduce = {"nvlink": 10, "rdma": 15, "xgmi": 15, "hdr": 30, "roce": 30, "pcie4": 30}
+    for name, microseconds in reduce.items():
+        assert KINDS[name].reduce == pytest.approx(microseconds * 1e-6), name
+    assert KINDS["1gbe"].reduce is KINDS["thunderbolt5"].reduce is None
+    for name, gbits in {"wifi": 0.4, "wifi6": 0.8, "wifi7": 1.5, "usb4": 10}.items():
+        assert KINDS[name].bandwidth == gbits * 1e9 / 8, name
     slower = ["wifi", "wifi6", "1gbe", "wifi7", "2.5gbe", "usb4", "same-host"]
     assert [KINDS[name].bandwidth for name in slower] == sorted(
         {KINDS[name].bandwidth for name in slower}
