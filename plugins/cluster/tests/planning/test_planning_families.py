@@ -10,7 +10,7 @@ import pytest
 
 from probe_cluster import ClusterError
 from probe_cluster.planning.architecture import Shape, shape_of
-from probe_cluster.planning.config_json import MOST_LAYERS, ConfigTable
+from probe_cluster.planning.config_json import MOST_LAYERS, ConfigTable, layer_kinds
 from probe_cluster.planning.known_models import entries
 from probe_cluster.planning.model_spec import parse_model
 
@@ -270,3 +270,53 @@ def test_short_convolutions_are_no_hybrid() -> None:
         parse_model({"model": name}).kind for name in ("lfm2-1.2b", "lfm2-8b-a1b", "jamba-mini")
     ]
     assert kinds == ["dense", "experts", "hybrid"]
+
+
+WINDOW: Config = {"sliding_window": 7}
+
+
+@pytest.mark.parametrize(
+    ("config", "kinds"),
+    [
+        ({}, "full full full full full full"),
+        (WINDOW, "window window window window window window"),
+        (WINDOW | {"sliding_window_pattern": 3}, "window window full window window full"),
+        (WINDOW | {"model_type": "gpt_oss"}, "window full window full window full"),
+        (WINDOW | {"model_type": "gemma2"}, "window full window full window full"),
+        (WINDOW | {"model_type": "gemma3"}, "window window window window window full"),
+        (WINDOW | {"model_type": "gemma3n"}, "window window window window full window"),
+        (WINDOW | {"model_type": "cohere2"}, "window window window full window window"),
+        (WINDOW | {"model_type": "olmo3"}, "window window window full window window"),
+        *((WINDOW | {"model_type": name}, "full full full full full full")
+          for name in ("qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "phi3", "mimo")),
+        (WINDOW | {"model_type": "qwen2", "use_sliding_window": True}, "window " * 6),
+        ({"attention_chunk_size": 5}, "window window window full window window"),
+        ({"attention_chunk_size": 5, "no_rope_layer_interval": 2}, "window full " * 3),
+        ({"model_type": "falcon_h1"}, "both both both both both both"),
+        ({"linear_num_value_heads": 2}, "linear linear linear full linear linear"),
+        ({"linear_num_value_heads": 2, "full_attention_interval": 2}, "linear full " * 3),
+        ({"linear_attn_config": {"kda_layers": [1, 2, 4, 5]}}, "kda kda full kda kda full"),
+        ({"linear_attn_config": {}}, None),
+        ({"attn_layer_indices": [0, 5], "mamba_n_heads": 2}, "full mamba mamba mamba mamba full"),
+        ({"attn_layer_indices": [0, 5]}, "full full full full full full"),
+        ({"full_attn_idxs": [2], "conv_L_cache": 3}, "conv conv full conv conv conv"),
+        ({"full_attn_idxs": [2]}, "full full full full full full"),
+        ({"conv_L_cache": 3}, "full full full full full full"),
+        (
+            {"mamba_d_state": 2, "attn_layer_period": 3, "attn_layer_offset": 1},
+            "mamba1 full mamba1 " * 2,
+        ),
+        ({"mamba_d_state": 2, "attn_layer_period": 3}, "full mamba1 mamba1 " * 2),
+        ({"ssm_state_size": 2}, None),
+        ({"hybrid_layer_pattern": [1, 0, 0, 1, 1, 0]}, "window full full window window full"),
+        ({"hybrid_layer_pattern": [1, 0]}, "full full full full full full"),
+        (
+            {"hybrid_override_pattern": "M*E-*M", "mamba_d_state": 1},
+            "mamba full experts ffn full mamba",
+        ),
+        ({"rwkv_version": 7}, None),
+    ],
+)  # fmt: skip
+def test_the_kind_of_each_layer(config: Config, kinds: str | None) -> None:
+    found = layer_kinds(ConfigTable(config, "it"), 6)
+    assert found == (None if kinds is None else kinds.split())
