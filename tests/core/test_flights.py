@@ -359,6 +359,23 @@ def test_a_forked_child_begins_without_flights(pool: ThreadPoolExecutor, counted
     counted.go.set()
 
 
+@linux
+def test_the_exit_of_a_thread_is_awaited_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(background, "sleep", pauses.append)
+    background.await_exit(threading.get_native_id())  # this one
+    background.await_exit(1 << 30)  # one that has ended
+    assert pauses == []
+    seconds = iter(range(1000))
+    monkeypatch.setattr(background, "monotonic", lambda: next(seconds) * background._EXIT_S / 50)
+    own = threading.get_native_id()
+    thread = threading.Thread(target=background.await_exit, args=(own,))  # which stays
+    thread.start()
+    thread.join()
+    looks = background._EXIT_LOOKS + 1
+    assert pauses == [0.0] * looks + [background._EXIT_PAUSE_S] * (49 - looks)
+
+
 # The same through the public calls.
 
 

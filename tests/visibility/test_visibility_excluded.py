@@ -10,7 +10,13 @@ import visibility_nodes as nodes
 from visibility_nodes import blocked, ready
 
 from probe_core.model import Report
-from probe_core.model.verdict import blocking_step, state_word, usable_here, visible
+from probe_core.model.verdict import (
+    _refuses_jobs,
+    blocking_step,
+    state_word,
+    usable_here,
+    visible,
+)
 from probe_core.pipeline.refresh import refresh
 from probe_core.selection import SelectionError, select
 from probe_core.selection.environment import confine
@@ -246,3 +252,23 @@ def test_the_step_that_blocks() -> None:
     assert step is not None
     assert (step["step"], state_word(by_hand)) == ("granted", "not granted")
     assert blocking_step(gpus()[0]) is None
+
+
+@pytest.mark.parametrize(
+    ("step", "code", "blocks", "refuses"),
+    [
+        ("library", "vendors-own", False, True),  # a code that only its prober knows
+        ("visible", "vendors-own", False, False),
+        ("visible", "mig-mode", False, True),
+        ("responding", "off-the-bus", False, True),
+        ("hardware", "link-narrow", False, False),
+        ("hardware", "link-narrow", True, True),
+        ("visible", "hidden-by-variable", False, False),
+        ("runtime", "exclusive-taken", True, False),
+    ],
+)
+def test_whether_a_step_keeps_a_device_from_every_job(
+    step: str, code: str, blocks: bool, refuses: bool
+) -> None:
+    document: Any = {"step": step, "code": code, "status": "broken", "blocks": blocks}
+    assert _refuses_jobs(document) is refuses
