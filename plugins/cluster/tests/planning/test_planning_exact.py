@@ -157,6 +157,10 @@ def test_layers_by_hand_are_had_by_the_plan() -> None:
         found = plan(strategy, members, model, pinned={"b": 5, "c": 0})
         shares = {stage.node: stage.layers for stage in found.stages}
         assert shares == {"a": 27, "b": 5}
+    members[2] = node("c", 16, 9000)  # which the fastest plan would take
+    free = Links(default=Link("none", 1e15, 0.0))
+    stages = plan("fastest", members, model, links=free, pinned={"b": 5, "c": 0}).stages
+    assert {stage.node: stage.layers for stage in stages} == {"a": 27, "b": 5}
     with pytest.raises(ClusterError, match="it takes no layers by hand"):
         plan("memory", members, model, pinned={"b": 5})
 
