@@ -29,6 +29,7 @@ from probe_core.cli.doctor_text import lines as lines_of
 from probe_core.doctor.baseline import compare, save
 from probe_core.doctor.check import Request
 from probe_core.doctor.checks.kernel_log import _xids
+from probe_core.doctor.log import _failures, _refused
 
 Document = dict[str, Any]
 
@@ -64,6 +65,8 @@ def first(document: Document) -> tuple[str, str, str]:
     return finding["code"], finding["severity"], finding["evidence"]
 
 
+OTHER = "0000:09:00.0"
+ADAPTER_FAILED = f"NVRM: GPU {PCI}: RmInitAdapter failed! (0x24)"
 BAR = f"NVRM: BAR1 is 0M @ 0x0 (PCI:{PCI})"
 CABLES = f"NVRM: GPU {PCI}: GPU does not have the necessary power cables connected."
 
@@ -417,3 +420,36 @@ def test_what_was_ready_is_lost_where_the_log_says_so(
     request = Request(Machine(str(tmp_path / "broken"), environ), report)  # type: ignore[arg-type]
     compare(request, document)  # type: ignore[arg-type]
     assert document["baseline"]["lost"] == [DEVICE]
+
+
+def test_failures_of_an_earlier_driver_do_not_count() -> None:
+    firmware = f"amdgpu {OTHER}: Direct firmware load for amdgpu/x.bin failed with error -2"
+    missing = f"nvidia {PCI}: Direct firmware load for nvidia/1/gsp_a.bin failed with error -2"
+    lines = [f"[1.0] {firmware}", f"[2.0] {ADAPTER_FAILED}", f"[2.1] {BAR}"]
+    found = {
+        f"pci:{OTHER}": ("firmware-missing", firmware),
+        f"pci:{PCI}": ("bar-unassigned", BAR.partition("NVRM: ")[1] + BAR.partition("NVRM: ")[2]),
+    }
+    assert _failures(lines) == found
+    again = [*lines, "[3.0] NVRM: loading NVIDIA UNIX x86_64 Kernel Module  580"]
+    assert _failures(again) == {f"pci:{OTHER}": found[f"pci:{OTHER}"]}
+    assert _failures([*again, missing, ADAPTER_FAILED]) == {
+        f"pci:{OTHER}": found[f"pci:{OTHER}"],
+        f"pci:{PCI}": ("gsp-firmware-missing", missing),
+    }
+    assert _failures([CABLES, "[1.0] other"]) == {f"pci:{PCI}": ("gpu-init-failed", CABLES)}
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("nvidia: version magic '6.8' should be '6.9'", "nvidia"),
+        ("[1.0] amdgpu: disagrees about version of symbol x", "amdgpu"),
+        ("[1.0] nvidia_uvm: Unknown symbol nv (err -2)", "nvidia_uvm"),
+        ("nvidia: other", None),
+        (": Unknown symbol x", None),
+    ],
+)
+def test_modules_that_the_kernel_refused(line: str, name: str | None) -> None:
+    found = {} if name is None else {name: ("module-refused", line.removeprefix("[1.0] "))}
+    assert _refused([line, f"{line} again"]) == found

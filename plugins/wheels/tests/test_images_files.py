@@ -299,6 +299,12 @@ SHADERS = package("own", {"libown.so": {"vulkan": True}})
         ([package("own", {"libgromacs_mpi.so": CODE})], ["libgromacs_mpi.so"],
          (["nvidia"], [], "taking", True, False)),
         ([SHADERS], [], ([], [], "needing", False, False)),
+        ([FOR_CPU, package("flash-attn", {"f.so": CODE})], [], ([], [], "taking", True, False)),
+        ([FOR_CPU, package("own", {"o.so": CODE})], [], (["nvidia"], [], "needing", False, False)),
+        ([FOR_CPU, package("triton")], [], ([], [], "taking", True, False)),
+        ([package("openvino")], [], ([], ["intel"], "first", True, False)),
+        ([package("openvino"), TORCH], [], (["nvidia"], ["intel"], "needing", False, False)),
+        ([package("onnxruntime", {"o.so": CODE})], [], (["nvidia"], [], "taking", False, False)),
         ([package("own")], [], ([], [], "needing", False, False)),
     ],
 )  # fmt: skip

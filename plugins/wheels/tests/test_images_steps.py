@@ -21,12 +21,13 @@ FILES = {
 
 def contents(**facts: Any) -> Any:
     """An image of which a test says what counts."""
+    texts = {**FILES, "/etc/os-release": facts.pop("release", "")}
     config = SimpleNamespace(user=facts.pop("user", ""), os="linux", variant="")
     config.variant = facts.pop("variant", "")
     config.os = facts.pop("os", "linux")
     known = {
         "image": SimpleNamespace(kind=facts.pop("kind", "archive"), config=config),
-        "files": SimpleNamespace(text=lambda path: FILES.get(path, "")),
+        "files": SimpleNamespace(text=lambda path: texts.get(path, "")),
         "environ": {}, "toolkit": (), "kernels": (), "builders": (), "rocm": (), "names": (),
         "is_sycl": False, "is_environment": False, "arch": "x86_64", "program": None,
     }  # fmt: skip
@@ -378,3 +379,77 @@ def test_the_platform_of_an_image(facts: dict[str, Any], arch: str, os: str, exp
     step: Step = system._platform(contents(**facts), Node("n", arch, os, []))
     assert f"{step.word} {step.reason}" == expected
     assert step.name == "platform"
+
+
+V2 = ("sse4_2",)
+OF_RHEL_10 = "no rhel 10 is built for x86-64-v3, and the node's processor has no avx2"
+
+
+@pytest.mark.parametrize(
+    ("release", "arch", "flags", "expected"),
+    [
+        ('ID="rhel"\nVERSION_ID="10.1"\n', "x86_64", V2, OF_RHEL_10),
+        ('ID="rhel"\nVERSION_ID="10.1"\n', "x86_64", V3, None),
+        ('ID="rhel"\nVERSION_ID="10.1"\n', "x86_64", (), None),
+        ('ID="rhel"\nVERSION_ID="10.1"\n', "aarch64", V2, None),
+        ("ID=rocky\nVERSION_ID=9.5\n", "x86_64", V2, None),
+        (
+            "ID=rocky\nVERSION_ID=9.5\n",
+            "x86_64",
+            ("fpu",),
+            "no rocky 9 is built for x86-64-v2, and the node's processor has no sse4_2",
+        ),
+        ("ID=rocky\nVERSION_ID=8.9\n", "x86_64", ("fpu",), None),
+        ("ID=debian\nVERSION_ID=10\n", "x86_64", ("fpu",), None),
+        ("", "x86_64", ("fpu",), None),
+    ],
+)
+def test_the_level_of_an_images_base(
+    release: str, arch: str, flags: tuple[str, ...], expected: str | None
+) -> None:
+    node = Node("n", arch, "linux", [])
+    node.flags = flags
+    step = system._level_of_base(contents(release=release), node)
+    assert (step and f"{step.word} {step.reason}") == expected
+
+
+@pytest.mark.parametrize(
+    ("needed", "version", "expected"),
+    [
+        ((3, 4, 30), (3, 4, 29),
+         "no a.so needs GLIBCXX 3.4.30, and the image's libstdc++ has 3.4.29"),
+        ((3, 4, 30), (3, 4, 30), None),
+        ((), (3, 4, 29), None),
+        ((3, 4, 30), (), None),
+    ],
+)  # fmt: skip
+def test_the_c_plus_plus_library_of_an_image(
+    needed: tuple[int, ...], version: tuple[int, ...], expected: str | None
+) -> None:
+    image = contents(cxx=lambda: version, place=lambda path: path)
+    step = system._cxx_step(image, needed, "a.so")
+    assert (step and f"{step.word} {step.reason}") == expected
+
+
+def verdict(wheel: str, word: str) -> Any:
+    return {"wheel": wheel, "verdict": word}
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "kept"),
+    [
+        ("onnxruntime cpu-build,own native", "own"),
+        ("onnxruntime cpu-build", "onnxruntime"),
+        ("torch cpu-build,own native", "torch own"),
+        ("torch cpu-build,tensorflow native", "tensorflow"),
+        ("torch cpu-build,tensorflow cpu-build", "torch"),
+        ("flash-attn cpu-build,tensorflow native", "flash-attn tensorflow"),
+        ("", ""),
+    ],
+)
+def test_builds_for_the_cpu_beside_others(verdicts: str, kept: str) -> None:
+    pairs = [pair.split() for pair in verdicts.split(",") if pair]
+    listed = [verdict(f"{name} 1", word) for name, word in pairs]
+    wheels: Any = {f"{name} 1": {"name": name, "requires": []} for name, _ in pairs}
+    found = chip_code._without_builds_for_cpu(listed, wheels)
+    assert " ".join(entry["wheel"].split(" ")[0] for entry in found) == kept

@@ -40,6 +40,38 @@ def plugin(site: Path, tables: object, target: str = "acme_frameworks") -> None:
     (info / "entry_points.txt").write_text(f"{group}acme = {target}\n")
 
 
+@pytest.mark.parametrize(
+    ("target", "files", "problem"),
+    [
+        ("acme", {"acme.py": "", "acme.frameworks.json": True}, ""),
+        ("acme", {"acme.py": "", "frameworks.json": True}, "No such file or directory"),
+        ("acme", {"acme/__init__.py": "", "acme/frameworks.json": True}, ""),
+        ("acme.t", {"acme/__init__.py": "", "acme/t.py": "", "acme/frameworks.json": True}, ""),
+        ("acme", {}, "its module 'acme' does not exist"),
+        ("acme:x", {"acme.py": ""}, "its entry point 'acme:x' is no module"),
+        ("acme", {"acme.py": "", "acme.frameworks.json": '{"schema": 2}'},
+         'expected {"schema": 1, "frameworks": {NAME: {…}}}'),
+        ("acme", {"acme.py": "", "acme.frameworks.json": '{"schema": 1, "frameworks": []}'},
+         "frameworks is no table"),
+    ],
+)  # fmt: skip
+def test_where_a_table_lies(
+    target: str, files: dict[str, Any], problem: str, tmp_path: Path
+) -> None:
+    table = json.dumps({"schema": 1, "frameworks": {"own": TABLE}})
+    files |= {
+        "acme-1.dist-info/METADATA": "Name: acme\nVersion: 1\n",
+        "acme-1.dist-info/entry_points.txt": f"[probe_core.frameworks.v1]\nacme = {target}\n",
+    }
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(table if text is True else text)
+    frameworks, problems = extra_frameworks([str(tmp_path)])
+    # As root another sentence names the path before the reason.
+    assert [entry.reason[-len(problem) :] for entry in problems] == ([problem] if problem else [])
+    assert list(frameworks) == ([] if problem else ["acme:own"])
+
+
 def test_a_table_names_the_library_that_decides(tmp_path: Path) -> None:
     plugin(tmp_path / "plugins", {"acme": TABLE})
     extra, problems = extra_frameworks([str(tmp_path / "plugins")])
