@@ -453,3 +453,184 @@ def test_builds_for_the_cpu_beside_others(verdicts: str, kept: str) -> None:
     wheels: Any = {f"{name} 1": {"name": name, "requires": []} for name, _ in pairs}
     found = chip_code._without_builds_for_cpu(listed, wheels)
     assert " ".join(entry["wheel"].split(" ")[0] for entry in found) == kept
+
+
+def judged(wheel: str, word: str = "native", library: str | None = "l.so", has: str = "") -> Any:
+    return {"wheel": wheel, "verdict": word, "library": library, "has": has}
+
+
+OLD, NEW = nvidia((9, 0), driver=(575, 51)), nvidia((9, 0))
+PLAIN: Any = {"name": "own", "build": None, "text": {}, "requires": [], "files": {"l.so": {}}}
+UNKNOWN_CUDA = (
+    "driver unknown: own 1: which CUDA it was built with is unknown, and so is whether driver"
+    " 575.51 runs it; 580 runs every one"
+)
+
+
+@pytest.mark.parametrize(
+    ("entry", "gpu", "environ", "document", "is_unknown"),
+    [
+        (judged("own 1"), OLD, {}, PLAIN, True),
+        (judged("own 1"), NEW, {}, PLAIN, False),
+        (judged("own 1"), nvidia((9, 0), driver=(580,)), {}, PLAIN, False),
+        (judged("own 1"), nvidia((9, 0), driver=()), {}, PLAIN, False),
+        (judged("own 1", "jit-only"), OLD, {}, PLAIN, False),
+        (judged("own 1"), OLD, {"CUDA_VERSION": "12.8"}, PLAIN, False),
+        (judged("own 1"), OLD, {}, {**PLAIN, "requires": ["torch"]}, False),
+        (judged("own 1"), OLD, {}, {**PLAIN, "build": "cu128"}, False),
+        (judged("own 1", library="l_cuda128.so"), OLD, {}, PLAIN, False),
+        (judged("own 1", library=None), OLD, {}, PLAIN, True),
+        (judged("own 1"), OLD, {}, {**PLAIN, "files": {"l.so": {"needed": ["libcudart.so.12"]}}},
+         False),
+        (judged("own 1"), OLD, {}, {**PLAIN, "files": {"l.so": {"needed": ["libcudart"]}}}, True),
+        (judged("own 1"), OLD, {}, {**PLAIN, "files": {"l.so": {"cuda": [[["ptx_80@8.0"], 1]]}}},
+         False),
+        (judged("own 1"), OLD, {}, {**PLAIN, "files": {"l.so": {"cuda": [[["sm_80"], 1]]}}}, True),
+        (judged("own 1"), Gpu("pci:0", "amd", "GPU"), {}, PLAIN, False),
+    ],
+)  # fmt: skip
+def test_code_of_an_unknown_cuda(
+    entry: Any, gpu: Gpu, environ: dict[str, str], document: Any, is_unknown: bool
+) -> None:
+    step = chip_code._unknown_toolkit(entry, gpu, contents(environ=environ), document)
+    assert (shown([step]) if step else []) == ([UNKNOWN_CUDA] if is_unknown else [])
+
+
+@pytest.mark.parametrize(
+    ("linked", "verdicts", "leading"),
+    [
+        (["own 1"], "own:native torch:native", "own"),
+        ([], "own:native torch:native", "torch"),
+        ([], "own:native torch:cpu-build", ""),
+        ([], "tensorflow:lacks-device torch:native", "tensorflow torch"),
+        ([], "", ""),
+    ],
+)
+def test_what_an_image_is_made_for(linked: list[str], verdicts: str, leading: str) -> None:
+    entries = [judged(f"{name} 1", word) for name, word in
+               (pair.split(":") for pair in verdicts.split())]  # fmt: skip
+    found = chip_code._leading(contents(linked_code=linked), entries)
+    assert " ".join(entry["wheel"].split(" ")[0] for entry in found) == leading
+
+
+FIRST, SECOND = judged("torch 1"), judged("own 1")
+TRITON = judged("triton 1", "compiles")
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "leading", "running", "works"),
+    [
+        ([FIRST, SECOND], [FIRST], [FIRST], True),
+        ([FIRST, SECOND], [FIRST], [SECOND], False),
+        ([FIRST, SECOND], [], [SECOND], True),
+        ([FIRST, TRITON], [], [TRITON], False),
+        ([TRITON], [], [TRITON], True),
+        ([FIRST], [], [], False),
+        ([], [], [], False),
+    ],
+)
+def test_whether_what_an_image_is_made_for_runs(
+    verdicts: list[Any], leading: list[Any], running: list[Any], works: bool
+) -> None:
+    assert chip_code._works(verdicts, leading, running) is works
+
+
+@pytest.mark.parametrize(
+    ("word", "has", "expected"),
+    [("compiles", "a compiler", True), ("compiles", "Vulkan", False), ("native", "", False)],
+)
+def test_what_makes_its_code_with_rocm(word: str, has: str, expected: bool) -> None:
+    assert chip_code._is_compiler(judged("triton 1", word, has=has)) is expected
+
+
+def installed(*names: str) -> list[Any]:
+    return [{"name": name, "version": "1", "text": {}, "requires": []} for name in names]
+
+
+@pytest.mark.parametrize(
+    ("gpu", "wheel", "names", "is_unknown"),
+    [
+        (NEW, "tensorflow 1", ["tensorflow"], True),
+        (NEW, "tensorflow 1", ["tensorflow", "nvidia-cudnn-cu12"], False),
+        (NEW, "tensorflow 1", ["tensorflow", "nvidia-ml-py"], True),
+        (NEW, "torch 1", ["torch"], False),
+        (Gpu("pci:0", "amd", "GPU"), "tensorflow 1", ["tensorflow"], False),
+    ],
+)
+def test_libraries_that_a_framework_opens_in_an_environment(
+    gpu: Gpu, wheel: str, names: list[str], is_unknown: bool
+) -> None:
+    image = contents(documents=installed(*names))
+    step = chip_code._opened_of_node(image, gpu, judged(wheel))
+    assert (step and (step.name, step.word)) == (("loader", "unknown") if is_unknown else None)
+
+
+CUDA_LIBRARIES = ("libcudart.so.12", "libcublas.so.12", "libcudnn.so.9")
+
+
+@pytest.mark.parametrize(
+    ("gpu", "wheel", "names", "missing"),
+    [
+        (NEW, "tensorflow 1", CUDA_LIBRARIES, None),
+        (NEW, "tensorflow 1", CUDA_LIBRARIES[:2], ("p", "libcudnn.so")),
+        (NEW, "tensorflow 1", (), ("p", "libcudart.so")),
+        (NEW, "own 1", (), None),
+        (Gpu("pci:0", "amd", "GPU"), "tensorflow 1", (), None),
+    ],
+)
+def test_libraries_that_a_framework_opens_in_an_image(
+    gpu: Gpu, wheel: str, names: tuple[str, ...], missing: Any
+) -> None:
+    assert chip_code._unopened(contents(names=names), gpu, judged(wheel), "p") == missing
+
+
+@pytest.mark.parametrize(
+    ("names", "arch", "flags", "words"),
+    [
+        (["tensorflow"], "x86_64", ("fpu",), ["no"]),
+        (["tensorflow", "torch"], "x86_64", ("fpu",), ["less"]),
+        (["tensorflow", "jaxlib"], "x86_64", ("fpu",), ["no", "no"]),
+        (["tensorflow"], "x86_64", ("avx",), []),
+        (["tensorflow"], "x86_64", (), []),
+        (["tensorflow"], "aarch64", ("fpu",), []),
+        (["torch", "numpy"], "x86_64", ("fpu",), []),
+    ],
+)
+def test_instructions_that_frameworks_need(
+    names: list[str], arch: str, flags: tuple[str, ...], words: list[str]
+) -> None:
+    node = Node("n", arch, "linux", [])
+    node.flags = flags
+    steps = list(system._instructions(contents(documents=installed(*names)), node))
+    assert [step.word for step in steps] == words
+    if words:
+        assert steps[0].reason == "tensorflow 1 needs a processor with avx, and the node's has none"
+
+
+def needing(*names: str) -> Any:
+    return SimpleNamespace(needed=names, interpreter="/lib64/ld-linux-x86-64.so.2")
+
+
+OF_MUSL: Any = SimpleNamespace(binary=SimpleNamespace(interpreter="/lib/ld-musl-x86_64.so.1"))
+
+
+@pytest.mark.parametrize(
+    ("own", "of_library", "program", "missing"),
+    [
+        (["liba.so.1"], [], None, None),
+        (["/opt/x/liba.so.1"], [], None, None),
+        (["liba.so.1", "libb.so.2"], [], None, ("p", "libb.so.2")),
+        (["libcuda.so.1"], ["libnvidia-ml.so.1"], None, None),
+        ([], ["libc.so.6"], None, ("q", "libc.so.6")),
+        ([], ["plugin"], None, None),
+        (["plugin"], [], None, ("p", "plugin")),
+        (["libc.musl-x86_64.so.1"], [], OF_MUSL, None),
+        (["libc.musl-x86_64.so.1"], [], None, ("p", "libc.musl-x86_64.so.1")),
+    ],
+)
+def test_what_neither_image_nor_host_has(
+    own: list[str], of_library: list[str], program: Any, missing: Any
+) -> None:
+    chain = [("p", needing(*own)), ("q", needing(*of_library))]
+    image = contents(names=("liba.so.1",), program=program, linked=lambda binary, path: chain)
+    assert system.missing_library(image, needing(*own), "p") == missing
