@@ -295,6 +295,10 @@ def test_the_list_for_a_baseline(tmp_path: Path) -> None:
         ("2.8.3+cu12torch2.6cxx11abiFALSE", "cu12"),
         ("0.11.0+cu129", "cu129"),
         ("1.0+local.7", None),
+        ("1.0+git1.cu118", "cu118"),
+        ("1.0+pt2.6_cu126", "cu126"),
+        ("1.0+pt-gfx90a", "gfx90"),
+        ("1.0+cu128.", "cu128"),
     ],
 )
 def test_tags_of_builds(version: str, build_name: str | None) -> None:

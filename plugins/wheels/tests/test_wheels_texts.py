@@ -1,0 +1,93 @@
+"""What distributions and conda's packages say of their own build, in texts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from probe_wheels.distributions import (
+    _objects,
+    _target_of,
+    build_text,
+    conda_build,
+    requires_of,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "build"),
+    [
+        ("cuda126_mkl_py311h9a1b2c3_300", "cu126"), ("cuda12.6_0", "cu126"), ("cuda_0", None),
+        ("cudax_0", None), ("py311_cpu_0", "cpu"), ("cpu_mkl_py311", "cpu"),
+        ("rocm64_h1", "rocm64"),
+        ("h9a1b2c3_300", None), ("gpu_cuda118", "cu118"), ("", None),
+    ],
+)  # fmt: skip
+def test_the_build_of_a_package_of_conda(text: str, build: str | None) -> None:
+    assert conda_build(text) == build
+
+
+def test_what_a_version_file_assigns() -> None:
+    text = """from typing import Optional
+__version__ = "2.9.1+cu128"
+cuda: Optional[str] = '12.8'
+hip: Optional[str] = None
+xpu = None  # not built
+rocm = 6.4
+debug = False
+git_version = 'a'
+cuda
+if cuda == '1':
+"""
+    assert build_text(text) == {
+        "version": "2.9.1+cu128", "cuda": "12.8", "hip": "", "xpu": "", "rocm": "6.4"
+    }  # fmt: skip
+    pairs = "OrderedDict([('gcc', '9'), ('cuda_version', '12.5.1'), ('is_cuda_build', True)])"
+    assert build_text(f"build_info = collections.{pairs}") == {
+        "cuda_version": "12.5.1", "is_cuda_build": "True"
+    }  # fmt: skip
+    assert build_text(f"x({pairs})".replace("12.5.1", "1" * 70))["cuda_version"] == "1" * 64
+    assert build_text(f"cuda = '{'1' * 70}'\nrocm = {'2' * 70}") == {
+        "cuda": "1" * 64, "rocm": "2" * 64
+    }  # fmt: skip
+    assert build_text("\n" * 4096 + "cuda = 1") == {}
+    assert build_text("\n" * 4095 + "cuda = 1") == {"cuda": "1"}
+
+
+def test_requirements_that_no_extra_guards() -> None:
+    metadata = """Metadata-Version: 2.1
+Requires-Dist: numpy >=1.2 ; python_version > "3.8"
+Requires-Dist:torch
+Requires-Dist: pytest ; extra == "test"
+Provides-Extra: test
+
+Requires-Dist: not-one
+"""
+    assert requires_of(metadata) == ["numpy >=1.2", "torch"]
+    assert requires_of(f"Requires-Dist: {'a' * 200}") == ["a" * 128]
+    many = "".join(f"Requires-Dist: a{number}\n" for number in range(257))
+    assert requires_of(many) == [f"a{number}" for number in range(256)]
+
+
+def test_files_of_machine_code_are_two_libraries() -> None:
+    assert _objects({"sm_90": 2, "gfx942": 3, "sm_80": 1, "": 4}) == {
+        "*.cubin": {"format": "cubins", "cuda": [(["sm_80"], 1), (["sm_90"], 2)]},
+        "*.co": {"format": "code objects", "hip": [(["gfx942"], 3)]},
+    }
+    assert _objects({}) == _objects({"other": 1}) == {}
+
+
+@pytest.mark.parametrize(
+    ("document", "target"),
+    [
+        ({"machines": ["cuda"], "cuda": [(["sm_90"], 1)]}, "sm_90"),
+        ({"machines": ["amdgpu"], "hip": [(["gfx942"], 1)]}, "gfx942"),
+        ({"machines": ["cuda"]}, ""),
+        ({"machines": ["x86_64"], "cuda": [(["sm_90"], 1)]}, ""),
+        ({"machines": ["cuda", "amdgpu"], "cuda": [(["sm_90"], 1)]}, ""),
+        ({}, ""),
+    ],
+)
+def test_the_target_of_a_file_of_machine_code(document: Any, target: str) -> None:
+    assert _target_of(document) == target
