@@ -191,12 +191,12 @@ def test_partition_without_a_bank_has_an_even_share_of_the_memory(tree: Any) -> 
     assert own["extra"]["memory_sources"] == {"vram": "mem_info_vram_total / 8"}
 
 
-@pytest.mark.parametrize(("mode", "count"), [("DPX", 2), ("QPX", 4)])
+@pytest.mark.parametrize(("mode", "count"), [("DPX", 2), ("TPX", 3), ("QPX", 4)])
 def test_other_modes_name_the_number_of_partitions(tree: Any, mode: str, count: int) -> None:
-    partitioned(tree, {1: 2}, closed=0, mode=mode, simds=1216 // count, bank=None)
+    partitioned(tree, {1: 2}, closed=0, mode=mode, simds=1216 // count // 4 * 4, bank=None)
     card, own = tree.devices().values()
     assert own["memory"]["total"] == MI300X // count
-    assert own["units"] == 304 // count
+    assert own["units"] == 1216 // count // 4
     assert card["unknown"]["units"] == f"KFD shows this process 1 of {count} partitions"
 
 
@@ -215,6 +215,17 @@ def test_mode_and_model_tell_the_count_where_nodes_are_missing(tree: Any) -> Non
     card, own = tree.devices().values()
     assert own["memory"]["total"] == MI300X // 8
     assert "units" not in card
+
+
+@pytest.mark.parametrize(
+    ("device", "dies"),
+    [("74a1", 8), ("74a9", 8), ("74a2", 4), ("74a5", 8), ("75a0", 8), ("75a3", 8)],
+)
+def test_of_cpx_each_die_is_a_partition(tree: Any, device: str, dies: int) -> None:
+    partitioned(tree, {2: 1}, closed=0, mode="CPX", simds=152, bank=None, device=f"0x{device}")
+    card, own = tree.devices().values()
+    assert own["memory"]["total"] == MI300X // dies
+    assert card["unknown"]["units"] == f"KFD shows this process 1 of {dies} partitions"
 
 
 def test_partition_of_unknown_count_has_no_invented_memory(tree: Any) -> None:
