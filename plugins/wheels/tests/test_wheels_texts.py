@@ -13,6 +13,8 @@ from probe_wheels.distributions import (
     conda_build,
     requires_of,
 )
+from probe_wheels.records import SKIPPED, code_target, cubin_target, processors_in
+from probe_wheels.variants import every_feature
 
 
 @pytest.mark.parametrize(
@@ -91,3 +93,54 @@ def test_files_of_machine_code_are_two_libraries() -> None:
 )
 def test_the_target_of_a_file_of_machine_code(document: Any, target: str) -> None:
     assert _target_of(document) == target
+
+
+@pytest.mark.parametrize(
+    ("text", "processors"),
+    [
+        ("Kernels.so-000-gfx90a-xnack-.hsaco", ["gfx90a"]),
+        ("gfx942_gfx1100.co", ["gfx942", "gfx1100"]),
+        ("gfx11001", ["gfx1100"]), ("gfx90", []), ("gfx90A", []), ("gfx", []), ("", []),
+    ],
+)  # fmt: skip
+def test_processors_in_a_name(text: str, processors: list[str]) -> None:
+    assert processors_in(text) == processors
+
+
+@pytest.mark.parametrize(
+    ("path", "target"),
+    [
+        ("fmha/fmhaSm100aKernel.cubin", "sm_100a"), ("sm_90/k_sm80.cubin", "sm_80"),
+        ("k_sm_100f.cubin", "sm_100f"), ("k_sm90x.cubin", "sm_90"), ("k_sm9.cubin", ""),
+        ("k_sm1000.cubin", ""), ("sm90a/k.cubin", "sm_90a"), ("k.cubin", ""),
+    ],
+)  # fmt: skip
+def test_the_target_of_a_cubin(path: str, target: str) -> None:
+    assert cubin_target(path) == code_target(path) == target
+
+
+@pytest.mark.parametrize(
+    ("path", "target"),
+    [
+        ("aiter/k_gfx942.co", "gfx942"), ("aiter/k.hsaco", ""), ("aiter/k_gfx942.so", ""),
+        ("torch/lib/hipblaslt/library/k_gfx942.co", "skipped"),
+        ("torch/lib/rocBLAS/library/k_gfx942.co", "skipped"),
+    ],
+)  # fmt: skip
+def test_the_target_of_a_code_object(path: str, target: str) -> None:
+    assert code_target(path) == (SKIPPED if target == "skipped" else target)
+
+
+def test_every_feature_that_a_package_may_name() -> None:
+    features = every_feature("nvidia")
+    bounds = features["cuda_version_upper_bound"]
+    # As wheelnext's own provider: five major versions of 21 minor ones, each also by itself.
+    assert (bounds[:2], bounds[20:23]) == (["15.20", "15.19"], ["15.0", "15", "14.20"])
+    assert (bounds[-2:], len(bounds)) == (["11.0", "11"], 5 * 22)
+    assert (features["sm_arch"][:2], features["sm_arch"][-2:]) == (
+        ["121_real", "121_virtual"], ["50_real", "50_virtual"]
+    )  # fmt: skip
+    lower = features["cuda_version_lower_bound"]
+    assert lower[-3:] == ["13", "12", "11"]
+    assert {"12.8", "13.0"} < set(lower)
+    assert {"gfx90a", "gfx942", "gfx1100"} < set(every_feature("amd")["gfx_arch"])
