@@ -133,10 +133,11 @@ def test_how_wide_a_name_may_be() -> None:
     # One model says nothing in each line.
     assert width(200, row(), row()) == 0
     assert width(200, row(), row(name="RTX 3090 Ti")) == 11
-    # Names of processors are cut to the width of accelerators', then all to twelve columns.
+    # Names of processors are cut to the width of accelerators' and the room that is left, then all
+    # to twelve columns.
     cpu = row(name="C" * 25, group=1)
     assert width(200, row(), cpu) == 25
-    assert width(149, row(), cpu) == 8
+    assert [width(room, row(), cpu) for room in (133, 134, 149, 150)] == [8, 9, 24, 25]
     assert width(140, row(name="G" * 20), row(name="H" * 20)) == 20
 
 

@@ -368,7 +368,7 @@ def test_what_a_narrower_screen_goes_without(node: Node) -> None:
         (138, "LINK", 0), (131, "PEAK", 0), (123, "CLOCK", 0), (113, "POWER", 6),
         (108, "HISTORY", 12), (100, "USED", 4), (96, "HISTORY", 8), (92, "USED", 0),
         (86, "PROC", 0), (80, "MEMORY", 10), (72, "POWER", 0), (64, "HISTORY", 0),
-        (54, "DEVICE", 12), (52, "DEVICE", 0),
+        (54, "DEVICE", 13), (53, "DEVICE", 12), (52, "DEVICE", 0),
     ]  # fmt: skip
 
 

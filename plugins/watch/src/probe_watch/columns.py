@@ -159,25 +159,29 @@ def _widest(names: Iterable[str]) -> int:
 def fit(room: int, rows: Sequence[Row]) -> dict[str, int]:
     """Return the width of each column that is shown, in their order.
 
-    An id is never cut. What is first cut are names of processors, to the width of accelerators'.
+    An id is never cut. What is first cut are names of processors, to the width of accelerators';
+    what room is left in the end is the names'.
     """
     levels = {column.head: list(column.widths) for column in COLUMNS}
     levels["ID"] = [max((cell_len(row.short) for row in rows), default=2)]
     models = [row.name for row in rows if row.group == 0]
+    longest = _widest(row.name for row in rows)
     # One model says nothing in each line: the title has it.
     is_one = len(models) > 1 and len(set(models)) == 1
     levels["DEVICE"] = [0]
     if not is_one:
-        whole, widest = _widest(row.name for row in rows), _widest(models)
-        widest = widest or whole
-        levels["DEVICE"] = [whole, widest, min(widest, _LEAST_NAME), 0]
-    for head in (*_LEAVING, "DEVICE"):
-        widths = [width[0] for width in levels.values() if width[0]]
-        if sum(widths) + GAP * (len(widths) - 1) <= room:
+        widest = _widest(models) or longest
+        levels["DEVICE"] = [longest, widest, min(widest, _LEAST_NAME), 0]
+    for head in (*_LEAVING, "DEVICE", ""):
+        widths = {name: width[0] for name, width in levels.items() if width[0]}
+        spare = room - sum(widths.values()) - GAP * (len(widths) - 1)
+        if spare >= 0:
             break
-        if len(levels[head]) > 1:
+        if len(levels.get(head, ())) > 1:
             levels[head].pop(0)
-    return {head: width[0] for head, width in levels.items() if width[0]}
+    if "DEVICE" in widths:
+        widths["DEVICE"] = max(widths["DEVICE"], min(longest, widths["DEVICE"] + spare))
+    return widths
 
 
 def device_table(rows: Sequence[Row], room: int) -> tuple[Text, list[Line]]:
