@@ -352,6 +352,10 @@ def test_devices_have_the_rows_that_processes_leave() -> None:
         assert app.query_one("#used").size.height == 2
 
     run([node_of([busy(address(n)) for n in range(1, 65)], *[H100] * 64)], scenario, (80, 24))
+    # The line that says of which devices they are not known is one of theirs.
+    others = [busy(address(n), processes=None) for n in range(2, 64)]
+    samples = [*others, *(busy(address(n), processes=[]) for n in (1, 64))]
+    run([node_of(samples, *[H100] * 64)], scenario, (80, 24))
 
 
 @pytest.mark.heavy

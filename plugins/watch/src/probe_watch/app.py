@@ -297,14 +297,14 @@ class WatchApp(App[int]):
         self.query_one("#graphs").display = has_room
         if row is not None and has_room:
             self._write("graphs", panels.graphs(row, self.size.width))
-        tasks = self._processes(tree=False)
+        head, lines = panels.task_table(self._processes(tree=False), rows, self._room)
         used = self._grid("used")
         used.display = self.size.height >= _SHORT
         room = self.query_one("#views").size.height - 2 - 7 * has_room  # the tabs, the graphs
         # Few processes leave room, which is the devices'.
-        least = len(tasks) + 2 if used.display else 0
+        least = len(lines) + 2 if used.display else 0
         grid.styles.max_height = max(room * 6 // 10, room - least, 2)
-        used.show(*panels.task_table(tasks, rows, self._room))
+        used.show(head, lines)
 
     def _processes(self, *, tree: bool) -> list[Task]:
         """Return the processes of the chosen node that the filter lets through, in their order."""
