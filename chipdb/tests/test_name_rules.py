@@ -1,18 +1,17 @@
 """Rules of names: each row by its own example, and patterns alone."""
 
 import tomllib
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from probe_chipdb import patterns
 from probe_chipdb.entry.files import read_folder
-from probe_chipdb.entry.name_rules import RuleFiles
+from probe_chipdb.entry.name_rules import RuleFiles, RuleRow
 from probe_chipdb.entry.validate import Data
 from probe_chipdb.patterns import BadPattern, Pattern
-from probe_chipdb.rules import Rule, Rules
-from probe_chipdb.table import RULES, built_text, escape
+from probe_chipdb.rules import Rules
+from probe_chipdb.table import RULES, built_text
 from probe_chipdb.tools.rules import row_problems
 
 CHIPDB = Path(__file__).parents[1]
@@ -49,7 +48,7 @@ def test_each_row_makes_of_its_example_what_it_expects_and_is_needed(data: Data)
 
 
 @pytest.mark.parametrize("stage", ["line", "fact", "form", "machine"])
-def test_every_row_that_fits_a_text_passes_its_gate(files: RuleFiles, stage: str) -> None:
+def test_every_row_that_fits_a_text_is_found_for_it(files: RuleFiles, stage: str) -> None:
     """The texts by which rows are sorted out beforehand leave out none that would fit.
 
     Shares, hosts and refusals are facts, too.
@@ -60,48 +59,47 @@ def test_every_row_that_fits_a_text_passes_its_gate(files: RuleFiles, stage: str
     if stage in ("form", "machine"):
         mark = " " if stage == "form" else "-"
         texts = [text.replace("-", mark).replace("_", mark).replace(" ", mark) for text in texts]
-    [*rules.every("x", stage)]
-    chosen = rules._chosen[stage, "", ""]
-    each = [chosen.rule(at) for at in range(len(chosen.rows))]
+    (rows,) = rules._stages[stage]
+    each = [rows.rule(at) for at in range(len(rows._lines))]
     missed = [
-        (text, rule._parts[0])
+        (text, rule._row[0])
         for text in texts
         for rule in each
-        if rule.applied(text) and rule._parts not in _parts(chosen.gated(text))
+        if rule.applied(text) and rule not in rules._passing(text, stage)
     ]
     assert missed == []
     assert len(texts) > 2200
     assert len(each) > {"fact": 60, "machine": 20}.get(stage, 70)
 
 
-def _parts(rules: "Iterable[Rule]") -> list[tuple[str, str, str]]:
-    return [rule._parts for rule in rules]
-
-
-@pytest.mark.parametrize("stage", ["line", "fact", "form", "machine"])
-def test_sorted_gates_find_the_rows_that_a_look_at_each_finds(stage: str) -> None:
-    rules = Rules(built_text(RULES))
-    [*rules.every("x", stage)]
-    chosen = rules._chosen[stage, "", ""]
-    chosen.sort()
-    texts = [f"\n{' '.join(text.split())}\n" for text in STRINGS[::9]] + ["\n\n", "\nⅫ™ é\n"]
-    found = [chosen.compared(text) for text in texts]
-    assert [[*chosen.sorted(text)] for text in texts] == found
-    assert any(found)
-
-
-def test_a_name_passes_no_gate_by_its_first_letter_alone() -> None:
-    """Each row that it passes is read: lines begin with PCI ids, and "amd" with one's digit."""
+def test_a_name_finds_no_row_by_its_first_letter_alone() -> None:
+    """Each row that is found is read: lines begin with PCI ids, and "amd" with one's digit."""
     rules, text = Rules(built_text(RULES)), "amd instinct mi300x oam"
     assert [*rules.every(text, "fact")] == []
-    assert rules._chosen["fact", "", ""].gated(text) == []
+    assert [*rules._passing(text, "fact")] == []
 
 
-def test_gates_are_read_as_they_were_written() -> None:
-    gates = ["\namd ", "mi\n", "\\n", "a|b", "\\"]
-    rules = Rules("\t".join(("fact", "", "", "|".join(map(escape, gates)), "{any}", "x", "")))
-    [*rules.every("x", "fact")]
-    assert rules._chosen["fact", "", ""]._gates == [gates]
+def test_texts_that_a_row_needs_are_read_as_they_were_written() -> None:
+    files = RuleFiles()
+    files.add("set", {"mark": ["|", ";", "\\", "\\n", "é"]})
+    pattern = "x{mark}{n}{*}y"
+    files.add("line", [{"pattern": pattern, "to": "{mark}", "example": "x;1y", "expect": ";"}])
+    (rows,) = files.read()._stages["line"]
+    needs = {
+        *rows.rule(0).needs[0],
+        *(need for key in rows._index for need, _ in rows._entries(key)),
+    }
+    assert needs == {"y\x01", "\x01x|", "\x01x;", "\x01x\\", "\x01xé"}  # of `\n`, too
+    marks = ["|", ";", "\\", "\\n", "é"]
+    assert [files.read().rewritten(f"x{mark}1y", "line") for mark in marks] == marks
+    assert files.read().rewritten("x1y", "line") == "x1y"
+
+
+@pytest.mark.parametrize("mark", ["\t", "\n", "\x01", "\x02", "\x03", "\x04"])
+def test_a_row_holds_no_letter_that_the_table_takes(mark: str) -> None:
+    files = RuleFiles()
+    row: RuleRow = {"pattern": f"x{mark}{{any}}", "example": "x", "expect": "x"}
+    assert "control character" in files.fault(row)
 
 
 def test_the_check_refuses_rows_that_do_nothing(tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ word makes it optional. `{label@kind}` gives it another label. Fields take as li
 numbers all their digits. A word of a table of words becomes what it means.
 """
 
+from probe_chipdb.table import EDGE
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,8 +20,6 @@ if TYPE_CHECKING:
         def get(self, name: str, default: Mapping[str, str], /) -> Mapping[str, str]: ...
 
 
-EDGE = "\n"
-"""Stands before and behind a name in the texts of `Pattern.runs`."""
 _MOST_TEXTS = 70  # of one run
 _MOST_STEPS = 500
 """Ends of fields that are tried: what fits takes some dozens, junk would take millions."""
@@ -32,7 +32,7 @@ class BadPattern(ValueError):
 class Pattern:
     """A pattern that was read."""
 
-    __slots__ = ("_first", "_held", "_nodes")
+    __slots__ = ("_first", "_nodes")
 
     def __init__(self, text: str, sets: "Words") -> None:
         """Read a pattern. Raises BadPattern for an unknown kind or an unclosed field."""
@@ -40,22 +40,11 @@ class Pattern:
         for node, following in zip(self._nodes, self._nodes[1:], strict=False):
             node.next = following
         self._first = self._nodes[0] if self._nodes else None
-        self._held = [node.words for node in self._nodes if node.words and "" not in node.words]
 
     def fields(self, text: str) -> "dict[str, str] | None":
         """The fields of a text that fits as a whole, by label; None where it does not."""
-        for words in self._held:  # most texts lack one
-            for word in words:
-                if word in text:
-                    break
-            else:
-                return None
         found: dict[str, str] = {}
         return found if _fit(self._first, text, 0, found, [_MOST_STEPS]) else None
-
-    def fits(self, text: str) -> bool:
-        """Whether a text fits as a whole."""
-        return self.fields(text) is not None
 
     def usual(self) -> str:
         """What a row makes of a text without saying so: its field any, name or part."""
@@ -64,20 +53,6 @@ class Pattern:
         if not usual:
             raise BadPattern("it has no field any, name or part; write what the text becomes")
         return f"{{{usual}}}"
-
-    def gate(self) -> tuple[str, ...]:
-        """The run that fewest names hold: by letters, by a mark in each text, by texts.
-
-        Sixteen texts count as a letter less: a name in three begins with a hexadecimal digit.
-        """
-
-        def rarity(texts: tuple[str, ...]) -> tuple[int, ...]:
-            letters = ((len(text.strip(f" {EDGE}")), 2 * (EDGE in text)) for text in texts)
-            shortest = min(inside + edge if inside else 0 for inside, edge in letters)
-            marked = all(not text.replace(" ", "").isalnum() for text in texts)
-            return min(shortest - len(texts) // 16, 4), marked, -len(texts), shortest
-
-        return max(self.runs(), key=rarity)
 
     def runs(self) -> "Iterator[tuple[str, ...]]":
         """Yield texts of which a name between edges holds at least one where the pattern fits."""
@@ -228,6 +203,11 @@ def _has_digit(text: str) -> bool:
     return any(map(str.isdecimal, text))
 
 
+def _fitting(pattern: str) -> "Callable[[str], bool]":
+    own = Pattern(pattern, {})
+    return lambda text: own.fields(text) is not None
+
+
 def _holding(words: tuple[str, ...]) -> "Callable[[str], bool]":
     return lambda text: any(map(text.__contains__, words)) and _is_balanced(text)
 
@@ -253,5 +233,5 @@ KINDS: "dict[str, Callable[[str], bool]]" = {
     "version": lambda text: "." in text and text.replace(".", "").isdecimal(),
 }
 """Each kind of field: whether a text is one."""
-KINDS["slice"] = Pattern("{|1c.|2c.|3c.|4c.|7c.}{n}g.{n}gb{|+me|+gfx|+me.all}", {}).fits
-KINDS["vgpu"] = Pattern("{n}{q|c|b|a}{|1|2|3|4|5|6|7|8|9}", {}).fits
+KINDS["slice"] = _fitting("{|1c.|2c.|3c.|4c.|7c.}{n}g.{n}gb{|+me|+gfx|+me.all}")
+KINDS["vgpu"] = _fitting("{n}{q|c|b|a}{|1|2|3|4|5|6|7|8|9}")

@@ -1,10 +1,10 @@
 """The rules of names: rows of `data/rules` as the build has compiled them, and how they apply."""
 
-from probe_chipdb.table import RULES, built_text, items
+from probe_chipdb.table import ALL_OF, EDGE, INDEX, ONE_OF, RULES, built_text, items
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from probe_chipdb.patterns import Pattern, Words
 
@@ -16,38 +16,43 @@ _MOST = 32
 
 
 class Rule:
-    """One row: what a text must be, and what it becomes."""
+    """One row: what a text must hold and be, and what it becomes.
 
-    __slots__ = ("_parts", "_pattern", "_sets", "_unless")
+    of, kinds: the group of kinds of names whose row it is, and the kinds; empty for every kind.
+    needs: groups of texts, of each of which a text between edges holds one where the row fits.
+    """
 
-    def __init__(self, pattern: str, to: str, unless: str, sets: "Words") -> None:
-        self._parts = (pattern, to, unless)
+    __slots__ = ("_pattern", "_row", "_sets", "_unless", "kinds", "needs", "of")
+
+    def __init__(self, line: str, sets: "Words") -> None:
+        self.of, kinds, needs, *self._row = line.split("\t")
+        self.kinds = kinds.split(",") if kinds else ()
+        self.needs = [texts.split(ONE_OF) for texts in needs.split(ALL_OF)] if needs else []
         self._sets = sets
         self._pattern: Pattern | None = None
         self._unless: Pattern | None = None
 
     def applied(self, text: str) -> str:
         """What the text becomes; empty where the row does not fit."""
+        pattern, to, unless = self._row
         if self._pattern is None:  # read late: a process asks a few names, and has 350 rows
             from probe_chipdb.patterns import Pattern
 
-            pattern, _, unless = self._parts
             self._pattern = Pattern(pattern, self._sets)
             self._unless = Pattern(unless, self._sets) if unless else None
         fields = self._pattern.fields(text)
-        if fields is None or (self._unless and self._unless.fits(text)):
+        if fields is None or (self._unless and self._unless.fields(text) is not None):
             return ""
-        text = self._parts[1]
         for label, value in fields.items():
             if label != "*":
-                text = text.replace("{" + label + "}", value)
-        return " ".join(text.split())[:_MOST_LETTERS]
+                to = to.replace("{" + label + "}", value)
+        return " ".join(to.split())[:_MOST_LETTERS]
 
 
 class Rules:
     """Rules of names: sets of words, and rows by stage, each stage in its order."""
 
-    __slots__ = ("_chosen", "_roles", "_rows", "_sets", "_words", "_written", "groups")
+    __slots__ = ("_roles", "_sets", "_stages", "_words", "_written", "groups")
 
     def __init__(self, *texts: str) -> None:
         """Read texts that `entry.name_rules` writes: a later one adds behind those before."""
@@ -55,20 +60,22 @@ class Rules:
         self._written: dict[str, list[str]] = {}  # words and meanings, unread
         self._words: dict[str, dict[str, str]] = {}
         self._sets: dict[str, tuple[str, ...]] = {}
-        self._rows: dict[str, list[str]] = {}
+        self._stages: dict[str, list[_Rows]] = {}
         self._roles: dict[str, tuple[str, str]] = {}
-        self._chosen: dict[tuple[str, str, str], _Stage] = {}
         # Not splitlines(): a pattern may hold a separator that only Unicode takes for a line's end.
-        for line in filter(None, "".join(texts).split("\n")):
-            stage, _, columns = line.partition("\t")
-            if stage == "word":
-                name, _, columns = columns.partition("\t")
-                self._written.setdefault(name, []).append(columns)
-            elif stage == "group":
-                name, _, columns = columns.partition("\t")
-                self.groups[name] = items(columns)
-            else:
-                self._rows.setdefault(stage, []).append(columns)
+        for text in texts:
+            rows: dict[str, list[str]] = {}
+            for line in filter(None, text.split("\n")):
+                stage, _, columns = line.partition("\t")
+                name, _, rest = columns.partition("\t")
+                if stage == "word":
+                    self._written.setdefault(name, []).append(rest)
+                elif stage == "group":
+                    self.groups[name] = items(rest)
+                elif stage == "index":  # behind the rows of its stage
+                    self._stages.setdefault(name, []).append(_Rows(rows[name], rest, self))
+                else:
+                    rows.setdefault(stage, []).append(columns)
 
     def set(self, name: str) -> tuple[str, ...]:
         """The words of a set, in the order of the data; none of an unknown one."""
@@ -105,120 +112,79 @@ class Rules:
 
         kind: of which texts the rows are. but: a group of rows that is left out.
         """
-        chosen = self._chosen.get((stage, kind, but)) or self._choose(stage, kind, but)
         for _ in range(_MOST):
-            for rule in chosen.gated(text):
-                if (rewritten := rule.applied(text)) and rewritten != text:
-                    text = rewritten
-                    break
+            for rule in self._passing(text, stage):
+                own = not (kind and rule.kinds) or kind in rule.kinds
+                if own and (not but or rule.of != but):
+                    rewritten = rule.applied(text)
+                    if rewritten and rewritten != text:
+                        text = rewritten
+                        break
             else:
                 break
         return text
 
     def every(self, text: str, stage: str) -> "Iterator[str]":
         """Yield what each row of a stage makes of a text that fits it."""
-        chosen = self._chosen.get((stage, "", "")) or self._choose(stage, "", "")
-        return filter(None, (rule.applied(text) for rule in chosen.gated(text)))
+        return filter(None, (rule.applied(text) for rule in self._passing(text, stage)))
 
-    def _choose(self, stage: str, kind: str, but: str) -> "_Stage":
-        chosen = self._chosen[stage, kind, but] = _Stage(self)
-        for line in self._rows.get(stage, ()):
-            of, kinds, *row = line.split("\t")
-            if (not (kind and kinds) or kind in kinds.split(",")) and (not but or of != but):
-                chosen.add(*row)
-        return chosen
+    def _passing(self, text: str, stage: str) -> "Iterator[Rule]":
+        """Yield the rules of a stage whose needs a text holds, in their order."""
+        text = f"{EDGE}{text}{EDGE}"
+        for rows in self._stages.get(stage, ()):
+            for at in rows.found(text):
+                rule = rows.rule(at)
+                for texts in rule.needs:  # loops: `any` costs a call for each row
+                    for need in texts:
+                        if need in text:
+                            break
+                    else:
+                        break
+                else:
+                    yield rule
 
 
-class _Stage:
-    """The rules of one stage and kind, behind the texts without which they do not fit.
+class _Rows:
+    """The rows of one stage in one text, found by letters of a text that each needs.
 
-    The first texts are compared with all gates: most processes ask a few names, and sorting the
-    gates took half of such a look-up.
+    Lines and index are read as far as texts ask: a process asks a few names.
     """
 
-    __slots__ = ("_edges", "_gates", "_inside", "_looks", "_rules", "_sets", "_wide", "rows")
+    __slots__ = ("_index", "_lines", "_read", "_rules", "_sets")
 
-    def __init__(self, sets: "Words") -> None:
-        self.rows: list[tuple[str, str, str]] = []
-        self._rules: dict[int, Rule] = {}  # those of rows whose gate some text held
+    def __init__(self, lines: list[str], index: str, sets: "Words") -> None:
+        self._lines = lines
+        columns = index.split(INDEX)
+        self._index = dict(zip(columns[::2], columns[1::2], strict=True))
+        self._read: dict[str, list[tuple[str, list[int]]]] = {}
+        self._rules: dict[int, Rule] = {}
         self._sets = sets
-        self._gates: list[list[str]] = []
-        self._looks = 0
-        # Gates by a part of theirs: up to two letters at an edge, the rarest letter of others.
-        self._edges: dict[str, dict[str, list[int]]] = {}
-        self._inside: dict[str, dict[str, list[int]]] = {}
-        self._wide: dict[str, list[int]] = {}  # those that no ASCII text holds
 
-    def add(self, gates: str, pattern: str, to: str, unless: str) -> None:
-        """Add a row behind the others."""
-        edged = gates.replace("\\n", _EDGE)  # all that `items` does for nearly every row
-        self._gates.append(items(gates) if "\\" in edged else edged.split("|"))
-        self.rows.append((pattern, to, unless))
-
-    def gated(self, text: str) -> "Sequence[Rule]":
-        """The rules whose gate a text holds, in their order."""
-        self._looks += 1
-        if self._looks == _FEW:
-            self.sort()
-        text = f"{_EDGE}{text}{_EDGE}"
-        found = self.compared(text) if self._looks < _FEW else self.sorted(text)
-        return [self.rule(at) for at in found]
+    def found(self, text: str) -> "list[int]":
+        """The places of the rows that a text between edges may fit, in their order."""
+        found: list[int] = []
+        for key in keys_of(text) & self._index.keys():
+            for need, rows in self._read.get(key) or self._entries(key):
+                if need in text:
+                    found += rows
+        return sorted({*found}) if found else found
 
     def rule(self, at: int) -> Rule:
         """The rule of a row."""
         rule = self._rules.get(at)
         if rule is None:
-            rule = self._rules[at] = Rule(*self.rows[at], self._sets)
+            rule = self._rules[at] = Rule(self._lines[at], self._sets)
         return rule
 
-    def compared(self, text: str) -> "Sequence[int]":
-        """The places of the rows of which a text holds a gate, by a look at each."""
-        found = []
-        for at, gates in enumerate(self._gates):  # loops: `any` costs a call for each row
-            for gate in gates:
-                if gate in text:
-                    found.append(at)
-                    break
-        return found
-
-    def sort(self) -> None:
-        """Sort the gates, once and for all: no row comes after that."""
-        for at, gates in enumerate(self._gates):
-            for gate in gates:
-                if not gate.isascii():
-                    self._wide.setdefault(gate, []).append(at)
-                    continue
-                part = min(gate, key=_COMMON.find, default="")
-                groups = self._inside
-                if _EDGE in gate and gate != _EDGE:
-                    part = gate[:3] if gate[0] == _EDGE else gate[-3:]
-                    groups = self._edges
-                groups.setdefault(part, {}).setdefault(gate, []).append(at)
-
-    def sorted(self, text: str) -> "Sequence[int]":
-        """What `compared` returns, by the sorted gates."""
-        ends = (text[:2], text[:3], text[-2:], text[-3:])
-        groups = [self._edges[part] for part in ends if part in self._edges]
-        for part, gates in self._inside.items():
-            if part in text:
-                groups.append(gates)
-        if not text.isascii():
-            groups.append(self._wide)
-        found: list[int] = []
-        for gates in groups:  # loops: a comprehension costs a call, and this is most of a look-up
-            for gate, rows in gates.items():
-                if gate in text:
-                    found += rows
-        return sorted({*found}) if found else ()
+    def _entries(self, key: str) -> "list[tuple[str, list[int]]]":
+        entries = [entry.split(ALL_OF) for entry in self._index[key].split(ONE_OF)]
+        self._read[key] = read = [(need, [*map(int, rows.split())]) for need, rows in entries]
+        return read
 
 
-_FEW = 64
-"""Texts that are compared with all gates of a stage: 60 to 150 of them take as long as sorting, in
-the stages that have many gates (CPython 3.11)."""
-
-_EDGE = "\n"  # of a name in a gate: see `patterns.EDGE`, whose module few names need
-_COMMON = "jzwyk97h5f83642b1uxvlsmocpdtgnie0ra "
-"""Letters that many names hold, those that most do last."""
+def keys_of(text: str) -> "set[str]":
+    """What the texts in a text may stand under in an index: a letter, up to three at an edge."""
+    return {"", *text, text[:2], text[:3], text[-2:], text[-3:]}
 
 
 _built: Rules | None = None

@@ -168,6 +168,9 @@ def parts(text: str) -> list[list[str]]:
 
 FILES = ("index.txt", "chips.txt", "archs.txt", "sources.txt")
 RULES = "rules.txt"
+EDGE, ONE_OF, ALL_OF, INDEX = "\x01", "\x02", "\x03", "\x04"
+"""In the rules: before and behind a name in a text that a row needs; between such texts, of which a
+name holds one; between groups of them, of each of which it does; in an index. No name has them."""
 FORMATS = "formats.txt"
 _OFTEN = 100  # lookups; a dictionary costs more to make than these take
 _SMALL = 2 * 2**20  # bytes; the dictionary of a larger text would cost more memory than it saves

@@ -1,10 +1,11 @@
 """Compiles the rules of names: rows of `data/rules` to the lines that `rules.Rules` reads."""
 
+from collections import Counter
 from typing import TypedDict, cast
 
 from probe_chipdb.patterns import BadPattern, Pattern
-from probe_chipdb.rules import Rules
-from probe_chipdb.table import RULES, built_text, escape
+from probe_chipdb.rules import Rules, keys_of
+from probe_chipdb.table import ALL_OF, EDGE, INDEX, ONE_OF, RULES, built_text, escape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class RuleFiles:
 
     def compiled(self) -> str:
         """The text of the built table, without the rows that have a fault."""
-        return "".join((*self._head_lines(), *self._row_lines()))
+        return "".join((*self._head_lines(), *(line for _, line in self._row_lines())))
 
     def read(self) -> Rules:
         """The rules, behind those to which they add."""
@@ -92,9 +93,11 @@ class RuleFiles:
 
     def without_each(self) -> "Iterator[Rules]":
         """Yield for each row the rules but for it."""
-        head, rows = "".join(self._head_lines()), self._row_lines()
-        for at in range(len(rows)):
-            yield Rules(built_text(RULES) if self.base else "", head, *rows[:at], *rows[at + 1 :])
+        base = built_text(RULES) if self.base else ""
+        head, lines = "".join(self._head_lines()), [*self._row_lines()]
+        for at in range(len(self.rows)):
+            own = (_idle(line) if row == at else line for row, line in lines)
+            yield Rules(base, "".join((head, *own)))
 
     def pattern(self, row: RuleRow) -> Pattern:
         """The pattern of a row, whose fields may be words of these files and of the base."""
@@ -106,36 +109,103 @@ class RuleFiles:
         return {**own, **self.words.get(name, {}), **own} or default
 
     def _head_lines(self) -> "Iterator[str]":
-        """Yield the lines of groups, words and refusals."""
+        """Yield the lines of groups and words."""
         for name, kinds in () if self.base else self.groups.items():
             yield _line("group", name, _listed(kinds))
         for name, meanings in self.words.items():
             both = (_listed(meanings), _listed(meanings.values()))
             yield _line("word", name, *dict.fromkeys(both))
-        for row in self.none:  # any text with one of the words, and what it becomes
-            words = row["words"]
-            pattern = f"{{*}}{{word@{'|'.join((*words, words[0]))}}}{{*}}"  # two, where one is
-            fact = f"none/{row['of']}='{{word}}' {' '.join(row['reason'].split())}"
-            yield _line("fact", "", "", _listed(words), pattern, fact, "")
 
-    def _row_lines(self) -> list[str]:
-        """Of each row its line, empty for one that has a fault."""
-        return [
-            "" if self.fault(row) else _line(*self._columns(row, stage)) for stage, row in self.rows
-        ]
+    def _row_lines(self) -> "Iterator[tuple[int, str]]":
+        """Yield the lines of each stage's rows and index, each with its row's place or -1."""
+        stages: dict[str, list[tuple[int, list[str]]]] = {}
+        for none in self.none:  # any text with one of the words, and what it becomes
+            words = none["words"]
+            pattern = f"{{*}}{{word@{'|'.join((*words, words[0]))}}}{{*}}"  # two, where one is
+            to = f"none/{none['of']}='{{word}}' {' '.join(none['reason'].split())}"
+            stages.setdefault("fact", []).append((-1, ["", "", pattern, to, ""]))
+        for at, (stage, row) in enumerate(self.rows):
+            if not self.fault(row):
+                group, *columns = self._columns(row, stage)
+                stages.setdefault(group, []).append((at, columns))
+        index = _Index([f"{EDGE}{row['example'].lower()}{EDGE}" for _, row in self.rows])
+        for stage, rows in stages.items():
+            yield from index.lines(stage, rows, self)
 
     def _columns(self, row: RuleRow, stage: str = "") -> tuple[str, ...]:
         pattern, of = self.pattern(row), row.get("of", "")
         to, unless = row.get("to", ""), row.get("unless", "")
-        if any(mark in text for mark in "\t\n" for text in (row["pattern"], unless, to)):
-            raise BadPattern("it has a tab or a second line")
+        if any(mark in text for mark in _TAKEN for text in (row["pattern"], unless, to)):
+            raise BadPattern("it has a tab or a second line, or a control character")
         Pattern(unless, self)
         kinds = ",".join(self.groups[of]) if of else ""  # without a group, for every kind
-        gate = _listed(pattern.gate())
         to = to or pattern.usual()
         if stage in ("share", "host"):  # told of a device beside the product
             stage, to = "fact", f"{stage}={to}"
-        return stage, of, kinds, gate, row["pattern"], to, unless
+        return stage, of, kinds, row["pattern"], to, unless
+
+
+_TAKEN = ("\t", "\n", EDGE, ONE_OF, ALL_OF, INDEX)
+
+
+class _Index:
+    """Which texts a row is found by: those that fewest names hold, and that cost least to look for.
+
+    samples: names between edges, for the shares of names that hold a text.
+    """
+
+    def __init__(self, samples: list[str]) -> None:
+        self._samples = samples
+        self._keys = Counter(key for sample in samples for key in keys_of(sample))
+        self._holding: dict[str, int] = {}
+
+    def lines(
+        self, stage: str, rows: "list[tuple[int, list[str]]]", words: RuleFiles
+    ) -> "Iterator[tuple[int, str]]":
+        """Yield the lines of a stage's rows, with the other texts they need, and its index."""
+        index: dict[str, dict[str, list[int]]] = {}
+        for at, (place, (of, kinds, pattern, to, unless)) in enumerate(rows):
+            needs = sorted(_needs(Pattern(pattern, words)), key=self._cost)
+            for text in needs[0] if needs else ("",):
+                index.setdefault(self._key(text), {}).setdefault(text, []).append(at)
+            others = ALL_OF.join(map(ONE_OF.join, sorted(needs[1:], key=len)))
+            yield place, _line(stage, of, kinds, others, pattern, to, unless)
+        columns = []
+        for key, texts in index.items():
+            entries = (f"{text}{ALL_OF}{' '.join(map(str, at))}" for text, at in texts.items())
+            columns += [key, ONE_OF.join(entries)]
+        yield -1, _line("index", stage, INDEX.join(columns))
+
+    def _cost(self, texts: tuple[str, ...]) -> float:
+        """What a name costs: a try of the row where it holds a text, else a tenth for a look."""
+        return sum(self._names(text) + self._keys[self._key(text)] / 10 for text in texts)
+
+    def _names(self, text: str) -> int:
+        """How many samples hold a text."""
+        if text not in self._holding:
+            self._holding[text] = sum(text in sample for sample in self._samples)
+        return self._holding[text]
+
+    def _key(self, text: str) -> str:
+        """The key of a text that fewest samples have; empty for no text."""
+        edge = {key for key in keys_of(text) if EDGE in key and len(key) > 1}
+        return min(sorted(edge or text), key=self._keys.__getitem__, default="")
+
+
+def _needs(pattern: Pattern) -> "Iterator[tuple[str, ...]]":
+    """Yield groups of texts of each of which a name between edges holds one, if it fits."""
+    for texts in dict.fromkeys(pattern.runs()):
+        if "" not in texts and EDGE not in texts:
+            yield tuple(text for text in texts if not any(_is_within(own, text) for own in texts))
+
+
+def _is_within(text: str, other: str) -> bool:
+    return text != other and text in other
+
+
+def _idle(line: str) -> str:
+    """The line of a row that needs what no name holds, in the place of another."""
+    return _line(line.partition("\t")[0], "", "", INDEX, "", "", "")
 
 
 def _line(*columns: str) -> str:
