@@ -105,11 +105,8 @@ class Machine:
         """
         # A kernel's file is never one of those, and a look at it costs a fifth of reading it.
         if self.live and path.startswith(_PLAIN) and "/.." not in path:
-            file = FileIO(self.path(path))
-            try:
+            with FileIO(self.path(path)) as file:
                 return read_file(file, limit, _PAGE if path.startswith(_ATTRIBUTES) else 0)
-            finally:  # `with` takes a fifteenth more of the whole
-                file.close()
         with open_regular(self.path(path)) as file:
             return read_file(file, limit)
 
