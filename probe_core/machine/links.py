@@ -25,11 +25,8 @@ def remembering(machine: Machine) -> Machine:
 class _Remembering(Machine):
     """The live machine while its links are taken not to change."""
 
-    __slots__ = ("_real",)
-
     def __init__(self, machine: Machine) -> None:
-        for name in Machine.__slots__:
-            setattr(self, name, getattr(machine, name))
+        vars(self).update(vars(machine))
         self._real: dict[str, str] = {}
 
     def realpath(self, path: str) -> str:
