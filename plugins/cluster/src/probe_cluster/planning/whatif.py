@@ -436,8 +436,25 @@ def _database() -> Database:
 
 
 def _cards(part: _Part) -> _Cards:
-    chip = _card(part)
-    return _Cards(part.many, chip, chip.memory.gib or part.memory or 0)
+    """Return the cards of a part. Raises `ClusterError` as `_card` does, and where it is not told
+    whether cards of several devices are counted, or the devices."""
+    chip = _card(part._replace(memory=None) if _is_board(part) else part)
+    if chip.boards > 1 and part.memory is None:
+        each, board = chip.memory.gib or 0, (chip.memory.gib or 0) * chip.boards
+        raise ClusterError(
+            f"a card with {chip.name} has {chip.boards} devices of {each:g} GB: write"
+            f" {part.many}x {part.name} {board:g}GB for cards, {each:g}GB for devices"
+        )
+    many = part.many * (chip.boards if _is_board(part) else 1)
+    return _Cards(many, chip, chip.memory.gib or part.memory or 0)
+
+
+def _is_board(part: _Part) -> bool:
+    """Return whether a part has the memory of a card of several devices: MI250X 128GB."""
+    chip = _database().match(name=part.name).chip
+    if chip is None or chip.boards == 1 or part.memory is None:
+        return False
+    return not _fits(chip, part.memory) and part.memory == (chip.memory.gib or 0) * chip.boards
 
 
 def _card(part: _Part) -> Chip:
