@@ -108,7 +108,8 @@ class Refusals:
         way = self._remedy(hidden)
         fix = f"ask for {len(usable)}" if usable else way
         if usable and len(choice.accelerators) >= count and way:
-            fix = f"{fix}, or {way}"
+            # The fix of a finding is a sentence: "nothing, if that is intended; else …".
+            fix = f"{fix}, or {way}" if remedy(hidden.values()) else f"{fix}; for the others: {way}"
         unmet = f"only {len(usable)} device{'s' * (len(usable) != 1)} can be had"
         code = "too-few" if choice.visible else "hidden"
         return self.error(unmet, code, fix, variable=_variable(hidden.values()))

@@ -114,6 +114,21 @@ def test_count_among_hidden_ones_says_how_to_get_more() -> None:
     assert caught.value.fix == "ask for 1, or change or unset CUDA_VISIBLE_DEVICES"
 
 
+def test_the_fix_of_a_card_for_a_guest_is_a_sentence_of_its_own() -> None:
+    document = report(FOUR[:2])
+    name = FOUR[1]["id"]
+    step = {"step": "driver", "status": "broken", "evidence": "it is vfio-pci", "blocks": True}
+    step["code"] = "reserved-for-vm"
+    lent = next(device for device in document["devices"] if device["id"] == name)
+    lent["readiness"] = {"state": "blocked", "broken": "driver", "steps": [step]}
+    lent["visibility"] = {}
+    found = {"code": "no-driver", "device": name, "step": "driver", "fix": "nothing, if meant"}
+    document["findings"] = [found]
+    with pytest.raises(SelectionError) as caught:
+        select(document, count=2)
+    assert caught.value.fix == "ask for 1; for the others: nothing, if meant"
+
+
 def test_memory() -> None:
     devices = nodes.h100s(3)
     devices[0]["memory"] = {"kind": "dedicated", "total": 80 << 30, "free": 10 << 30}
