@@ -36,7 +36,7 @@ def size_in(token: str) -> float | None:
 class Form:
     """A name's parts.
 
-    text: the name in one spelling. plain: the same without the facts.
+    text: the name in one spelling.
     base: the product, without blanks. brand, vendor: as the name claims them, or empty.
     editions: of the product, sorted ("laptop", "ada" ...).
     size: memory in the unit that was printed (GB, GiB or the driver's rounding), or None.
@@ -58,15 +58,12 @@ class Form:
         while rest and first in makers:
             self.vendor, self.text = makers[first], rest
             first, _, rest = rest.partition(" ")
-        tokens = joined(self.text.translate(_APART), _UNITS)
-        name, brands = " ".join(tokens), rules.set("brand")
+        self._tokens = joined(self.text.translate(_APART), _UNITS)
+        name, brands = " ".join(self._tokens), rules.set("brand")
         branded = brands if name.startswith(brands) else ()
         self.brand = next((brand for brand in branded if name.startswith(f"{brand} ")), "")
         editions: set[str] = set()
         base = self._product(name.removeprefix(self.brand).split(), rules, editions)
-        dropped = (self.type, self.factor)
-        plain = (token for token in tokens if token not in dropped and size_in(token) is None)
-        self.plain = " ".join(plain)
         # `h100nvl`, `rtx6000ada`: the same tokens without a blank between.
         base, edition = _split(base, "edition", rules)
         self.editions = tuple(sorted(editions | {edition} if edition else editions))
@@ -75,6 +72,12 @@ class Form:
         self.key = " ".join((self.base, *self.editions))
         memory = "" if self.size is None else f"{self.size:g}gb"
         self.facts = ",".join(filter(None, (memory, self.type, self.factor)))
+
+    def plain(self) -> str:
+        """The text without the facts."""
+        dropped = (self.type, self.factor)
+        tokens = (token for token in self._tokens if token not in dropped)
+        return " ".join(token for token in tokens if size_in(token) is None)
 
     def _product(self, tokens: list[str], rules: "Rules", editions: set[str]) -> str:
         """The tokens that are the product's, glued; `~` marks where another token stood between.

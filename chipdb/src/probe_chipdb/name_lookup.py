@@ -129,7 +129,7 @@ def _of_form(db: "Database", form: Form, rules: "Rules | None") -> list[Chip]:
         return own
     # "H200 141GB" is an H200, which is a product's whole name; an H200 NVL would be called one.
     if form.facts and "~" not in form.base and not db.ids(f"b:{form.key}|{form.facts}"):
-        whole = _fitting(db.read(db.ids(f"n:{form.plain}")), form)
+        whole = _fitting(db.read(db.ids(f"n:{form.plain()}")), form)
         # "B200 168GB" is the B200 of 168 GB, although that is also near the 180 of another.
         if form.size and whole and not any(form.size in _sizes(chip) for chip in whole):
             whole = [chip for chip in _chips(db, form) if form.size in _sizes(chip)] or whole
