@@ -52,6 +52,23 @@ def test_canonical() -> None:
     assert layout.canonical(NEAT) == NEAT
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("# of the file\n[a]\nx = 1\n", "# of the file\n\n[a]\nx = 1\n"),
+        ("[a]\nx = 1\n# ends a\n[b]\n", "[a]\nx = 1\n# ends a\n\n[b]\n"),
+        ("[a]\nx = 1\n\n# of b\n# more\n[b]\n", "[a]\nx = 1\n\n# of b\n# more\n[b]\n"),
+        ("[a]\n\nx = 1\n# of y\ny = 2\n", "[a]\nx = 1\n# of y\ny = 2\n"),
+        ("[a]\n\n\n# ends all\n", "[a]\n# ends all\n"),
+        # The order is a chip's alone.
+        ('[family]\nunits = 3\nid = "x"\n', '[family]\nunits = 3\nid = "x"\n'),
+        ('[[chip]]\nunits = 3\nid = "x"\n', '[[chip]]\nid = "x"\nunits = 3\n'),
+    ],
+)
+def test_comments_stay_with_their_tables(text: str, expected: str) -> None:
+    assert layout.canonical(text) == expected
+
+
 def test_long_texts_are_left_alone() -> None:
     text = 'a = """\nx  \n\n\n"""\n\n\nb=1'
     assert layout.canonical(text) == text

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import wheel_files as build
 
 from probe_wheels.distributions import (
     _objects,
     _target_of,
     build_text,
     conda_build,
+    libraries_of,
     requires_of,
 )
-from probe_wheels.records import SKIPPED, code_target, cubin_target, processors_in
+from probe_wheels.files import Budget
+from probe_wheels.records import SKIPPED, Listing, code_target, cubin_target, processors_in
 from probe_wheels.variants import every_feature
 
 
@@ -144,3 +148,17 @@ def test_every_feature_that_a_package_may_name() -> None:
     assert lower[-3:] == ["13", "12", "11"]
     assert {"12.8", "13.0"} < set(lower)
     assert {"gfx90a", "gfx942", "gfx1100"} < set(every_feature("amd")["gfx_arch"])
+
+
+def test_libraries_that_are_machine_code_are_counted(tmp_path: Path) -> None:
+    raw = bytearray(build.elf([(".text", b"")], machine=190, flags=0x5A055A))
+    raw[8] = 7
+    listing = Listing()
+    listing.libraries = ["a.so", "b.so", "gone.so"]
+    listing.cubins = {"sm_80": 3}
+    for name in ("a.so", "b.so"):
+        (tmp_path / name).write_bytes(bytes(raw))
+    assert libraries_of(str(tmp_path), listing, Budget(), None) == {
+        "*.cubin": {"format": "cubins", "cuda": [(["sm_80"], 3), (["sm_90"], 2)]}
+    }
+    assert (listing.missing, listing.cubins) == (["gone.so"], {"sm_80": 3})
