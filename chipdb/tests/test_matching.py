@@ -5,7 +5,7 @@ from inspect import signature
 import pytest
 
 from probe_chipdb.database import Database
-from probe_chipdb.facts import Facts
+from probe_chipdb.facts import Facts, Query
 
 GIB = 2**30
 
@@ -367,3 +367,21 @@ def test_what_match_takes_is_what_it_looks_up() -> None:
 def test_a_misspelled_fact_is_refused() -> None:
     with pytest.raises(TypeError, match="no such fact: nmae"):
         Facts(nmae="NVIDIA L4")
+
+
+@pytest.mark.parametrize(
+    ("kind", "own", "expected"),
+    [
+        ("pci", "", ("10de:2684", "1043:889a", "a1")),
+        ("name", "", ("10de:2684", "1043:889a", "a1")),
+        # Those of a tree's text are no ids, and where the device's own are known none of a name.
+        ("dt", "", ("", "", "")),
+        ("pci", "10de:2204", ("10de:2204", "", "")),
+        ("name", "10de:2204", ("10de:2204", "", "")),
+    ],
+)
+def test_ids_in_a_name_count_where_no_others_are(
+    kind: str, own: str, expected: tuple[str, str, str]
+) -> None:
+    query = Query(Facts(name="10DE:2684/1043:889A@a1", name_kind=kind, pci=own))
+    assert (query.pci, query.subsystem, query.revision) == expected
