@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -10,8 +11,9 @@ import pytest
 
 from probe_core.api import Machine, NotApplicable, Request, Unavailable
 from probe_core.probers import bus
+from probe_nvidia.nvml import start
 from probe_nvidia.scene import Scene
-from probe_nvidia.wrong import library_failure, no_client
+from probe_nvidia.wrong import Failure, library_failure, no_client
 
 NO_FILE = "libnvidia-ml.so.1: cannot open shared object file: No such file or directory"
 
@@ -159,6 +161,16 @@ def test_unknown_error_in_a_container(tree: Any) -> None:
     assert "dmesg" in (reason(tree, 999).fix or "")
     error = reason(tree, 999, KUBERNETES_SERVICE_HOST="10.0.0.1")
     assert "daemon-reload" in error.reason
+
+
+def test_a_client_that_cannot_be_imported_is_a_reason(
+    tree: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    machine = Machine(str(tree.root), {})
+    with pytest.raises(Failure) as raised:
+        start(Scene(Request(machine)), live=True)
+    assert raised.value.code == "client-missing"
 
 
 def test_client_missing() -> None:
