@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from probe_core.model.runtimes import RUNTIMES
 from probe_core.model.verdict import visible
-from probe_core.visibility import annotate, findings, parts, see, tinygrad
+from probe_core.visibility import annotate, findings, load_rules, parts, see, tinygrad
 from probe_core.visibility.view import quoted
 
 IGPU = nodes.intel(0, name="Intel Iris Xe", code="9a49", memory={"kind": "shared"})
@@ -350,3 +351,30 @@ def test_the_rules_of_a_vendor_and_of_a_variable_are_parts() -> None:
     assert parts({"nvidia"}, {"VK_DRIVER_FILES": "/x"}) == ["nvidia", "vulkan drivers"]
     assert parts({"amd"}, {"GGML_VK_VISIBLE_DEVICES": ""}) == ["amd", "vulkan drivers"]
     assert parts({"amd"}, {"DEV": "AMD"}) == ["amd", "tinygrad's DEV"]
+
+
+@pytest.mark.parametrize(
+    ("vendors", "system", "rules"),
+    [
+        ((), "linux", "opencl vulkan"),
+        (("nvidia",), "linux", "container cuda opencl tinygrad vulkan"),
+        (("amd",), "linux", "amd opencl tinygrad vulkan"),
+        (("intel",), "windows", "oneapi opencl vulkan"),
+        (("amd", "intel"), "linux", "amd oneapi opencl tinygrad vulkan"),
+        (("nvidia", "apple"), "darwin", "metal"),
+    ],
+)
+def test_the_rules_of_other_vendors_are_not_loaded(
+    vendors: tuple[str, ...], system: str, rules: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: set[str] = set()
+    own = builtins.__import__
+
+    def noted(name: str, *more: Any) -> Any:
+        if name == "probe_core.visibility":
+            asked.update(more[2])
+        return own(name, *more)
+
+    monkeypatch.setattr(builtins, "__import__", noted)
+    load_rules(vendors, system)
+    assert asked == set(rules.split())
