@@ -124,3 +124,8 @@ def test_one_item_that_cannot_be_read_costs_itself(run_source: Hook) -> None:
     assert "RuntimeError while reading a Bites" in str(run.sightings[0])
     assert "a Odd is not JSON" in str(run.sightings[1]["name"])
     assert run.sightings[2]["ids"] == ["x:2"]
+
+
+def test_what_was_printed_is_there_before_the_end(run_hook: Hook) -> None:
+    run = run_hook('print("out", end="")\nyield {"ids": ["x:1"], "kind": "npu"}')
+    assert (run.status, run.stderr_tail()) == ("ok", ["out"])
