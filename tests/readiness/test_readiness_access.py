@@ -14,7 +14,7 @@ from readiness_nodes import DEVICE, amd, nvidia, verdict
 from test_readiness_causes import people
 
 from probe_core.machine import Machine
-from probe_core.machine.access import access, mode_allows, number, status
+from probe_core.machine.access import _refusal, access, mode_allows, number, status
 from probe_core.readiness import Scene
 from probe_core.readiness.closed import _not_a_member, cause, groups_of
 
@@ -264,3 +264,9 @@ def test_the_group_to_join_is_that_of_the_node(
 ) -> None:
     stands(monkeypatch, 0o660, 0, group)
     assert groups_of(RENDER, Scene(people(amd(tmp_path)).machine())) == name
+
+
+def test_the_kernel_s_own_number_of_a_refusal() -> None:
+    assert _refusal("/nowhere/node") == "ENOENT"
+    assert _refusal("/dev/null/x") == "ENOTDIR"
+    assert _refusal("/dev/null") == "ok"
