@@ -18,10 +18,10 @@ from probe_core.isolation.hook import (
     Origin,
     failure,
     find_hook,
-    find_sampler,
     load_plugin,
 )
 from probe_core.isolation.run import Run
+from probe_core.isolation.serving import find_sampler
 from probe_core.wording import INVALID
 
 
