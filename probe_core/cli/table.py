@@ -333,6 +333,9 @@ _UNITS = {
 }
 """Columns in their order, and the units below their heads."""
 
+_HEADS = {**{column: column for column in _UNITS}, "DEVICE": "  DEVICE"}
+"""That of DEVICE stands above the names, not the mark."""
+
 _LEAVING = ("BANDW.", "INT8", "FP32", "FREE")
 """Columns in the order in which they leave where the terminal is narrow."""
 
@@ -387,17 +390,13 @@ def _may_leave(column: str, rows: Sequence[Row], columns: Sequence[str]) -> bool
 
 
 def _width(rows: Sequence[Row], column: str) -> int:
-    cells = [_head(column), _UNITS[column], *(row.cells[column] for row in rows)]
+    cells = [_HEADS[column], _UNITS[column], *(row.cells[column] for row in rows)]
     return max(map(text.width_of, cells))
-
-
-def _head(column: str) -> str:
-    return "  DEVICE" if column == "DEVICE" else column  # above the names, not the mark
 
 
 def _one_line_each(rows: Sequence[Row], columns: Sequence[str], context: Context) -> list[str]:
     widths = {column: _width(rows, column) for column in columns}
-    heads = {column: _head(column) for column in columns}
+    heads = {column: _HEADS[column] for column in columns}
     output = [
         text.paint(_line(cells, widths), "dim", context.colour)
         for cells in (heads, {column: _UNITS[column] for column in columns})

@@ -16,7 +16,7 @@ from probe_core.model.ids import (
     pci_place,
     pci_vendor,
 )
-from probe_core.model.verdict import broken_step, state_of, usable_here
+from probe_core.model.verdict import state_of, usable_here
 from probe_core.pipeline.validate import failed
 from probe_core.wording import error_text
 
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 __all__ = [
     "behind_parents",
     "best",
-    "broken",
     "judge",
     "see",
     "troubles",
@@ -106,32 +105,7 @@ def _looks(machine: Machine) -> Callable[[str], bool] | None:
 def see(
     devices: Sequence[DeviceDoc], machine: Machine, load: Load
 ) -> tuple[Views, list[FindingDoc]]:
-    """Add to each device what the runtimes show of it, and what that makes of its readiness.
-
-    Return the runtimes' views, and findings about what is hidden.
-    """
-    from probe_core.readiness import conclude
-
-    seen = _see(devices, machine, load)
-    conclude(devices)
-    return seen
-
-
-def broken(
-    devices: Sequence[DeviceDoc], scene: Scene, reported: Sequence[FindingDoc], load: Load
-) -> Sequence[FindingDoc]:
-    """Return findings about broken steps that none of the `reported` findings is about."""
-    if all(broken_step(device) is None for device in devices):
-        return ()
-    load("broken")
-    from probe_core.readiness.findings import findings
-
-    return findings(devices, scene, reported)
-
-
-def _see(
-    devices: Sequence[DeviceDoc], machine: Machine, load: Load
-) -> tuple[Views, list[FindingDoc]]:
+    """Add to each device what the runtimes show of it; return their views, and what is hidden."""
     vendors = {device["vendor"] for device in devices if device["kind"] == "gpu"}
     if not vendors:
         return {}, []  # no variable hides anything else, and the rules need not be imported

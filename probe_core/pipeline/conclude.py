@@ -157,12 +157,18 @@ def judge(
 def see(
     devices: Sequence[DeviceDoc], machine: Machine, scene: Scene | None, load: Load
 ) -> tuple[Views, Sequence[FindingDoc]]:
-    """Add what the runtimes show of accelerators; see `accelerators.see`."""
+    """Add to each accelerator what the runtimes show of it, and what that makes of its readiness.
+
+    Return the runtimes' views, and findings about what is hidden.
+    """
     if scene is None:
         return {}, ()
     from probe_core.pipeline import accelerators
+    from probe_core.readiness import conclude
 
-    return accelerators.see(devices, machine, load)
+    seen = accelerators.see(devices, machine, load)
+    conclude(devices)
+    return seen
 
 
 def broken(
@@ -174,9 +180,14 @@ def broken(
     """Return findings about broken steps that none of the `reported` findings is about."""
     if scene is None:
         return ()
-    from probe_core.pipeline import accelerators
+    from probe_core.model.verdict import broken_step
 
-    return accelerators.broken(devices, scene, reported, load)
+    if all(broken_step(device) is None for device in devices):
+        return ()
+    load("broken")
+    from probe_core.readiness.findings import findings
+
+    return findings(devices, scene, reported)
 
 
 def ask_runtimes(

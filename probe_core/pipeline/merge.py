@@ -150,16 +150,6 @@ def _best_rank(device: Group) -> int:
     return min(device.members)
 
 
-def _conflicts(groups: Sequence[Group], load: Load) -> list[FindingDoc]:
-    """Report each id that was not believed."""
-    if not any(device.stray or device.refused or len(device.vague) > 1 for device in groups):
-        return []
-    load("failures")
-    from probe_core.pipeline.failures import identity_conflicts
-
-    return identity_conflicts(groups)
-
-
 # One device per physical thing: join sightings on strong ids, remember the source of each field.
 #
 # Pure data in, pure data out. Names, ordinals and memory sizes never join anything. How a field is
@@ -179,7 +169,13 @@ def merge(
     _point_at_parents(groups)
     always = [field for field in FIELDS.values() if field.always]
     devices = [_filled(_Merger(device).device(), always) for device in groups]
-    return devices, _conflicts(groups, load)
+    # Each id that was not believed is reported.
+    if not any(device.stray or device.refused or len(device.vague) > 1 for device in groups):
+        return devices, []
+    load("failures")
+    from probe_core.pipeline.failures import identity_conflicts
+
+    return devices, identity_conflicts(groups)
 
 
 def _point_at_parents(groups: Sequence[Group]) -> None:

@@ -58,19 +58,15 @@ def granted(device: DeviceDoc, scene: Scene) -> StepDoc:
         return broken_rule
     if closed := set_aside(states, ("EPERM",), scene):
         return despite(_STEP, closed, scene)
-    return _allowed(states, [path for path in states if states[path] == OK or path not in judged])
+    if states and all(state == OK or path not in judged for path, state in states.items()):
+        return ok(_STEP, f"access(2) allows {', '.join(states)}")
+    return unknown(_STEP, "nothing tells what this process was given")
 
 
 def _denied(scene: Scene, evidence: str) -> StepDoc:
     if scene.slurm:
         return broken(_STEP, "slurm-slice", f"{evidence}; this is a Slurm job")
     return broken(_STEP, "cgroup-denied", evidence)
-
-
-def _allowed(states: dict[str, str], allowed: list[str]) -> StepDoc:
-    if states and len(allowed) == len(states):
-        return ok(_STEP, f"access(2) allows {', '.join(allowed)}")
-    return unknown(_STEP, "nothing tells what this process was given")
 
 
 def _by_rules(paths: list[str], scene: Scene) -> StepDoc | None:

@@ -194,7 +194,7 @@ class Libraries:
         self._refused = False
         self._paths: dict[str, list[str]] = {}
         self._names: dict[str, list[str]] = {}
-        self._cached: dict[str, bool] = {}
+        self._absent: dict[tuple[str, ...], bool] = {}
 
     def find(self, name: str) -> list[str]:
         """Return the paths of a library in the loader's order; `name` is a soname.
@@ -281,18 +281,10 @@ class Libraries:
         A recording without libraries tells nothing, nor does NixOS, where rpaths lead to them. A
         name in the loader's cache lies in a folder that was not looked at.
         """
-        if self._is_nixos or not self.are_recorded or self._refused:
-            return False
-        return not any(map(self._is_cached, names))
-
-    def _is_cached(self, name: str) -> bool:
-        if name not in self._cached:  # each GPU asks, and the file is searched from end to end
-            self._cached[name] = name.encode() in self._cache
-        return self._cached[name]
-
-    @lazy
-    def _is_nixos(self) -> bool:
-        return self._machine.exists("/etc/NIXOS")
+        if names not in self._absent:  # each GPU asks, and the cache is searched from end to end
+            is_known = not self._machine.exists("/etc/NIXOS") and self.are_recorded
+            self._absent[names] = is_known and not any(n.encode() in self._cache for n in names)
+        return self._absent[names] and not self._refused
 
     @lazy
     def _cache(self) -> bytes:

@@ -29,7 +29,7 @@ from probe_core.wording import clean_text, joined
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-    from typing import Any, TypeAlias, TypeGuard
+    from typing import Any, TypeAlias
 
     from probe_core.api import Request
     from probe_core.config import Config, IgnoredSetting
@@ -307,24 +307,24 @@ def _when(value: object) -> list[When]:
     candidates = value if isinstance(value, list) else [value]
     if len(candidates) > MAX_VALUES:
         raise ValueError(f"more than {MAX_VALUES} alternatives")
-    alternatives = [candidate for candidate in candidates if _is_alternative(candidate)]
+    alternatives = [_alternative(candidate) for candidate in candidates]
     # An alternative that demands nothing always holds, and so does the whole.
     return alternatives if all(alternatives) else []
 
 
-def _is_alternative(value: object) -> TypeGuard[When]:
-    """Return True; raises `ValueError` with the mistake when it is none."""
+def _alternative(value: object) -> When:
+    """Return the table of an alternative; raises `ValueError` with the mistake in it."""
     if not isinstance(value, dict):
         raise ValueError("expected a table, or a list of alternative tables")
     for key, values in value.items():
         _check_values(key, values)
-    return True
+    return value  # type: ignore[return-value]  # of the keys and values that were checked
 
 
 def _check_values(key: str, values: object) -> None:
     if key not in WHEN_KEYS:
         raise ValueError(f"unknown precondition {key[:80]!r}: {_hint(key[:80], WHEN_KEYS)}")
-    if not _is_texts(values):
+    if not (isinstance(values, list) and all(isinstance(v, str) and v for v in values)):
         raise ValueError(f"{key} must be a list of texts")
     if len(values) > MAX_VALUES or max(map(len, values), default=0) > MAX_VALUE:
         raise ValueError(
@@ -332,10 +332,6 @@ def _check_values(key: str, values: object) -> None:
         )
     if key in _FORMS and not all(map(_FORMS[key][0], values)):
         raise ValueError(f"{key} must hold {_FORMS[key][1]}")
-
-
-def _is_texts(values: object) -> TypeGuard[list[str]]:
-    return isinstance(values, list) and all(isinstance(v, str) and v for v in values)
 
 
 def _is_absolute(path: str) -> bool:
@@ -617,18 +613,20 @@ def _another_system(when: When, machine: Machine) -> str | None:
 def _unmet(
     when: When, machine: Machine, pci_vendors: Collection[str] | None, paths: PathCheck
 ) -> str | None:
-    vendors = when.get("pci_vendor")
+    vendors = when.get("pci_vendor") or []
+    wanted = {vendor.lower().removeprefix("0x") for vendor in vendors}
     # None: the bus was not read, so the condition cannot be checked.
-    if vendors and pci_vendors is not None and not _listed(vendors, pci_vendors):
+    if wanted and pci_vendors is not None and wanted.isdisjoint(pci_vendors):
         return f"no PCI device of vendor {joined(vendors)}"
     variables = when.get("any_environ")
     if variables and not any(machine.environ.get(name) for name in variables):
         return f"no environment variable {joined(variables)} is set"
-    return _unmet_path(when, paths) or _unmet_module(when.get("any_module"))
-
-
-def _listed(vendors: list[str], present: Collection[str]) -> bool:
-    return any(vendor.lower().removeprefix("0x") in present for vendor in vendors)
+    if reason := _unmet_path(when, paths):
+        return reason
+    modules = when.get("any_module")
+    if modules and not any(top_level_exists(module) for module in modules):
+        return f"no module {joined(modules)} is installed"
+    return None
 
 
 def _unmet_path(when: When, paths: PathCheck) -> str | None:
@@ -639,12 +637,6 @@ def _unmet_path(when: When, paths: PathCheck) -> str | None:
     for path in all_path or ():
         if not paths.exists(path):
             return f"the path {path} does not exist"
-    return None
-
-
-def _unmet_module(modules: list[str] | None) -> str | None:
-    if modules and not any(top_level_exists(module) for module in modules):
-        return f"no module {joined(modules)} is installed"
     return None
 
 
@@ -730,7 +722,9 @@ def _refusal(
         return "shadowed", f"{owner} has a prober of that name, and goes first", None
     if problem := _api_problem(prober.api):
         return "api", problem, None
-    if problem := _not_allowed(prober, config):
+    # The host's own need not be on the allowlist.
+    is_plugin = prober.distribution != HOST
+    if is_plugin and (problem := allowed(prober.distribution, prober.version, config.allow)):
         return "trust", problem, "allow"
     if prober.distrust:
         return "trust", prober.distrust, None
@@ -769,13 +763,6 @@ def _block(setting: str, config: Config) -> str:
     if setting == "only":
         return f"{origin} set only {', '.join(config.only or ())}"
     return f"disabled by {origin}"
-
-
-def _not_allowed(prober: Prober, config: Config) -> str | None:
-    """Return why the allowlist leaves a prober out; the host's own need not be on it."""
-    if prober.distribution == HOST:
-        return None
-    return allowed(prober.distribution, prober.version, config.allow)
 
 
 def _api_problem(needed: str) -> str | None:

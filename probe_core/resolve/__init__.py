@@ -139,7 +139,7 @@ def resolve(
         explain_nulls(device)
     if len(findings) > 1:
         findings = _once_per_node(findings)
-    if database is not None:
+    if database is not None and database.problems:
         findings += _problems(database)
     return findings
 
@@ -176,7 +176,8 @@ def _resolve_device(
         return []
     if database is None:
         device["unknown"]["chip"] = device["unknown"]["peaks"] = _NO_CHIPDB
-        _count_allowed(device, (), load)
+        if device.get("allowed"):
+            _count_allowed(device, (), load)
         return []
     if device["kind"] == "cpu":
         resolve_processor(device, database, load)
@@ -322,15 +323,15 @@ def resolve_processor(device: DeviceDoc, database: Database, load: Load = bool) 
 
         groups = checked(device, groups) or [_group(device, _whole(device), database, load)]
     _resolve_whole(device, groups)
-    _count_allowed(device, groups, load)
+    if device.get("allowed"):
+        _count_allowed(device, groups, load)
 
 
 def _count_allowed(device: DeviceDoc, groups: Sequence[Group], load: Load) -> None:
-    if device.get("allowed"):
-        load("kinds")
-        from probe_core.resolve.cores import count_allowed
+    load("kinds")
+    from probe_core.resolve.cores import count_allowed
 
-        count_allowed(device, groups)
+    count_allowed(device, groups)
 
 
 def _resolve_whole(device: DeviceDoc, groups: Sequence[Group]) -> None:
@@ -413,6 +414,7 @@ def load_cores(processor: Any, database: Database, load: Load) -> None:
 
 def _match(device: DeviceDoc, cluster: Facts, database: Database, load: Load) -> CpuMatch:
     facts: Facts = {**(device.get("cpu") or {}), **cluster}
+    vendor, flags = facts.get("vendor_id"), facts.get("flags")
     # An older chipdb does not ask for stepping and variant, and reads names unannounced.
     asked = database.cpu.__kwdefaults__ or {}
     numbers = {key: facts.get(key) for key in _NUMBERS if key in asked}
@@ -422,9 +424,9 @@ def _match(device: DeviceDoc, cluster: Facts, database: Database, load: Load) ->
     else:
         load("brands")
     return database.cpu(
-        vendor=_text(facts.get("vendor_id")),
+        vendor=vendor if isinstance(vendor, str) else None,
         name=device.get("name"),
-        flags=_texts(facts.get("flags")),
+        flags=[flag for flag in flags if isinstance(flag, str)] if isinstance(flags, list) else [],
         **more,
     )
 
@@ -502,14 +504,6 @@ def _clock_in_name(name: str) -> float | None:
         return None
     mhz = float(digits) * factor
     return mhz if 100 <= mhz <= 10_000 else None
-
-
-def _text(value: Json) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _texts(value: Json) -> list[str]:
-    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
 def rate_name(peak: PeakDoc) -> str:

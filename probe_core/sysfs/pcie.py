@@ -144,7 +144,10 @@ def hops(machine: Machine, folder: str, status: str | None = None) -> list[Hop]:
         return []
     ends = route(machine, folder)[::2]
     own = _hop(machine, ends[0]) if ends else None
-    if own is None or _is_inside_a_card(machine, ends[0], own):
+    if own is None:
+        return []
+    # The constant inside an Intel card: a guest gets the GPU's function without the switch above.
+    if (own.gts, own.width) == (2.5, 1) and _is_intel_display(machine, ends[0]):
         return []
     awake = (end for end in ends[1:] if not power.asleep(power.status(machine, end)))
     return [own, *(hop for end in awake if (hop := _hop(machine, end)))]
@@ -193,14 +196,6 @@ def _has_switch_of_its_own(machine: Machine, folders: Sequence[str]) -> bool:
             for bridge in folders[1:3]
         )
     )
-
-
-def _is_inside_a_card(machine: Machine, folder: str, hop: Hop) -> bool:
-    """Return whether the hop is the constant inside an Intel card whose switch is not to be seen.
-
-    A guest gets the GPU's function without the switch above it.
-    """
-    return (hop.gts, hop.width) == (2.5, 1) and _is_intel_display(machine, folder)
 
 
 def _is_intel_display(machine: Machine, folder: str) -> bool:
