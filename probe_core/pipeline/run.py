@@ -543,7 +543,7 @@ class BuiltinCall:
         self._name = name
         self._machine = machine
         self._config = config
-        self._call: Callable[[], Answer] = self._probe
+        self._scan: Scan | None = None
         self._called = False
         self._elapsed_s = 0.0
         self._sightings: list[Sighting] = []
@@ -554,12 +554,11 @@ class BuiltinCall:
         """Take the first of the bus prober's two steps; None where that fails."""
         from probe_core.probers.bus import Scan
 
-        scans: list[Scan] = []
-        self._timed(lambda: scans.append(Scan(self._machine)))
-        if not scans:
-            return None
-        self._call = scans[0].answer
-        return scans[0]
+        def look() -> None:
+            self._scan = Scan(self._machine)
+
+        self._timed(look)
+        return self._scan
 
     def answer(self) -> list[Sighting]:
         """Return what it saw, as it came; the first call asks it."""
@@ -583,18 +582,15 @@ class BuiltinCall:
 
         return next(prober for prober in builtin_probers() if prober.name == self._name)
 
-    def _probe(self) -> Answer:
-        from probe_core.api import Request
-
-        builtin = self._prober().builtin
-        assert builtin is not None
-        answer: Answer = builtin(Request(self._machine, active=self._config.active))
-        return answer
-
     def _ask(self) -> None:
-        from probe_core.api import NotApplicable
+        from probe_core.api import NotApplicable, Request
 
-        answer = self._call()
+        if self._scan is not None:
+            answer: Answer = self._scan.answer()
+        else:
+            builtin = self._prober().builtin
+            assert builtin is not None
+            answer = builtin(Request(self._machine, active=self._config.active))
         if isinstance(answer, NotApplicable):
             self._status, self._reason = "not_applicable", answer.reason
         else:

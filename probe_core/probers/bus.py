@@ -75,13 +75,8 @@ class PciCandidate:
         self.pci_class = pci_class
 
 
-def pci_candidates(machine: Machine) -> list[PciCandidate]:
-    """Return the PCI displays, accelerators and coprocessors, by address."""
-    functions = (_candidate(machine, address) for address in machine.listdir(FOLDER))
-    return [function for function in functions if function]
-
-
 def _candidate(machine: Machine, address: str) -> PciCandidate | None:
+    """Return a PCI display, accelerator or coprocessor; None of any other function."""
     folder = f"{FOLDER}/{address}"
     pci_class = machine.read_int(f"{folder}/class")
     # A server has dozens of bridges, and none of the devices below is one: one read less for each.
@@ -202,16 +197,15 @@ class Scan:
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self._functions = pci_candidates(machine)
-        self._nodes = self._in_the_tree()
+        functions = (_candidate(machine, address) for address in machine.listdir(FOLDER))
+        self._functions = [function for function in functions if function]
+        self._nodes = self._in_the_tree() if may_have_tree(machine) else []
         self._usb = usb_accelerators(machine)
         self.vendors = {function.vendor for function in self._functions}
         self.shows_any = bool(self._functions or self._nodes or self._usb)
         self.shows_accelerator = any(f.kind in ACCELERATORS for f in self._functions)
 
     def _in_the_tree(self) -> list[TreeCandidate]:
-        if not may_have_tree(self._machine):
-            return []
         from probe_core.probers.tree import tree_candidates
 
         return tree_candidates(self._machine)

@@ -178,7 +178,8 @@ def _use_chip(device: DeviceDoc, chip: Chip, memo: PeaksMemo) -> None:
         fill(device, "cores", chip.cores)
     _use_peaks(device, chip, live, memo)
     _use_bandwidth(device, chip)
-    _use_nominal_memory(device, chip)
+    if device["memory"]["total"] is None:
+        _use_nominal_memory(device, chip)
     device["chip"]["name"] = chip.name
     if live and chip.units and live != chip.units:
         device["chip"]["nominal"] = _nominal(chip)
@@ -244,9 +245,8 @@ def _use_bandwidth(device: DeviceDoc, chip: Chip) -> None:
 def _use_nominal_memory(device: DeviceDoc, chip: Chip) -> None:
     """Give a card that nobody queried the memory it is sold with, marked as chipdb's."""
     memory = device["memory"]
-    if memory["kind"] not in (None, "dedicated") or memory["total"] is not None:
-        return
-    if chip.memory.bytes and _is_unqueried(device):
+    is_own = memory["kind"] in (None, "dedicated")
+    if is_own and chip.memory.bytes and _is_unqueried(device):
         memory["kind"] = "dedicated"
         memory["total"] = chip.memory.bytes
         from_chipdb(device, "memory.total")

@@ -56,7 +56,12 @@ def see_sycl(
     value = environ.get(DEVICE_SELECTOR)
     by_id = {device["id"]: device for device in devices}
     pool = [name for view in backends for name in view.pool]
-    masks = [_of_sycl(value, ids, by_id) for ids in _combinations(backends)]
+    combinations = _combinations(backends)
+    masks = [Mask([name for own in ids.values() for name in own]) for ids in combinations]
+    if value:
+        from probe_core.visibility import oneapi  # hardly anybody sets it
+
+        masks = [oneapi.selected(value, ids, by_id) for ids in combinations]
     variable = DEVICE_SELECTOR if value else None
     sycl = View("sycl", pool, masks, variable=variable, value=value)
     sycl.complete = all(view.complete for view in backends)
@@ -77,13 +82,3 @@ def _combinations(backends: Sequence[View]) -> list[dict[str, list[str]]]:
         name = view.runtime.replace("-", "_")
         combinations = [ids | {name: mask.ids} for ids in combinations for mask in view.masks]
     return combinations
-
-
-def _of_sycl(
-    value: str | None, backends: Mapping[str, Sequence[str]], devices: Mapping[str, DeviceDoc]
-) -> Mask:
-    if not value:
-        return Mask([name for ids in backends.values() for name in ids])
-    from probe_core.visibility import oneapi  # hardly anybody sets it
-
-    return oneapi.selected(value, backends, devices)

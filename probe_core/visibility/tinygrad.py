@@ -85,6 +85,8 @@ def _masks(
     backend: str, numbers: Sequence[Sequence[str]], environ: Mapping[str, str], release: Release
 ) -> tuple[str | None, str | None, list[Mask]]:
     """Return the variable that decides, its value, and what it leaves of each list of ids."""
+    if release >= DEV_SINCE and not (environ.get(HCQ) or environ.get(DEV)):
+        return None, None, [Mask(ids) for ids in numbers]
     if release >= DEV_SINCE and environ.get(HCQ):
         detail = f"{HCQ} is set, which tinygrad since 0.13 refuses: use DEV=:0+{backend}"
         return HCQ, environ[HCQ], [Mask.broken(detail) for _ in numbers]

@@ -126,7 +126,8 @@ class View:
         if not available.withheld:
             return
         own = dict.fromkeys(pool)
-        self.pool = _unique([*self.pool, *(name for name in available.withheld if name in own)])
+        names = [*self.pool, *(name for name in available.withheld if name in own)]
+        self.pool = list(dict.fromkeys(names))
         self.withheld |= {name: entry for name, entry in available.withheld.items() if name in own}
         self.masks = _distinct(self.masks)
         if any(entry.counted is None for entry in self.withheld.values()):
@@ -164,16 +165,16 @@ class View:
         first, *alternatives = self.masks
         return [
             name
-            for name in _unique(first.ids)
+            for name in dict.fromkeys(first.ids)
             if name not in self.withheld and all(name in mask.ids for mask in alternatives)
         ]
 
     @property
     def possible(self) -> list[str]:
         """Ids of the devices that may be shown: at least the visible ones."""
-        possible = _unique([i for mask in self.masks for i in (*mask.ids, *mask.maybe)])
+        possible = dict.fromkeys(i for mask in self.masks for i in (*mask.ids, *mask.maybe))
         if not self.withheld:
-            return possible
+            return list(possible)
         return [name for name in possible if not self._is_withheld_surely(name)]
 
     def _is_withheld_surely(self, name: str) -> bool:
@@ -292,7 +293,3 @@ def _distinct(masks: Sequence[Mask]) -> list[Mask]:
     for mask in masks:
         results.setdefault((*mask.ids, "", *mask.maybe), mask)
     return list(results.values())
-
-
-def _unique(items: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys(items))

@@ -241,12 +241,12 @@ OF_DRIVERS = (*DRIVER_VARIABLES, GGML_VARIABLE)
 def see_ggml(environ: Mapping[str, str], vulkan: View) -> View:
     """Return what ggml would show; `vulkan` is the loader's view."""
     value = environ.get(GGML_VARIABLE)
-    software = False
+    masks = [Mask(mask.ids) for mask in vulkan.masks]
     if value is not None:
         from probe_core.visibility.vulkan_drivers import Filters
 
         software = Filters(environ).may_leave_software()
-    masks = [ggml_visible(value, mask.ids, software=software) for mask in vulkan.masks]
+        masks = [ggml_visible(value, mask.ids, software=software) for mask in vulkan.masks]
     variable, shown_value = (
         (GGML_VARIABLE, value) if value is not None else (vulkan.variable, vulkan.value)
     )
