@@ -167,8 +167,9 @@ def merge(
     """
     groups = group(sorted(observations, key=lambda observation: -observation.priority))
     _point_at_parents(groups)
-    always = [field for field in FIELDS.values() if field.always]
-    devices = [_filled(_Merger(device).device(), always) for device in groups]
+    merged = [_Merger(device).device() for device in groups]
+    # A field that the steps use up is none of a report, and stays; the order comes later.
+    devices: list[Any] = [fields | filled(fields, FIELDS) for fields in merged]
     # Each id that was not believed is reported.
     if not any(device.stray or device.refused or len(device.vague) > 1 for device in groups):
         return devices, []
@@ -288,17 +289,6 @@ class _Merger:
             if name not in parts:
                 parts[name] = size
                 self._sources[f"{path}.{name}"] = by
-
-
-def _filled(device: dict[str, Any], always: Sequence[Field]) -> DeviceDoc:
-    """Give a device what every report has, where no prober reported it; the order comes later."""
-    for field in always:
-        name = field.name
-        if name not in device:
-            device[name] = None if field.empty is None else field.absent()
-        elif field.is_part and field.fields is not None:
-            device[name] = filled(device[name], field.fields)
-    return device  # type: ignore[return-value]
 
 
 def with_every_field(device: Mapping[str, object]) -> DeviceDoc:
