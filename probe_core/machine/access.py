@@ -35,7 +35,12 @@ def access(machine: Machine, path: str) -> str:
         return _without_node(machine, error)
     except ValueError:
         return UNKNOWN
-    return _ask(machine.path(path), node) if stat.S_ISCHR(node.st_mode) else UNKNOWN
+    if not stat.S_ISCHR(node.st_mode):
+        return UNKNOWN
+    place = machine.path(path)
+    if os.access(place, _READ_AND_WRITE):
+        return OK
+    return "EACCES" if _mode_refuses(place, node) else _refusal(place)
 
 
 def status(machine: Machine, path: str) -> os.stat_result | None:
@@ -59,14 +64,6 @@ def _without_node(machine: Machine, error: OSError) -> str:
     if isinstance(error, (FileNotFoundError, NotADirectoryError)):
         return MISSING
     return _name(error.errno)
-
-
-def _ask(path: str, node: os.stat_result) -> str:
-    if os.access(path, _READ_AND_WRITE):
-        return OK
-    if _mode_refuses(path, node):
-        return "EACCES"
-    return _refusal(path)
 
 
 def _mode_refuses(path: str, node: os.stat_result) -> bool:

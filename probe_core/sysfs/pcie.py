@@ -22,11 +22,9 @@ __all__ = [
     "GENERATIONS",
     "Hop",
     "bridges",
-    "document",
     "errors",
     "hops",
     "links",
-    "local_document",
     "route",
 ]
 
@@ -100,33 +98,21 @@ class Hop:
 def links(machine: Machine, folder: str, status: str | None = None) -> list[LinkDoc]:
     """Return a sighting's ``links``: the PCIe link of the device at `folder`, or nothing.
 
-    Nothing is returned for an integrated device, for one that sleeps (its files are not read), and
-    where the files cannot be believed. `status` is as `hops` takes it.
-    """
-    link = document(hops(machine, folder, status))
-    return [link] if link else []
-
-
-def document(chain: Sequence[Hop]) -> LinkDoc | None:
-    """Return a sighting's link of the hops from a device up to the host.
-
     ``width``, ``gts``, ``generation``, ``bandwidth``, ``max_width`` and ``max_gts`` are the slowest
     hop's, ``local_…`` the device's own; ``limited_by`` is the address of the bridge whose link is
     the slowest, where that is not the device's own.
+    Nothing is returned for an integrated device, for one that sleeps (its files are not read), and
+    where the files cannot be believed. `status` is as `hops` takes it.
     """
+    chain = hops(machine, folder, status)
     if not chain:
-        return None
+        return []
     # Of hops that are equally slow the nearest to the device counts.
     slowest = min(chain, key=lambda hop: hop.bandwidth)
-    link = slowest.fields() | local_document(chain[0])
+    link = slowest.fields() | chain[0].fields("local_")
     if slowest is not chain[0]:
         link["limited_by"] = slowest.address
-    return link
-
-
-def local_document(hop: Hop) -> LinkDoc:
-    """Return a sighting's link of which nothing but the device's own hop is known."""
-    return hop.fields("local_")
+    return [link]
 
 
 def hops(machine: Machine, folder: str, status: str | None = None) -> list[Hop]:
