@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from probe_core.model.ids import pci_place
+from probe_core.model.ids import pci_model, pci_place
 from probe_core.visibility.availability import available_to
 from probe_core.visibility.pool import (
     driver_major,
     gpus_of,
     ids_of,
     in_order,
-    model,
-    partitions,
     strtoul,
     uuids,
 )
@@ -51,9 +49,11 @@ def cuda_orders(gpus: Sequence[DeviceDoc], order: str | None) -> list[list[Devic
 
 
 def _models(gpus: Sequence[DeviceDoc]) -> list[list[DeviceDoc]]:
+    """Return the GPUs of each model; one of which nothing is known is a model of its own."""
     groups: dict[tuple[str, ...], list[DeviceDoc]] = {}
     for place, gpu in enumerate(gpus):
-        groups.setdefault(model(gpu) or (str(place),), []).append(gpu)
+        known = tuple(part for part in (pci_model(gpu), gpu["name"]) if part)
+        groups.setdefault(known or (str(place),), []).append(gpu)
     return list(groups.values())
 
 
@@ -111,7 +111,8 @@ def instances_of(
     instances = {}
     parts = [device for device in devices if device["parent"]]
     for gpu in gpus:
-        own = [Instance(device) for device in partitions(parts, gpu)]
+        names = {gpu["id"], *gpu["ids"]}
+        own = [Instance(device) for device in parts if device["parent"] in names]
         if own or in_mig_mode(gpu):
             instances[gpu["id"]] = own
     return instances

@@ -51,12 +51,6 @@ def gpus_of(devices: Iterable[DeviceDoc], vendor: str) -> list[DeviceDoc]:
     ]
 
 
-def partitions(devices: Iterable[DeviceDoc], gpu: DeviceDoc) -> list[DeviceDoc]:
-    """Return the devices cut from `gpu` (MIG instances, compute partitions), in report order."""
-    names = {gpu["id"], *gpu["ids"]}
-    return [device for device in devices if device["parent"] in names]
-
-
 def in_order(devices: Sequence[DeviceDoc], ordinal: str | None = None) -> list[DeviceDoc]:
     """Return the devices in the order of a driver's ordinal, else of the PCI address.
 
@@ -74,11 +68,6 @@ def in_order(devices: Sequence[DeviceDoc], ordinal: str | None = None) -> list[D
 def integrated(device: DeviceDoc) -> bool:
     """Return whether the GPU shares the system's memory."""
     return device["memory"]["kind"] in ("shared", "unified")
-
-
-def model(device: DeviceDoc) -> tuple[str, ...]:
-    """Return what two devices of one model have in common; empty when nothing is known."""
-    return tuple(part for part in (pci_model(device), device["name"]) if part)
 
 
 # Reads numbers as the C library does: which digits count decides which device a runtime shows.

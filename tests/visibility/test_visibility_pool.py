@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
+from probe_core.visibility.cuda import cuda_orders, instances_of
 from probe_core.visibility.pool import (
     driver_major,
     gpus_of,
     ids_of,
     in_order,
     integrated,
-    model,
-    partitions,
     pci_codes,
     strtol,
     strtoul,
@@ -116,9 +115,11 @@ def test_gpus_are_whole_and_of_the_vendor() -> None:
     whole, part = device(1, ids=["pci:0000:01:00.0", "uuid:GPU-1"]), device(2, parent="uuid:GPU-1")
     others = [device(3, kind="npu"), device(4, vendor="nvidia")]
     assert gpus_of([whole, part, *others], "amd") == [whole]
-    assert partitions([whole, part, *others], whole) == [part]
-    assert partitions([whole, part], device(9)) == []
-    assert partitions([device(2, parent=whole["id"])], whole) == [device(2, parent=whole["id"])]
+    for cut in (part, device(2, parent=whole["id"])):
+        found = instances_of([whole, cut, *others], [whole, device(9)])
+        assert {gpu: [own.id for own in parts] for gpu, parts in found.items()} == {
+            whole["id"]: [cut["id"]]
+        }
     assert ids_of([whole, part]) == ["pci:0000:01:00.0", "pci:0000:02:00.0"]
     assert (uuids(whole), uuids(part)) == (["GPU-1"], [])
 
@@ -126,13 +127,18 @@ def test_gpus_are_whole_and_of_the_vendor() -> None:
 def test_facts_of_one_device() -> None:
     assert pci_codes(device(1)) == (0x1002, 0x744C)
     assert pci_codes(device(1, **NOWHERE)) is None
-    assert model(device(1)) == ("1002:744c", "Card")
-    assert model(device(1, **NOWHERE)) == ("Card",)
-    assert model(device(1, **NOWHERE, name=None)) == ()
     kinds = ["shared", "unified", "dedicated", None]
     assert [integrated(device(1, memory={"kind": kind})) for kind in kinds] == [
         True, True, False, False
     ]  # fmt: skip
+
+
+def test_a_model_is_known_by_its_pci_id_and_its_name() -> None:
+    bare = {**NOWHERE, "name": None}
+    pairs = [({}, {}), ({}, NOWHERE), (NOWHERE, NOWHERE), (bare, bare)]
+    # Each order of two models is possible; devices of one keep the order of their addresses.
+    orders = [cuda_orders([device(1, **a), device(2, **b)], None) for a, b in pairs]
+    assert [len(order or ()) for order in orders] == [1, 2, 1, 2]
 
 
 def test_the_major_version_of_the_first_driver_that_has_one() -> None:
