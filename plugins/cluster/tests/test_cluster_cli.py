@@ -107,7 +107,7 @@ def test_a_gpu_that_cannot_be_used_is_named_where_the_cpu_counts(
     path = tmp_path / "desk.json"
     path.write_text(json.dumps(report))
     _, out, _ = run(capsys, *command, str(path))
-    told = "desk: no GPU counts, so the CPU does; not counted: pci:0000:01:00.0: no node"
+    told = "desk: no GPU is counted, so the CPU is; not counted: pci:0000:01:00.0: no node"
     assert told in out.splitlines()
 
 

@@ -69,7 +69,7 @@ def test_a_node_without_gpu_is_its_cpu(given: Given) -> None:
     found = ask()
     assert found.model == "Linux Box (Device: CPU)"
     assert found.memory > 0
-    assert found.reasons["devices"].startswith("no GPU counts, so the CPU does")
+    assert found.reasons["devices"] == "no GPU is counted, so the CPU is"
 
 
 def test_the_platform_functions_agree_with_it(given: Given, gpu: Gpu) -> None:

@@ -94,7 +94,12 @@ def add(path: Path, line: str, lines: str) -> None:
 
 
 def python(copy: Path, *arguments: str) -> str:
-    paths = [str(copy / "site"), str(copy / SOURCE).rpartition("/")[0], str(copy)]
+    paths = [
+        str(copy / "site"),
+        str(copy / SOURCE).rpartition("/")[0],
+        str(copy / "docs"),
+        str(copy),
+    ]
     environ = {"PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
         [sys.executable, *arguments],

@@ -19,7 +19,7 @@ from probe_core.wording import counted
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from probe_cluster import Member, Plan
@@ -270,19 +270,25 @@ def _strategies(name: str | None, names: Iterable[str]) -> tuple[str, ...]:
     return (name,)
 
 
+def _origin(reasons: Mapping[str, str]) -> str | None:
+    return reasons.get("origin")
+
+
 def _head(found: Answer, context: Context) -> list[str]:
-    """Return whether the model fits, the engine, what nobody probed, and what does not count."""
+    """Return whether the model fits, the engine, what nobody probed, and what is not counted."""
+    from probe_cluster.planning.offers import left_out
+
     model = found.model
     name = model.name or f"{model.params / 1e9:.3g}b ({model.source or 'of equal layers'})"
     layers = counted(model.layers, "layer")
     lines = folded(f"{name}, {layers}: {found.fit.sentence}", context.width)
     lines += folded(f"engine {found.choice.engine}: {found.choice.reason}", context.width)
-    for fact in ("origin", "devices"):
+    for reason_of in (_origin, left_out):
         reasons: dict[str, list[str]] = {}
         for member in found.choice.members:
-            # Of a computer that is described it is plain which devices count.
-            if fact in member.reasons and (fact == "origin" or "origin" not in member.reasons):
-                reasons.setdefault(member.reasons[fact], []).append(member.id)
+            reason = reason_of(member.reasons)
+            if reason is not None:
+                reasons.setdefault(reason, []).append(member.id)
         for reason, own in reasons.items():
             lines += folded(f"{names(own)}: {reason}", context.width)
     return lines

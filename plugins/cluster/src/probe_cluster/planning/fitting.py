@@ -8,6 +8,7 @@ from typing import Any
 
 from probe_cluster.planning.members import Capacity, Member, capacity
 from probe_cluster.planning.model import Model
+from probe_cluster.planning.offers import left_out
 from probe_cluster.planning.predict import RESERVE, check_reserve, layer_cap, undivided
 from probe_cluster.shared import ClusterError
 from probe_core.commands import document_of
@@ -221,7 +222,7 @@ def node_fit(report: Any, model: Model, devices: str = "all", reserve: float = R
         layers=model.layers,
         origin=origin if isinstance(origin, str) else None,
         wired=answer == "no" and raised_room(offer, reserve) >= model.total_bytes,
-        left_out=None if origin else offer.reasons.get("devices"),
+        left_out=None if origin else left_out(offer.reasons),
     )
 
 

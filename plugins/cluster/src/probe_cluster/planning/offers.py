@@ -68,6 +68,19 @@ def counted_devices(
     return _all(present)
 
 
+NO_GPU = "no GPU is counted, so the CPU is"
+"""The whole reason where there is no GPU to leave out."""
+
+
+def left_out(reasons: Mapping[str, str]) -> str | None:
+    """Return which devices are not counted, and why, by an offer's reasons; None for none.
+
+    Of a computer that is described it is plain which are counted.
+    """
+    reason = None if "origin" in reasons else reasons.get("devices")
+    return None if reason == NO_GPU else reason
+
+
 def _is_device(device: Any) -> bool:
     return isinstance(device, Mapping) and isinstance(device.get("id"), str)
 
@@ -102,7 +115,7 @@ def _all(devices: list[Device]) -> tuple[list[Device], dict[str, str]]:
     reason = f"not counted: {'; '.join(notes)}" if notes else ""
     if not usable:
         usable = _cpus(devices)
-        reason = "; ".join(filter(None, ["no GPU counts, so the CPU does", reason]))
+        reason = f"{NO_GPU}; {reason}" if reason else NO_GPU
     return usable, {"devices": reason} if reason else {}
 
 
