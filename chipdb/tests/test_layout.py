@@ -1,5 +1,7 @@
 """One layout, reached in one step, that never changes what a file says."""
 
+import errno
+import os
 import tomllib
 from pathlib import Path
 
@@ -80,6 +82,21 @@ def test_real_files_keep_their_meaning(path: str) -> None:
     written = layout.canonical(text)
     assert tomllib.loads(written) == tomllib.loads(text)
     assert layout.canonical(written) == written
+
+
+def test_data_stays_where_the_disk_is_full(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    path = tmp_path / "a.toml"
+    path.write_text(MESSY, newline="")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20, limits[1]))
+    try:
+        with pytest.raises(OSError, match=os.strerror(errno.EFBIG)):
+            layout.fix(str(tmp_path))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert list(tmp_path.iterdir()) == [path]
+    assert path.read_bytes() == MESSY.encode()
 
 
 def test_problems_and_fix(tmp_path: Path) -> None:

@@ -51,19 +51,28 @@ def replace_file(path: str, content: bytes, *, mode: int | None = None) -> None:
         return
     folder, name = os.path.split(os.path.abspath(path))
     beside = os.path.join(folder, f".{name}.{os.urandom(4).hex()}.tmp")
+    create_file(beside, content, mode=0o666 if mode is None else mode)
+    try:
+        if mode is not None:
+            os.chmod(beside, mode)
+        os.replace(beside, path)
+    except BaseException:
+        _remove(beside)
+        raise
+
+
+def create_file(path: str, content: bytes, *, mode: int = 0o666) -> None:
+    """Write `content` to a file that is new; raises `OSError`, and then no file stays."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    handle = os.open(beside, flags, 0o666 if mode is None else mode)
+    handle = os.open(path, flags, mode)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
             # Renamed before it is on the disk, a file can be empty after a loss of power.
             os.fsync(file.fileno())
-        if mode is not None:
-            os.chmod(beside, mode)
-        os.replace(beside, path)
     except BaseException:  # an interrupt, too, leaves nothing behind
-        _remove(beside)
+        _remove(path)
         raise
 
 

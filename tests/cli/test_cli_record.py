@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,10 +15,21 @@ import pytest
 import recorded
 
 from probe_core.cli import main
-from probe_core.cli.record import _LEFT_OUT, _coverage, _summary
+from probe_core.cli.record import _LEFT_OUT, _coverage, _summary, save
+from probe_core.commands import CommandError
 
 VM = "vm-without-accelerator--cpu"
 ASLEEP = "laptop--sleeping-nvidia-geforce-rtx-4060-laptop-gpu"
+
+
+@pytest.fixture
+def few_bytes() -> Iterator[None]:
+    """Files that are written hold 100 bytes, as on a disk that is nearly full."""
+    resource = pytest.importorskip("resource")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 def told(capsys: Any, *arguments: str) -> tuple[int, str, str]:
@@ -85,6 +98,19 @@ def test_file_that_cannot_be_written(capsys: Any, tmp_path: Path) -> None:
     path = tmp_path / "none" / "file"
     status, _, err = told(capsys, str(path), "--machine", str(recorded.path(VM)))
     assert (status, err) == (2, f"probe record: {path}: No such file or directory\n")
+
+
+@pytest.mark.usefixtures("few_bytes")
+def test_full_disk_leaves_what_was_there(tmp_path: Path) -> None:
+    path = tmp_path / "mine.json"
+    refused = f"^{path}: {os.strerror(errno.EFBIG)}$"
+    with pytest.raises(CommandError, match=refused):
+        save(str(path), b"x" * 101, force=False)
+    assert os.listdir(tmp_path) == []
+    path.write_text("mine")
+    with pytest.raises(CommandError, match=refused):
+        save(str(path), b"x" * 101, force=True)
+    assert (os.listdir(tmp_path), path.read_text()) == (["mine.json"], "mine")
 
 
 def test_machine_whose_probers_read_no_files(capsys: Any, tmp_path: Path) -> None:

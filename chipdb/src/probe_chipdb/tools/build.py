@@ -15,6 +15,7 @@ from probe_chipdb.entry.pack import texts
 from probe_chipdb.entry.spec import Json, Problem
 from probe_chipdb.rules import Rules, use
 from probe_chipdb.table import FILES, FORMAT
+from probe_chipdb.tools.writing import replace_text
 
 # `schema`: the JSON Schemas that editors use for completion, from the same fields as the check.
 
@@ -83,8 +84,8 @@ def write_schemas(into: str) -> list[str]:
     paths = []
     for name, schema in schemas().items():
         paths.append(os.path.join(into, name))
-        with open(paths[-1], "w", encoding="utf-8", newline="") as file:
-            file.write(json.dumps(schema, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+        text = json.dumps(schema, indent=1, sort_keys=True, ensure_ascii=False)
+        replace_text(paths[-1], f"{text}\n")
     return paths
 
 
@@ -104,16 +105,8 @@ def build(folder: str, into: str) -> list[Problem]:
     for name, text in rendered(texts(data), digest(folder)).items():
         path = os.path.join(into, name)
         if _read(path) != text:
-            _replace(path, text)
+            replace_text(path, text)
     return data.problems
-
-
-def _replace(path: str, text: str) -> None:
-    """Put a whole file in the place of the old one: others may be reading the table."""
-    temporary = f"{path}.{os.getpid()}"
-    with open(temporary, "w", encoding="utf-8", newline="") as file:
-        file.write(text)
-    os.replace(temporary, path)
 
 
 def rendered(files: dict[str, str], data: str = "") -> dict[str, str]:

@@ -25,6 +25,7 @@ from probe_chipdb.peaks import (
     Peak,
 )
 from probe_chipdb.table import CHIP, READS, parts
+from probe_chipdb.tools.writing import replace_text
 
 FORMAT = 1
 LICENCE = "Apache-2.0"
@@ -54,8 +55,7 @@ def write(db: Database, into: str) -> list[str]:
         "hardware.ts": typescript(db, chips),
     }
     for name, text in files.items():
-        with open(os.path.join(into, name), "w", encoding="utf-8", newline="") as file:
-            file.write(text)
+        replace_text(os.path.join(into, name), text)
     return [os.path.join(into, name) for name in files]
 
 
@@ -465,8 +465,7 @@ def write_site(db: Database, into: str) -> list[str]:
     for name, text in files.items():
         paths.append(os.path.join(into, name))
         os.makedirs(os.path.dirname(paths[-1]), exist_ok=True)
-        with open(paths[-1], "w", encoding="utf-8", newline="") as file:
-            file.write(text)
+        replace_text(paths[-1], text)
     return paths + write(db, into)
 
 

@@ -9,6 +9,7 @@ from probe_chipdb.entry.files import MAX_BYTES, toml_files
 from probe_chipdb.entry.pack import texts
 from probe_chipdb.entry.spec import Problem
 from probe_chipdb.spelling import is_generic, normalise
+from probe_chipdb.tools.writing import replace_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -140,8 +141,7 @@ def fix(root: str) -> list[str]:
         laid_out = canonical(with_schema(text, path))
         if laid_out == text:
             continue
-        with open(path, "w", encoding="utf-8", newline="") as file:
-            file.write(laid_out)
+        replace_text(path, laid_out)
         changed.append(path)
     return changed
 

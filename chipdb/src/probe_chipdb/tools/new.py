@@ -5,6 +5,7 @@ import re
 
 from probe_chipdb import table
 from probe_chipdb.entry.validate import distribution_name
+from probe_chipdb.tools.writing import replace_text
 
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _PCI = re.compile(r"[0-9a-f]{4}")
@@ -133,6 +134,5 @@ def _check_vendor(vendor: str, pci: str) -> None:
 
 def _write(path: str, text: str) -> str:
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        file.write(text)
+    replace_text(path, text)
     return path

@@ -9,6 +9,7 @@ from probe_chipdb.chip_peaks import reason
 from probe_chipdb.database import Database
 from probe_chipdb.table import CHIP, parts
 from probe_chipdb.tools import compare
+from probe_chipdb.tools.writing import replace_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -170,8 +171,7 @@ def write(db: Database, into: str, others: str | None = None) -> list[str]:
     paths = []
     for name, text in pages.items():
         paths.append(os.path.join(into, f"{name}.md"))
-        with open(paths[-1], "w", encoding="utf-8", newline="") as file:
-            file.write(text)
+        replace_text(paths[-1], text)
     return paths
 
 
