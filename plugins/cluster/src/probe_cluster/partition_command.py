@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from probe_cluster import Member, Plan
+    from probe_cluster import Plan
     from probe_cluster.planning.answer import Answer
     from probe_cluster.planning.efficiency import Range
     from probe_cluster.planning.launch import Line
-    from probe_cluster.planning.serving import Serving
+    from probe_cluster.planning.serving import Load, Serving
     from probe_core.commands import Context
 
 HELP = "Share a model's layers among nodes, and compare what each strategy would cost."
@@ -92,7 +92,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Print the plans; exit with 1 when the model does not fit."""
-    from probe_cluster.planning.answer import answer
+    from probe_cluster.planning.answer import answer, answer_many
     from probe_cluster.planning.predict import RESERVE
     from probe_cluster.planning.strategies import STRATEGIES
     from probe_cluster.shared import ClusterError
@@ -104,18 +104,20 @@ def run(args: argparse.Namespace, context: Context) -> int:
     links = links_of(args)
     members = members_of(args, links)
     try:
-        found = answer(
-            members,
-            vars(args),
-            links=links,
-            engine=args.engine,
-            policy=args.fit,
-            use=args.use,
-            reserve=RESERVE if args.reserve is None else args.reserve,
-            strategies=_strategies(args.strategy, STRATEGIES),
-            pinned=layers_of(args.layers_on),
-        )
-        served = _served(args, members, found)
+        load = _load(args)
+        options: dict[str, Any] = {
+            "links": links,
+            "engine": args.engine,
+            "policy": args.fit,
+            "use": args.use,
+            "reserve": RESERVE if args.reserve is None else args.reserve,
+            "strategies": _strategies(args.strategy, STRATEGIES),
+            "pinned": layers_of(args.layers_on),
+        }
+        if load is None:
+            found, served = answer(members, vars(args), **options), None
+        else:
+            found, served = answer_many(members, vars(args), load, **options)
         started = _started(args, found, served)
     except ClusterError as error:
         raise CommandError(str(error)) from None
@@ -150,25 +152,17 @@ def _form(text: str) -> str:
     return name
 
 
-def _served(args: argparse.Namespace, members: Sequence[Member], found: Answer) -> Serving | None:
-    """Return how many requests are served, where they are asked for."""
+def _load(args: argparse.Namespace) -> Load | None:
+    """Return how many requests are to be served, where they are asked for."""
     from probe_cluster.planning.model_spec import tokens
-    from probe_cluster.planning.predict import RESERVE
-    from probe_cluster.planning.serving import ANSWER, Load, serve
+    from probe_cluster.planning.serving import ANSWER, Load
 
     if args.requests is None and args.prompt is None:
         return None
     if args.requests is None or args.prompt is None:
         raise CommandError("--requests needs --prompt, and --prompt needs --requests")
     answer = ANSWER if args.answer is None else int(tokens(args.answer, "answer"))
-    return serve(
-        found.choice.members,
-        found.model,
-        Load(int(tokens(args.requests, "requests")), int(tokens(args.prompt, "prompt")), answer),
-        engine=found.choice.engine,
-        links=found.links,
-        reserve=RESERVE if args.reserve is None else args.reserve,
-    )
+    return Load(int(tokens(args.requests, "requests")), int(tokens(args.prompt, "prompt")), answer)
 
 
 def _started(args: argparse.Namespace, found: Answer, served: Serving | None) -> list[Line]:
@@ -178,14 +172,10 @@ def _started(args: argparse.Namespace, found: Answer, served: Serving | None) ->
     from probe_cluster.planning.launch import launch
     from probe_cluster.planning.predict import RESERVE
 
-    layout = None
-    if served is not None:
-        named = [each for best_at, each in served.layouts if "throughput" in best_at]
-        layout = named[0]
     return launch(
         found,
         args.starts,
-        layout=layout,
+        layout=None if served is None else served.most,
         load=None if served is None else served.load,
         reserve=RESERVE if args.reserve is None else args.reserve,
     )
@@ -203,6 +193,8 @@ def _launch(lines: Sequence[Line], context: Context) -> list[str]:
 
 def _serving(found: Answer, served: Serving, context: Context) -> list[str]:
     """Return the page of many requests."""
+    from probe_cluster.planning.serving import throughput
+
     load, lines = served.load, _head(found, context)
     sentence = (
         f"{counted(load.requests, 'request')} of {load.prompt} tokens, {load.answer} tokens of"
@@ -216,7 +208,7 @@ def _serving(found: Answer, served: Serving, context: Context) -> list[str]:
                 best_at,
                 layout.name,
                 str(layout.devices),
-                " to ".join(map(_throughput, served.total_range(layout) or (layout.total,))),
+                " to ".join(map(throughput, served.total_range(layout) or (layout.total,))),
                 f"{layout.each:.3g}",
                 _time(layout.first_token),
                 _time(layout.last_first_token),
@@ -236,10 +228,6 @@ def _serving(found: Answer, served: Serving, context: Context) -> list[str]:
         f" MEMORY of each device. {_throughputs(served)}"
     )
     return [*lines, "", *folded(rule, context.width)]
-
-
-def _throughput(total: float) -> str:
-    return f"{total:,.0f}" if total >= 10 else f"{total:.2g}"
 
 
 def _throughputs(served: Serving) -> str:

@@ -10,13 +10,14 @@ import pytest
 from model_files import gguf
 
 from probe_cluster import ClusterError, Links, Member, member
-from probe_cluster.planning.answer import answer
+from probe_cluster.planning.answer import answer, answer_many
 from probe_cluster.planning.engines import ENGINES, engine_name
 from probe_cluster.planning.fitting import RAISED
 from probe_cluster.planning.links import KINDS
 from probe_cluster.planning.model_spec import parse_model
 from probe_cluster.planning.precision import FORMATS, PRECISIONS, bits_per_weight, precision_name
 from probe_cluster.planning.reading import read_members
+from probe_cluster.planning.serving import Load
 from probe_core.cli import main
 
 GIB = 1 << 30
@@ -77,6 +78,27 @@ def test_hbm_servers_run_vllm_and_gguf_files_llama_cpp() -> None:
     assert found.comparison.best.tokens_per_second == pytest.approx(33.64, abs=0.1)
     gguf = answer([H200], {"model": "llama-3.1-70b", "bits": "q4_k_m"})
     assert (gguf.choice.engine, gguf.choice.reason) == ("llama.cpp", "q4_k_m is a GGUF file")
+
+
+@pytest.mark.parametrize(
+    ("machines", "bits", "requests", "engine"),
+    [
+        ("4x L40S", None, 2, "vllm"),
+        ("4x L40S", None, 1, "llama.cpp"),
+        ("4x L40S", "q4_k_m", 32, "llama.cpp"),  # asked for as a GGUF file
+        ("2x Tesla P40", None, 32, "llama.cpp"),  # vLLM begins with Turing
+        ("Mac Studio M3 Ultra 96GB", None, 32, "mlx"),
+    ],
+)
+def test_many_requests_take_vllm_where_it_gives_more(
+    machines: str, bits: str | None, requests: int, engine: str
+) -> None:
+    members = read_members([], have=[machines])
+    asked = {"model": "llama-3.1-8b", "bits": bits}
+    found, served = answer_many(members, asked, Load(requests, 1024))
+    assert found.choice.engine == engine
+    named, alone = answer_many(members, asked, Load(requests, 1024), engine=engine)
+    assert (named.choice.reason, alone) == ("as asked for", served)
 
 
 def test_macs_run_mlx_and_exo_where_thunderbolt_joins_them(home: Home) -> None:

@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_cluster.planning.answer import Answer as Answer
     from probe_cluster.planning.answer import answer as answer
+    from probe_cluster.planning.answer import answer_many as answer_many
     from probe_cluster.planning.choice import Choice as Choice
     from probe_cluster.planning.efficiency import Range as Range
     from probe_cluster.planning.fitting import Fit as Fit
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from probe_cluster.planning.whatif import what_if as what_if
 
 _NAMES = {
-    "answer": ("Answer", "answer"),
+    "answer": ("Answer", "answer", "answer_many"),
     "choice": ("Choice",),
     "efficiency": ("Range",),
     "fitting": ("Fit", "NodeFit", "fit", "node_fit"),

@@ -23,13 +23,16 @@ class Choice(NamedTuple):
     """With the figures of that engine."""
 
 
-def choices(members: Sequence[Member], model: Model, links: Links, engine: str) -> list[Choice]:
+def choices(
+    members: Sequence[Member], model: Model, links: Links, engine: str, *, many: bool = False
+) -> list[Choice]:
     """Return the engines that can run a model on these nodes, or on some of them.
 
     One that is named is the only one. Else each node has the one that is usual for its hardware;
     where these differ, llama.cpp joins all of them, and each other one its own. The caller plans
-    with each and takes the fastest, so that a node more is never worse. Raises `ClusterError` for
-    an engine that cannot run it there.
+    with each and takes the fastest, so that a node more is never worse. Of `many` requests vLLM is
+    one of them on all GPUs that it runs on. Raises `ClusterError` for an engine that cannot run it
+    there.
     """
     engine = engine_name(engine)
     if engine != "auto":
@@ -52,6 +55,10 @@ def choices(members: Sequence[Member], model: Model, links: Links, engine: str) 
             own = [m for m, each in zip(members, usual, strict=True) if each[0] == name]
             if name != "llama.cpp":
                 found.append((name, f"{reason}, on {names([m.id for m in own])} alone", own))
+    if many and model.form != "gguf" and {name for name, _, _ in found} != {"vllm"}:
+        own = [m for m in members if _is_gpu(m) and refusal("vllm", model, m) is None]
+        found = [each for each in found if each[0] != "vllm" or not own]
+        found += [("vllm", "it computes many requests together", own)] if own else []
     able = [
         _choice(*_exo(name, reason, own, links))
         for name, reason, own in found
@@ -61,6 +68,10 @@ def choices(members: Sequence[Member], model: Model, links: Links, engine: str) 
         problems = [refusal(name, model, own[0]) for name, _, own in found]
         raise ClusterError("; ".join(dict.fromkeys(filter(None, problems))))
     return able
+
+
+def _is_gpu(member: Member) -> bool:
+    return member.offer is not None and member.offer.kind == "gpu"
 
 
 def _choice(engine: str, reason: str, members: Sequence[Member]) -> Choice:

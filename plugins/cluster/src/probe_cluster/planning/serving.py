@@ -136,6 +136,11 @@ class Serving:
     like: Range | None = None
     """How far throughputs of such devices were off; None where no measured case is like it."""
 
+    @property
+    def most(self) -> Layout:
+        """The layout with the most throughput."""
+        return next(layout for best_at, layout in self.layouts if _THROUGHPUT in best_at)
+
     def total_range(self, layout: Layout) -> tuple[float, float] | None:
         """Return the least and most of a layout's total in nine cases of ten."""
         if self.like is None:
@@ -595,12 +600,20 @@ def _prompt(device: Device, model: Model, load: Load, split: Split) -> float | N
     return seconds + _attention(device, model, load, split)
 
 
+_THROUGHPUT = "throughput"
+
+
+def throughput(total: float) -> str:
+    """Return tokens per second as a page shows them."""
+    return f"{total:,.0f}" if total >= 10 else f"{total:.2g}"
+
+
 def _worth(found_layouts: Sequence[Layout]) -> tuple[tuple[str, Layout], ...]:
     """Return the layouts that are best at something, each once."""
     serving = [layout for layout in found_layouts if not layout.waiting] or list(found_layouts)
     chosen = {
         "one user": max(serving, key=lambda each: (each.each, -each.devices)),
-        "throughput": max(serving, key=lambda each: (each.total, -each.devices)),
+        _THROUGHPUT: max(serving, key=lambda each: (each.total, -each.devices)),
         "fewest devices": min(serving, key=lambda each: (each.devices, -each.total)),
     }
     found: dict[Layout, list[str]] = {}
