@@ -52,8 +52,6 @@ def ask(
     answer: dict[str, Any] = {"query": query, "match": None, "by": None, "confidence": None}
     answer |= {"candidates": [], "conflicts": [], "near": [], "reason": None}
     answer |= {"shared_peaks": [], "parents": [], "profile": None, "virtual": False}
-    if not query:
-        return answer | {"reason": "the query is empty"}
     name_kind = kind or _kind_of(query)
     if name_kind == "cpuinfo":
         return answer | _cpu(database, query)
@@ -257,6 +255,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
     from probe_core.commands.context import CommandError
     from probe_core.resolve import open_chipdb
 
+    if not all(query.strip() for query in args.query):
+        raise CommandError("a query is empty; give the name or id of a chip")
     memory = parse_size(args.memory) if args.memory else None
     units = _units(args.units)
     file = context.config().chipdb

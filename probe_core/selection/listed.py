@@ -62,7 +62,10 @@ def _by_number(choice: Candidates, entry: str, refusals: Refusals) -> DeviceDoc:
             return device
     if choice.uncertain or choice.unordered:
         raise refusals.unordered(entry)
-    raise refusals.unknown(f"there is no number {entry}")
+    unmet = f"there is no number {entry}"
+    if (model := named_model(entry, choice)) is not None:
+        raise refusals.error(unmet, "unknown", model)
+    raise refusals.unknown(unmet)
 
 
 # The entries of a list of devices as people write them: ``0-3`` and ``cuda:0`` besides numbers.
@@ -115,9 +118,14 @@ def _range(entry: str, first: str, last: str, refusals: Refusals) -> Iterator[st
 
 
 def named_model(entry: str, choice: Candidates) -> str | None:
-    """Return how to ask for the devices of the model that an entry names; None for no model."""
+    """Return how to ask for the devices of the model that an entry names; None for no model.
+
+    A number is a whole word of the name: 3090 is one of "GeForce RTX 3090", and 30 is none.
+    """
     model = entry.lower()
-    fits = [device for device in choice.visible if model in (device["name"] or "").lower()]
+    names = [(device, (device["name"] or "").lower()) for device in choice.visible]
+    number = model.isdigit()
+    fits = [device for device, name in names if model in (name.split() if number else name)]
     if len(model) < 2 or not fits:
         return None
     numbers = ",".join(_number(device, choice) for device in fits)

@@ -132,10 +132,19 @@ def test_strict_fails_when_one_is_unknown(capsys: Any) -> None:
     ask(capsys, "10de:2684", "zork", "--strict", status=1)
 
 
-@pytest.mark.parametrize("query", ["", "   "])
-def test_empty_query_is_said(query: str, capsys: Any) -> None:
-    (answer,) = ask(capsys, query)
-    assert (answer["match"], answer["reason"]) == (None, "the query is empty")
+@pytest.mark.parametrize("queries", [[""], ["   "], ["10de:2684", ""]])
+def test_empty_query_is_refused(queries: list[str], capsys: Any) -> None:
+    assert main(["chip", "--json", *queries]) == 2
+    assert capsys.readouterr() == (
+        "", "probe chip: a query is empty; give the name or id of a chip\n"
+    )  # fmt: skip
+
+
+def test_a_computer_sold_with_several_chips_is_all_of_them(capsys: Any) -> None:
+    (answer,) = ask(capsys, "Steam Deck")
+    assert answer["candidates"] == ["amd/custom-gpu-0405", "amd/custom-gpu-0932"]
+    (answer,) = ask(capsys, "Steam Deck OLED")
+    assert answer["match"]["id"] == "amd/custom-gpu-0932"
 
 
 def test_text_for_people(capsys: Any) -> None:

@@ -208,6 +208,15 @@ def test_what_is_wrong_with_a_list(wanted: str, unmet: str, code: str) -> None:
     assert (caught.value.unmet, caught.value.code) == (unmet, code)
 
 
+@pytest.mark.parametrize("number", ["3090", "30", "90", "5090"])
+def test_a_number_that_is_a_model_says_how_to_ask_for_it(number: str) -> None:
+    with pytest.raises(SelectionError) as caught:
+        select(report(2, name="NVIDIA GeForce RTX 3090"), number)
+    assert caught.value.unmet == f"there is no number {number}"
+    asked = "3090 is a model, not a device: --device 0,1, or --gpus 2"
+    assert caught.value.fix == (asked if number == "3090" else "one of 0, 1")
+
+
 def test_a_model_is_no_device_and_the_error_says_how_to_ask_for_it() -> None:
     with pytest.raises(SelectionError) as caught:
         select(report(3), "h1")
