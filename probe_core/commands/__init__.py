@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from probe_core.measured.compare import with_fractions as with_fractions
     from probe_core.measured.compare import with_repeat as with_repeat
     from probe_core.model.ids import driver_text as driver_text
+    from probe_core.pipeline.expected import keys_of as keys_of
     from probe_core.pipeline.settings import plugin_rules as plugin_rules
     from probe_core.recording.anonymise import Anonymiser as Anonymiser
     from probe_core.recording.anonymise import without_identities as without_identities
@@ -80,6 +81,7 @@ _NAMES = {
     "machine.writing": "replace_file",
     "measured.compare": "above_peak claims with_fractions with_repeat",
     "model.ids": "driver_text",
+    "pipeline.expected": "keys_of",
     "pipeline.settings": "plugin_rules",
     "recording.anonymise": "Anonymiser without_identities",
     "registry": "find_module scan",

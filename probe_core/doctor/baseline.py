@@ -19,7 +19,7 @@ from probe_core.model.findings import finding
 from probe_core.model.ids import ACCELERATORS, driver_text
 from probe_core.model.runtimes import RUNTIMES
 from probe_core.model.verdict import grantable, state_of
-from probe_core.pipeline.expected import is_of, key_of, saved_devices
+from probe_core.pipeline.expected import is_of, keys_of, saved_devices
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
@@ -116,7 +116,7 @@ def save(request: Request, document: DoctorDoc) -> str:
     content = {
         "schema": SCHEMA,
         "saved": strftime("%Y-%m-%dT%H:%M:%SZ", gmtime()),
-        "node": key_of(request.machine, request.report["node"]),
+        "keys": keys_of(request.machine, request.report["node"], request.report["devices"]),
         "accelerators": saved_devices(request.report["devices"]),
         "ready": sorted(_ready(request, document)),
         "facts": {n: v for n, v in facts(request).items() if n not in request.facts},
@@ -149,7 +149,7 @@ def compare(request: Request, document: DoctorDoc) -> None:
     if baseline is None:
         return
     node = request.report["node"]
-    if not is_of(baseline, request.machine, node):
+    if not is_of(baseline, request.machine, node, request.report["devices"]):
         in_container = node["id"] is None and node["container"] is not None
         document["findings"].append(_foreign(path, in_container))
         return
@@ -185,7 +185,7 @@ def _foreign(path: str, in_container: bool) -> ShownFindingDoc:
     fix = "keep one for each: `XDG_STATE_HOME=… probe doctor --save`"
     if in_container:
         whose = "it is of another computer, or of an earlier boot"
-        why = "a container shows no id of the node, and the kernel's boot is another"
+        why = "a container shows no id of the node; the kernel's boot and all GPUs are others"
         fix = "mount the host's /etc/machine-id into the container, then `probe doctor --save`"
     return shown(
         finding(

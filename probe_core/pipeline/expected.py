@@ -10,7 +10,7 @@ from probe_core.config import BASELINE, state_file
 from probe_core.model.causes import CAUSES
 from probe_core.model.expected import GRAMMAR, read
 from probe_core.model.findings import finding
-from probe_core.model.ids import ACCELERATORS, driver_version, pci_address, pci_model
+from probe_core.model.ids import ACCELERATORS, driver_version, normalise_id, pci_address, pci_model
 from probe_core.readiness.siblings import active_links, lanes
 from probe_core.readiness.vacant import bus_sign
 from probe_core.setting_values import ARGUMENTS
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     )
     from probe_core.model.expected import Wanted
 
-__all__ = ["compare", "described", "is_of", "key_of", "saved_devices"]
+__all__ = ["compare", "described", "is_of", "keys_of", "saved_devices"]
 
 _SAME_SIZE = 0.9
 """Share of the memory that a product is named by: drivers reserve some, and ECC takes a sixteenth
@@ -67,7 +67,7 @@ def compare(
     if path is None:
         return None, []
     baseline = _parsed(path, read_file)
-    if baseline is None or not is_of(baseline, machine, node):
+    if baseline is None or not is_of(baseline, machine, node, devices):
         return None, []
     return _with_baseline(baseline, machine, whole, devices)
 
@@ -75,19 +75,47 @@ def compare(
 _BOOT = "/proc/sys/kernel/random/boot_id"
 
 
-def key_of(machine: Machine, node: NodeDoc) -> str | None:
-    """Return what a baseline knows its computer by: the node's id, in a container without it the
-    kernel's boot, as the homes of containers are often those of several computers."""
+def keys_of(machine: Machine, node: NodeDoc, devices: Iterable[DeviceDoc]) -> list[str]:
+    """Return what this computer is known by: its id; in a container without it any of several.
+
+    Homes of containers are often those of several computers. The kernel's boot holds until the
+    next; a GPU's UUID is in one computer alone.
+    """
     if node["id"] is not None or not node.get("container"):
-        return node["id"]
+        return [str(node["id"])]
     boot = machine.read(_BOOT, 64)
-    return f"boot {boot.strip()}" if boot else None
+    keys = [f"boot {boot.strip()}"] if boot else []
+    for device in devices:
+        if device["kind"] in ACCELERATORS and device["parent"] is None:
+            keys += [name for name in device["ids"] if name.startswith("uuid:")]
+            keys += _uuid_of_driver(machine, device)
+    return list(dict.fromkeys(keys))
 
 
-def is_of(baseline: Mapping[str, Any], machine: Machine, node: NodeDoc) -> bool:
+def _uuid_of_driver(machine: Machine, device: DeviceDoc) -> list[str]:
+    """Return the UUID that NVIDIA's driver shows without its library, which a journal never loads.
+
+    Drivers before 590 resume a GPU to answer, so one that sleeps is not asked. Until the driver
+    has asked the GPU, question marks stand there.
+    """
+    address = pci_address(device)
+    if address is None or device["power_state"] in ("suspended", "suspending", "resuming"):
+        return []
+    from probe_core.machine import named_lines
+
+    text = machine.read(f"/proc/driver/nvidia/gpus/{address}/information", 4096)
+    uuid = named_lines(text or "").get("GPU UUID", "?")
+    return [] if "?" in uuid or not uuid else [normalise_id(f"uuid:{uuid}")]
+
+
+def is_of(
+    baseline: Mapping[str, Any], machine: Machine, node: NodeDoc, devices: Iterable[DeviceDoc]
+) -> bool:
     """Return whether a baseline is this computer's, as far as a container can tell."""
-    key = key_of(machine, node)
-    return baseline.get("node") == key and not (key is None and node.get("container"))
+    # Before 0.9.0b1 there was one key, `node`.
+    saved = baseline.get("keys", [str(baseline.get("node"))])
+    keys = keys_of(machine, node, devices)
+    return isinstance(saved, list) and any(key in saved for key in keys)
 
 
 # What a setting says.

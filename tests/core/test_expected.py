@@ -19,7 +19,7 @@ from probe_core.machine import Machine
 from probe_core.model.expected import read
 from probe_core.model.machine_types import known_types, of_type
 from probe_core.model.verdict import NodeVerdict
-from probe_core.pipeline.expected import compare, key_of, saved_devices
+from probe_core.pipeline.expected import compare, keys_of, saved_devices
 from probe_core.readiness.vacant import bus_sign
 from probe_core.setting_values import load_config
 
@@ -458,8 +458,8 @@ def test_the_command_compares_with_the_users_baseline(tmp_path: Path) -> None:
     }
     file = tmp_path / "probe-core" / BASELINE
     file.parent.mkdir(mode=0o700)
-    own = key_of(Machine(), report["node"])
-    content = {"schema": 1, "node": own, "accelerators": [lost]}
+    own = keys_of(Machine(), report["node"], report["devices"])
+    content = {"schema": 1, "keys": own, "accelerators": [lost]}
     file.write_text(json.dumps(content))
     file.chmod(0o600)
     status, report = run()

@@ -18,6 +18,7 @@ from probe_core.doctor.check import Request
 from probe_core.doctor.document import DoctorDoc
 from probe_core.doctor.examine import examine
 from probe_core.doctor.log import first_sign
+from probe_core.pipeline.expected import keys_of
 
 
 def looked(node: Node) -> tuple[Request, DoctorDoc]:
@@ -142,7 +143,7 @@ def test_what_is_absent_has_the_kernels_sign(node: Node) -> None:
 
 def test_another_computers_baseline_is_not_compared(node: Node, tmp_path: Path) -> None:
     path = Path(save(*looked(node)))
-    path.write_text(json.dumps({**json.loads(path.read_text()), "node": "another"}))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "keys": ["another"]}))
     empty = Node(tmp_path / "empty")
     empty.environ["XDG_STATE_HOME"] = node.environ["XDG_STATE_HOME"]
     request, document = looked(empty)
@@ -178,6 +179,36 @@ def test_a_container_without_an_id_compares_within_one_boot(node: Node, tmp_path
         assert document["findings"][-1]["what"] == (
             f"{path} is not compared: it is of another computer, or of an earlier boot"
         )
+
+
+def test_a_container_without_an_id_is_known_by_its_gpus_after_a_reboot(node: Node) -> None:
+    boot, place = "/proc/sys/kernel/random/boot_id", f"/proc/driver/nvidia/gpus/{PCI}/information"
+    own = "Model: \t NVIDIA L4\nGPU UUID: \t GPU-8F0C2B1A-0d5e-4f6a-9b7c-1234567890ab\n"
+    node.container()
+    node.file(boot, "3a9d\n")
+    node.file(place, own)
+    save(*looked(node))
+    node.file(boot, "77f0\n")
+    request, document = looked(node)
+    compare(request, document)
+    assert document["baseline"]["lost"] == []
+    for other in (own.replace("8F0C", "8F0D"), own.replace("8F0C2B1A", "????????"), "Model: L4\n"):
+        node.file(place, other)
+        request, document = looked(node)
+        compare(request, document)
+        assert "baseline" not in document
+
+
+def test_a_sleeping_gpu_is_not_asked_for_its_uuid(node: Node) -> None:
+    node.container()
+    text = "GPU UUID: \t GPU-8f0c2b1a-0d5e-4f6a-9b7c-1234567890ab\n"
+    node.file(f"/proc/driver/nvidia/gpus/{PCI}/information", text)
+    request, _ = looked(node)
+    devices = request.report["devices"]
+    known = ["uuid:GPU-8f0c2b1a-0d5e-4f6a-9b7c-1234567890ab"]
+    assert keys_of(request.machine, request.report["node"], devices) == known
+    asleep: Any = [{**device, "power_state": "suspended"} for device in devices]
+    assert keys_of(request.machine, request.report["node"], asleep) == []
 
 
 def test_without_a_baseline_nothing_is_compared(node: Node) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from boot_machines import Computer
 from histories import Recorder, bios
+from readiness_nodes import PCI
 
 from probe_changes import chain
 from probe_changes.chain import digest, read_chain
@@ -156,6 +157,25 @@ def test_another_computers_journal_is_refused(tmp_path: Path) -> None:
     recorder.note()
     recorder.computer.file("/etc/machine-id", "0123456789abcdef0123456789abcdef\n")
     with pytest.raises(CommandError, match=r"another computer's; keep one for each .*XDG_STATE"):
+        recorder.note()
+
+
+def test_a_journal_of_a_container_without_an_id_is_of_one_computer(tmp_path: Path) -> None:
+    """Each container without an id was one computer, in whichever home."""
+    recorder = Recorder(tmp_path, Computer(tmp_path / "tree"))
+    place = f"/proc/driver/nvidia/gpus/{PCI}/information"
+    text = "GPU UUID: \t GPU-8f0c2b1a-0d5e-4f6a-9b7c-1234567890ab\n"
+    recorder.computer.file("/etc/machine-id", "")
+    recorder.computer.file("/.dockerenv", "")
+    recorder.computer.file(place, text)
+    recorder.note()
+    recorder.boot()  # the GPU is the same
+    recorder.note()
+    recorder.computer.file(place, text.replace("8f0c", "8f0d"))
+    recorder.note()  # exchanged, within one boot
+    recorder.boot()
+    recorder.computer.file(place, text)
+    with pytest.raises(CommandError, match="of another computer, or of an earlier boot"):
         recorder.note()
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         `n` counts from 1, `time` is the wall clock's (UTC, a label alone), `boot` a mark of the
         boot and `up` the seconds since it. `facts` are those that changed, null for one that is
         gone, and `broken` the devices whose state changed ("step:code", null for one that works
-        again). `clock` are seconds by which the wall clock jumped, `node` a mark of the computer,
+        again). `clock` are seconds by which the wall clock jumped, `node` marks of the computer,
         and `damaged` what was wrong with the journal when the entry was written. An entry of kind
         `anchor` stands for the `n` entries that were dropped, and has all facts then.
         """

@@ -52,7 +52,7 @@ def entries_until_now(store: Store, request: Request, now: float) -> tuple[list[
     entry = entry_for(journal, request, secret, now) if secret is not None else None
     if entry is None:
         return journal.entries, journal
-    refuse_other(journal, entry)
+    refuse_other(journal, entry, request)
     return [*journal.entries, entry], journal
 
 

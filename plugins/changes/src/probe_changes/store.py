@@ -8,7 +8,7 @@ from time import gmtime, strftime, time
 
 from probe_changes.chain import bounded, head_of, line_of, link, read_chain, state_of
 from probe_changes.facts import broken_devices, facts_of
-from probe_core.commands import CommandError, journal_file, replace_file, state_base
+from probe_core.commands import CommandError, journal_file, keys_of, replace_file, state_base
 from probe_core.machine import read_regular, text_of
 from probe_core.machine.writing import make_own_folder
 
@@ -76,7 +76,7 @@ class Store:
             entry = entry_for(journal, request, self._secret(), now())
             if entry is None:
                 return None
-            refuse_other(journal, entry)
+            refuse_other(journal, entry, request)
             if journal.problems:
                 entry["damaged"] = journal.problems[-1].text[:MAX_TOLD]
             lines = bounded([*lines, line_of(entry)], entry.get("damaged", ""))
@@ -123,11 +123,22 @@ class Store:
             os.close(handle)
 
 
-def refuse_other(journal: Journal, entry: EntryDoc) -> None:
+def refuse_other(journal: Journal, entry: EntryDoc, request: Request) -> None:
     """Raise `CommandError` where the journal is another computer's, as in a home on NFS."""
-    if journal.entries and journal.entries[-1]["node"] != entry["node"]:
-        hint = "keep one for each computer: name a folder in XDG_STATE_HOME"
-        raise CommandError(f"the journal is another computer's; {hint}", 1)
+    if not journal.entries:
+        return
+    if not set(entry["node"].split()).isdisjoint(journal.entries[-1]["node"].split()):
+        return
+    node = request.report["node"]
+    if node["id"] is None and node["container"] is not None:
+        raise CommandError(
+            "the journal is of another computer, or of an earlier boot: a container shows no id of"
+            " the node, and the kernel's boot and all GPUs are others; mount the host's"
+            " /etc/machine-id into the container, and name a folder in XDG_STATE_HOME",
+            1,
+        )
+    hint = "keep one for each computer: name a folder in XDG_STATE_HOME"
+    raise CommandError(f"the journal is another computer's; {hint}", 1)
 
 
 def entry_for(journal: Journal, request: Request, secret: bytes, now: float) -> EntryDoc | None:
@@ -150,7 +161,7 @@ def entry_for(journal: Journal, request: Request, secret: bytes, now: float) -> 
         "boot": boot,
         "up": up,
         "prev": link(journal),
-        "node": _mark(str(request.report["node"]["id"]), secret),
+        "node": " ".join(_mark(key, secret) for key in _keys(request)),
     }
     if changed:
         entry["facts"] = changed
@@ -159,6 +170,11 @@ def entry_for(journal: Journal, request: Request, secret: bytes, now: float) -> 
     if jump:
         entry["clock"] = jump
     return entry
+
+
+def _keys(request: Request) -> list[str]:
+    report = request.report
+    return keys_of(request.machine, report["node"], report["devices"])
 
 
 def _difference(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str | None]:
