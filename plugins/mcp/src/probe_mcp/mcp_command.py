@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 HELP = (
     "Answer a client of the Model Context Protocol on standard input and output: report, doctor,"
     " visible, chip, fit and expect. Each tool only reads, and each answer is bounded. It ends with"
-    " its input."
+    " its input, once each request is answered."
 )
 EXAMPLES = (
     ("probe mcp", "what a client starts"),

@@ -9,7 +9,8 @@ from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 
-from probe_mcp.tools import TOOLS, Refused, Tools
+from probe_mcp.relay import relayed
+from probe_mcp.tools import DEADLINE_S, TOOLS, Refused, Tools
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,5 +54,6 @@ def _refusing(tool: Callable[..., Awaitable[str]]) -> Callable[..., Awaitable[st
 
 
 def serve(machine: str | None) -> None:
-    """Answer on standard input and output until the input ends."""
-    server(machine).run("stdio")
+    """Answer on standard input and output until the input ends and each request is answered."""
+    with relayed(DEADLINE_S):
+        server(machine).run("stdio")
