@@ -33,6 +33,11 @@ _DISPLAY_ONLY_DEVICES = frozenset(
     "19e5:1711 1002:515e 1002:5969 1002:474d 1002:474f 1002:4752".split()
 )
 
+# What Windows projects of its own GPU, or of its software renderer, into WSL and Hyper-V: Linux's
+# driver dxgkrnl calls it PCI_DEVICE_ID_VIRTUAL_RENDER, a virtual compute device. Which of both it
+# is the bus does not tell; the library of the GPU's vendor does.
+_PROJECTED = ("1414", "008e")
+
 # Vendors that file their accelerators under other classes than "processing accelerator".
 _ACCELERATOR_VENDORS: dict[str, Kind] = {
     "1da3": "accelerator",
@@ -102,6 +107,8 @@ def _kind(vendor: str, device: str, pci_class: int) -> Kind | None:
         return "npu"
     if vendor in _ACCELERATOR_VENDORS and base not in _COMPANIONS:
         return _ACCELERATOR_VENDORS[vendor]
+    if (vendor, device) == _PROJECTED:
+        return None
     if base == _DISPLAY:
         if vendor in DISPLAY_ONLY:
             return "display"

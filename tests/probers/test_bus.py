@@ -26,6 +26,7 @@ def seen(tree: Tree) -> Any:
     [
         ("10de:2684", "030000", "gpu"),
         ("10de:2330", "030200", "gpu"),
+        ("1414:008e", "030200", None),  # of WSL: the GPU of Windows, or its software renderer
         ("1002:74a1", "120000", "gpu"),
         ("1002:7408", "038000", "gpu"),
         ("8086:56a0", "030000", "gpu"),
