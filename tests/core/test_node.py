@@ -262,18 +262,21 @@ def test_the_smaller_of_two_limits_holds(tree: Tree) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "place", "fix"),
+    ("group", "file", "fix"),
     [
-        ("memory.max", "/sys/fs/cgroup/job/memory.max", "docker run --memory"),
-        ("cpuset.mems.effective", "/sys/fs/cgroup/job/cpuset.mems.effective", "--cpuset-mems"),
+        ("/job", "memory.max", "docker run --memory"),
+        ("/job", "cpuset.mems.effective", "--cpuset-mems"),
+        ("/system.slice/slurmstepd.scope/job_5/step_0/user", "memory.max", "`sbatch --mem`"),
+        ("/kubepods.slice/kubepods-pod1.slice", "memory.max", "`resources.limits.memory`"),
     ],
 )
-def test_the_finding_names_the_limit_s_file(file: str, place: str, fix: str, tree: Tree) -> None:
+def test_the_finding_names_the_limit_s_file(group: str, file: str, fix: str, tree: Tree) -> None:
     from reports import report_of
 
     tree.file("/proc/meminfo", MEMINFO)
-    tree.file("/proc/self/cgroup", "0::/job\n")
+    tree.file("/proc/self/cgroup", f"0::{group}\n")
     numa(tree, {0: 8, 1: 8})
+    place = f"/sys/fs/cgroup{group}/{file}"
     tree.file(place, "0" if "mems" in file else str(4 * GIB))
     findings = report_of(tree.machine())["findings"]
     (limited,) = [found for found in findings if found["code"] == "memory-limited"]
