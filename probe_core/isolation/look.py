@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from errno import ENOENT
 from time import monotonic, sleep
 
 from probe_core.fastpath import signal, start_thread
@@ -77,13 +78,22 @@ def answers(path: str, seconds: float = LOOK_S) -> bool:
 
 
 def _spawn(path: str) -> int:
-    asking = [_STAT, "-f"] if os.access(_STAT, os.X_OK) else [sys.executable, "-ISc", _BY_PYTHON]
+    asking = [_STAT, "-f"] if os.access(_STAT, os.X_OK) else _python()
     actions = [(os.POSIX_SPAWN_CLOSE, number) for number in (0, 1, 2)]
     defaults = [s for s in signal.valid_signals() if s not in (signal.SIGKILL, signal.SIGSTOP)]
     argv = [*asking, path]
     return os.posix_spawn(
         argv[0], argv, {}, file_actions=actions, setsigmask=[], setsigdef=defaults
     )
+
+
+def _python() -> list[str]:
+    """Return the command of Python; raises `OSError` where the host's own would start once more."""
+    from probe_core.isolation.launch import cannot_start
+
+    if getattr(sys, "frozen", False) or cannot_start() is not None:
+        raise OSError(ENOENT, "no program that could ask")
+    return [sys.executable, "-ISc", _BY_PYTHON]
 
 
 def _ends(pid: int, until: float, worker: Worker) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -37,6 +38,20 @@ def test_a_local_path_answers_be_it_that_nothing_is_there() -> None:
 def test_without_stat_python_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(look, "_STAT", "/nothing/stat")
     assert look.answers("/", 30.0)
+
+
+@pytest.mark.parametrize("is_frozen", [True, False])
+def test_without_stat_an_application_does_not_start_itself(
+    is_frozen: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started, application = tmp_path / "started", tmp_path / ("app" if is_frozen else "uwsgi")
+    application.write_text(f"#!/bin/sh\n: >{started}\n")
+    application.chmod(0o755)
+    monkeypatch.setattr(look, "_STAT", "/nothing/stat")
+    monkeypatch.setattr(sys, "executable", str(application))
+    monkeypatch.setattr(sys, "frozen", is_frozen, raising=False)
+    assert not look.answers("/")
+    assert not started.exists()
 
 
 def test_what_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
