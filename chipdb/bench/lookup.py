@@ -20,14 +20,14 @@ sys.path.insert(0, {src!r})
 start = time.perf_counter()
 import probe_chipdb
 from probe_chipdb import table
-table.__file__ = {table!r}
+table.FOLDER = {table!r}
 match = probe_chipdb.load(packages={packages}).match({question})
 print((time.perf_counter() - start) * 1000, match.chip is not None)
 """
 
 
 def synthetic(count: int, into: Path) -> Path:
-    """A table of `count` chips with six keys each; the path that `table.py` would have there."""
+    """A table of `count` chips with six keys each; returns its folder."""
     sys.path.insert(0, str(SRC))
     from probe_chipdb.entry.pack import texts
     from probe_chipdb.entry.validate import Data
@@ -51,7 +51,7 @@ def synthetic(count: int, into: Path) -> Path:
     folder.mkdir(parents=True)
     for name, text in rendered(texts(data)).items():
         (folder / name).write_text(text)
-    return folder.parent / "table.py"
+    return folder
 
 
 def pci(at: int) -> str:
@@ -61,7 +61,7 @@ def pci(at: int) -> str:
 
 def cold(table: str, question: str, packages: bool = False) -> float:
     """Median milliseconds in fresh interpreters."""
-    code = COLD.format(src=str(SRC), table=table, question=question, packages=packages)
+    code = COLD.format(src=str(SRC), table=f"{table}/", question=question, packages=packages)
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     times = []
     for _ in range(RUNS + 1):
@@ -82,7 +82,7 @@ def warm(table: str, count: int) -> tuple[float, float, float, float]:
     import probe_chipdb
     from probe_chipdb import table as tables
 
-    tables.__file__ = table
+    tables.FOLDER = f"{table}/"
     db = probe_chipdb.load(packages=False)
     some = random.Random(1).sample(range(count), min(count, 1000))
 
@@ -122,7 +122,7 @@ def main() -> None:
                 f"{count} chips: warm, never asked before: id {new:.1f} us, name {new_name:.1f} us"
             )
             print(f"{count} chips: memory {memory(path):.1f} MiB")
-    real = str(SRC / "probe_chipdb" / "table.py")
+    real = str(SRC / "probe_chipdb" / "table")
     question = "pci='10de:2684'"
     print(f"the real table: cold {cold(real, question):.2f} ms")
     print(f"the real table: cold, with vendor packages {cold(real, question, True):.2f} ms")

@@ -41,7 +41,7 @@ def run(place: Place) -> Iterator[Figure]:
     commands = {"probe": [*place.probe, "--json"], "plain": [place.python, "-c", PLAIN]}
     check(commands, eight)
     under_it = {side: under(eight, command) for side, command in commands.items()}
-    taken = costs(under_it, place.rounds(21), place.environ)
+    taken = costs(under_it, place.rounds(101), place.environ)
     wall, cpu = taken["probe"].against(taken["plain"])
     note = f"{taken['probe'].wall * 1000:.1f} ms against {taken['plain'].wall * 1000:.1f} ms"
     name = "8 x MI300X / pyamdgpuinfo + psutil"

@@ -72,7 +72,7 @@ def this_interpreter(folder: Path, quick: bool) -> Place:
 
 def given(python: str, folder: Path, quick: bool) -> Place:
     """Return an interpreter that has everything already."""
-    return Place(os.path.abspath(python), _environ(), folder, quick)
+    return Place(os.path.abspath(python), _environ(folder), folder, quick)
 
 
 def fresh(folder: Path, quick: bool) -> Place:
@@ -85,7 +85,7 @@ def fresh(folder: Path, quick: bool) -> Place:
     subprocess.run([*pip, *wanted, *RIVALS], check=True)
     library = next((home / "lib").glob("python3*"))
     subprocess.run([python, "-m", "compileall", "-q", str(library)], check=False)
-    return Place(python, _environ(), folder, quick)
+    return Place(python, _environ(folder), folder, quick)
 
 
 def temporary() -> tempfile.TemporaryDirectory[str]:
@@ -93,10 +93,16 @@ def temporary() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="probe-bench-", ignore_cleanup_errors=True)
 
 
-def _environ() -> dict[str, str]:
-    """Return this environment without what would change how an interpreter starts."""
-    return {
+def _environ(folder: Path) -> dict[str, str]:
+    """Return this environment without what would change how an interpreter starts.
+
+    Nor does anything that the user has saved count: against a baseline of `probe doctor --save`
+    each probe is compared, which takes 7 ms where the machine is another.
+    """
+    kept = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("PYTHON", "PROBE_", "VIRTUAL_ENV", "COV_"))
     }
+    own = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
+    return kept | {name: str(folder / name.lower()) for name in own}

@@ -177,7 +177,7 @@ _SMALL = 2 * 2**20  # bytes; the dictionary of a larger text would cost more mem
 _FEW = 8  # lookups in a file; more by position cost what reading 1 MiB does
 _PIECE = 4096  # bytes: a page, and longer than any line of the built table
 FORMAT = 2  # of the table's text; a reader refuses a newer one
-_FOLDER = __file__.rpartition("table.py")[0] + "table/"
+FOLDER = __file__.rpartition("table.py")[0] + "table/"
 
 
 class NotBuilt(OSError):
@@ -344,11 +344,11 @@ def built_by_position() -> Table:
     if not hasattr(os, "pread"):
         return built()
     try:
-        with open(_FOLDER + FILES[0], "rb", buffering=0) as file:
+        with open(FOLDER + FILES[0], "rb", buffering=0) as file:
             head = file.read(_PIECE).partition(b"\n")[0]
         version = _version(head)
         starts = {FILES[0]: len(head) + 1}
-        files = {name: SortedFile(_FOLDER + name, starts.get(name, 0)) for name in FILES}
+        files = {name: SortedFile(FOLDER + name, starts.get(name, 0)) for name in FILES}
     except OSError:
         return built()
     return Table("probe-chipdb", version, files)
@@ -383,7 +383,7 @@ def _version(head: bytes) -> str:
 
 
 def _read(name: str) -> bytes:
-    path = _FOLDER + name
+    path = FOLDER + name
     try:
         with open(path, "rb", buffering=0) as file:
             return file.read()
