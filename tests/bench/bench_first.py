@@ -24,7 +24,7 @@ def run(place: Place) -> Iterator[Figure]:
         node = bench_nvidia.node(place, compiler, 8)
         commands["8 GPUs"] = bench_nvidia.under(node, [place.python, "-c", FIRST])
         commands["plain"] = bench_nvidia.under(node, [place.python, "-c", PLAIN])
-    taken = costs(commands, place.rounds(31), place.environ)
+    taken = costs(commands, place.rounds(101), place.environ)
 
     def ratio(name: str, one: str, other: str, limit: float, goal: float) -> Figure:
         wall, cpu = taken[one].against(taken[other])
