@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import chain
 
 from probe_cluster.planning.options import MODEL_HELP, add_have, add_model_options
+from probe_cluster.shared import sharing
 from probe_core.commands import CommandError, add_probe_options, folded, grid, size
 
 TYPE_CHECKING = False
@@ -101,10 +102,9 @@ def _lines(model: Model, answers: Mapping[str, NodeFit], context: Context) -> li
         lines += folded("`probe partition` says whether they hold it together", context.width)
     lines += ["", *folded(_model(model), context.width)]
     for fact in ("origin", "left_out"):
-        notes = {name: note for name, own in answers.items() if (note := getattr(own, fact))}
-        for note in dict.fromkeys(notes.values()):
-            own = ", ".join(name for name, each in notes.items() if each == note)
-            lines += folded(f"{own}: {note}", context.width)
+        notes = sharing((name, getattr(each, fact)) for name, each in answers.items())
+        for note, own in notes.items():
+            lines += folded(f"{', '.join(own)}: {note}", context.width)
     for name, answer in answers.items():
         # Of what does not fit there is nothing to show beneath the answer.
         if answer.answer != "no":

@@ -12,14 +12,14 @@ from probe_cluster.planning.options import (
     links_of,
     members_of,
 )
-from probe_cluster.shared import names
+from probe_cluster.shared import names, sharing
 from probe_core.commands import CommandError, folded, grid, size
 from probe_core.wording import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
     from probe_cluster import Plan
@@ -258,10 +258,6 @@ def _strategies(name: str | None, names: Iterable[str]) -> tuple[str, ...]:
     return (name,)
 
 
-def _origin(reasons: Mapping[str, str]) -> str | None:
-    return reasons.get("origin")
-
-
 def _head(found: Answer, context: Context) -> list[str]:
     """Return whether the model fits, the engine, what nobody probed, and what is not counted."""
     from probe_cluster.planning.offers import left_out
@@ -271,12 +267,11 @@ def _head(found: Answer, context: Context) -> list[str]:
     layers = counted(model.layers, "layer")
     lines = folded(f"{name}, {layers}: {found.fit.sentence}", context.width)
     lines += folded(f"engine {found.choice.engine}: {found.choice.reason}", context.width)
-    for reason_of in (_origin, left_out):
-        reasons: dict[str, list[str]] = {}
-        for member in found.choice.members:
-            reason = reason_of(member.reasons)
-            if reason is not None:
-                reasons.setdefault(reason, []).append(member.id)
+    members = found.choice.members
+    for reasons in (
+        sharing((member.id, member.reasons.get("origin")) for member in members),
+        sharing((member.id, left_out(member.reasons)) for member in members),
+    ):
         for reason, own in reasons.items():
             lines += folded(f"{names(own)}: {reason}", context.width)
     return lines

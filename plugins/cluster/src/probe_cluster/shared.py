@@ -11,7 +11,7 @@ from probe_core.wording import TEXT_LIMIT, clean_text, counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
     from probe_core.model.document import Json
@@ -179,6 +179,15 @@ def names(ids: Sequence[str]) -> str:
     if len(ids) <= _NAMED:
         return ", ".join(ids)
     return f"{', '.join(ids[: _NAMED - 1])} and {counted(len(ids) - _NAMED + 1, 'more node')}"
+
+
+def sharing(texts: Iterable[tuple[str, str | None]]) -> dict[str, list[str]]:
+    """Return the ids that share each text, in their order, without those that have none."""
+    ids: dict[str, list[str]] = {}
+    for identity, text in texts:
+        if text:
+            ids.setdefault(text, []).append(identity)
+    return ids
 
 
 # Files of reports: which one is a saved cluster, and what its node is called.

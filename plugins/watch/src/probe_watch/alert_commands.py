@@ -1,7 +1,8 @@
 """Run the command of `--on-alert`: few at once, none for long, none left at the end.
 
-The command is a program with arguments and no shell: what it is given about a device stands in its
-environment, and no name of a device can become a part of a command line.
+The command is a program with arguments that no shell reads, though one starts it and leads its
+group: what it is given about a device stands in its environment, and no name of a device can become
+a part of a command line.
 """
 
 from __future__ import annotations

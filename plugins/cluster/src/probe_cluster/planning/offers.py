@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from probe_cluster.shared import ClusterError, amount, rate, text, verdict
+from probe_cluster.shared import ClusterError, amount, rate, sharing, text, verdict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,10 +108,7 @@ def _all(devices: list[Device]) -> tuple[list[Device], dict[str, str]]:
             if not _dedicated(device):
                 left_out[str(device["id"])] = "it uses the system's memory, others have their own"
         usable = [device for device in usable if _dedicated(device)]
-    groups: dict[str, list[str]] = {}
-    for id_, why in left_out.items():
-        groups.setdefault(why, []).append(id_)
-    notes = [f"{_several(ids)}: {why}" for why, ids in groups.items()]
+    notes = [f"{_several(ids)}: {why}" for why, ids in sharing(left_out.items()).items()]
     reason = f"not counted: {'; '.join(notes)}" if notes else ""
     if not usable:
         usable = _cpus(devices)
