@@ -381,7 +381,7 @@ def test_a_misspelled_fact_is_refused() -> None:
     ],
 )
 def test_ids_in_a_name_count_where_no_others_are(
-    kind: str, own: str, expected: tuple[str, str, str]
+    db: Database, kind: str, own: str, expected: tuple[str, str, str]
 ) -> None:
-    query = Query(Facts(name="10DE:2684/1043:889A@a1", name_kind=kind, pci=own)).read_name()
+    query = Query(Facts(name="10DE:2684/1043:889A@a1", name_kind=kind, pci=own)).read_name(db)
     assert (query.pci, query.subsystem, query.revision) == expected

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from probe_chipdb.database import Database
+from probe_chipdb.facts import DRIVERS, Facts, Query
 from probe_chipdb.name_lookup import has_codename
 from probe_chipdb.rules import built
 from probe_chipdb.spelling import normalise
@@ -35,14 +36,46 @@ def answer(db: Database, name: str, facts: dict[str, Any]) -> tuple[object, ...]
     return (*found, conflicts, reason, match.units, match.profile, match.virtual)
 
 
-# With a blank behind it, a name is no longer the very text that the chip's row has.
+# With a blank behind it, a name is no longer the very text that the table has read.
+
+
+@pytest.mark.parametrize("kind", DRIVERS)
+def test_the_table_has_read_own_names_as_the_rules_do(kind: str, real: Database) -> None:
+    names = {name for chip in real.chips() for name in (chip.name, *chip.aliases)}
+    own = [name for name in names if real.own_name(name)]
+    assert len(own) > 3000
+    for name in own:
+        by_row, by_rules = (
+            Query(Facts(name=text, name_kind=kind)).read_name(real) for text in (name, f"{name} ")
+        )
+        by_rules.name = name
+        read = [(getattr(by_row, slot), getattr(by_rules, slot)) for slot in Query.__slots__]
+        assert not [pair for pair in read if pair[0] != pair[1]], name
+
+
+@pytest.mark.parametrize(
+    ("name", "row"),
+    [
+        ("NVIDIA GeForce RTX 4090", "nvidia geforce rtx 4090"),
+        ("Tesla V100-SXM2-16GB", " tesla v100 sxm2 16gb"),
+        ("Immortalis-G715 MC11", None),  # counts cores
+        ("Intel(R) UHD Graphics", None),  # no product's
+        ("Cyan Skillfish [BC-250]", None),  # as pci.ids writes, where a driver prints no brackets
+        ("NVIDIA GeForce RTX 4090 ", None),
+        ("", None),
+    ],
+)
+def test_the_table_has_own_names_that_tell_a_product_alone(
+    name: str, row: str | None, real: Database
+) -> None:
+    assert real.own_name(name) == row
 
 
 @pytest.mark.heavy
 def test_the_rules_of_names_agree_with_each_name_of_the_chip_of_an_id(real: Database) -> None:
     chips = [chip for chip in real.chips() if chip.pci]
     assert len(chips) > 500
-    for chip, kind in zip(chips, cycle(("name", "nvml", "amdgpu")), strict=False):
+    for chip, kind in zip(chips, cycle(DRIVERS), strict=False):
         device, _, revision = chip.pci[0].partition("@")
         device, _, subsystem = device.partition("/")
         facts = {"pci": device, "subsystem": subsystem, "revision": revision, "name_kind": kind}

@@ -150,6 +150,14 @@ class Database:
 
         return ids_of_name(self, name)
 
+    def own_name(self, name: str) -> str | None:
+        """How the rules of names read a chip's own name: the vendor that it claims, and its key.
+
+        A space is between them; None of any other text, and of a name that tells more. Whatever
+        sites and packages add, the rules are those of the built table.
+        """
+        return self._built.index.find(f"o:{name}")
+
     @property
     def problems(self) -> tuple[str, ...]:
         """What was left out of site files and vendor packages: what, whose, why, and the fix."""
@@ -191,10 +199,6 @@ class Database:
             if columns is not None:
                 return Chip(self, [id_, *columns.split("\t")], source.origin)
         return None
-
-    def ships(self, chip: "Chip") -> bool:
-        """Whether a chip is of the built table, and no file of a site may hide what that says."""
-        return chip.origin == self._built.origin == self.tables()[0].origin
 
     def chips(self) -> "tuple[Chip, ...]":
         """Every chip, in the order of the ids."""

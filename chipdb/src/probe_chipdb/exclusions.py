@@ -4,22 +4,8 @@ These must never be matched to the product whose name or id they borrow. Seen in
 server's ASPEED display counted as its ninth GPU, and llvmpipe listed as a GPU.
 """
 
+from probe_chipdb.facts import DISPLAY_VENDORS
 from probe_chipdb.rules import built
-
-# No row of data: a look-up by an id alone reads no rules, which is half of what a cold one costs.
-_DISPLAY_VENDORS = {
-    "1a03": "ASPEED (a server's BMC display)",
-    "102b": "Matrox",
-    "1234": "Bochs/QEMU",
-    "1013": "Cirrus Logic",
-    "1af4": "virtio",
-    "1b36": "QEMU (QXL)",
-    "15ad": "VMware",
-    "80ee": "VirtualBox",
-    "1414": "Microsoft Hyper-V",
-    "1ab8": "Parallels",
-    "5853": "Xen",
-}
 
 
 def exclusion(facts: "dict[str, str]", pci: str) -> str:
@@ -30,7 +16,7 @@ def exclusion(facts: "dict[str, str]", pci: str) -> str:
     >>> exclusion({"share": "vgpu/8q/grid v100d/"}, "")
     'it is a virtual GPU (profile 8Q): a share of a card, not the card'
     """
-    if display := _DISPLAY_VENDORS.get(pci[:4]):
+    if display := DISPLAY_VENDORS.get(pci[:4]):
         return f"PCI vendor {pci[:4]} is {display}: a display, not an accelerator"
     for kind, reason in facts.items():
         # With another vendor's PCI id the word is a board's brand: Matrox sells cards by NVIDIA.

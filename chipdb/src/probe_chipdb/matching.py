@@ -7,7 +7,7 @@ open; where it disagrees, the higher wins with less confidence, and the conflict
 
 from probe_chipdb.candidates import Candidates, by_hardware_id, by_name, by_units, other_arch
 from probe_chipdb.chip import counts_text, stated
-from probe_chipdb.facts import Facts, Query, replace
+from probe_chipdb.facts import DISPLAY_VENDORS, Facts, Query, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,46 +84,25 @@ class Match:
         return f"<Match {self.chip.id if self.chip else self.reason!r} by {self.by}>"
 
 
-_DRIVERS = ("name", "nvml", "amdgpu")
-"""Kinds of names that are a product's alone, as drivers print it."""
-
-
 def match(db: "Database", facts: Facts) -> Match:
     """The chip, or what it may be and why it is not known."""
-    query = Query(facts)
-    candidates = _of_own_name(db, query)
-    if candidates:
-        result = _decide(db, query, candidates)
-    else:
+    query = Query(facts).read_name(db)
+    reason = host = ""
+    # The rules of names are not imported where an id and a chip's own name say all.
+    if query.name_facts or query.pci[:4] in DISPLAY_VENDORS:
         from probe_chipdb.exclusions import exclusion, hosted_in
 
-        reason = exclusion(query.read_name().name_facts, query.pci)
+        reason = exclusion(query.name_facts, query.pci)
         # A name that holds its host's device is among those that are no chip's.
         host = hosted_in(query.name_facts, query.name or "") if reason else ""
         if host:  # the PCI id is the virtual machine's own
             changed = replace(facts, pci=None, subsystem=None, revision=None, name=host)
-            query = Query(changed).read_name()
+            query = Query(changed).read_name(db)
             reason = exclusion(query.name_facts, query.pci)
-        result = _match(db, query, reason)
-        result.virtual = bool(host)
+    result = _match(db, query, reason)
+    result.virtual = bool(host)
     result.units = query.units
     return result
-
-
-def _of_own_name(db: "Database", query: Query) -> Candidates | None:
-    """The chip of a hardware id, where a driver prints the very name or an alias that it has.
-
-    By the rules of names the answer would be the same. To read them takes a third of a first
-    look-up, and most drivers print such names.
-    """
-    if not query.name or not query.pci or query.name_kind not in _DRIVERS:
-        return None
-    candidates = by_hardware_id(db, query)
-    if candidates is None or candidates.shared:
-        return None
-    chip = candidates.chips[0]
-    is_own = query.name in (chip.name, *chip.aliases) and db.ships(chip)
-    return candidates if is_own and not other_arch(db, chip, query) else None
 
 
 def _match(db: "Database", query: Query, reason: str) -> Match:
@@ -164,7 +143,7 @@ def ids_of_name(db: "Database", name: str) -> tuple[str, ...]:
     """The ids of the chips that a name alone may mean, or that it is a share of."""
     from probe_chipdb.exclusions import share_in
 
-    query = Query(Facts(name=name)).read_name()
+    query = Query(Facts(name=name)).read_name(db)
     if share := share_in(query.name_facts):
         shared = Match()
         _add_parents(db, query, shared, share)
@@ -224,7 +203,7 @@ def _add_parents(db: "Database", query: Query, result: Match, share: "Share") ->
 def _cards(db: "Database", share: "Share") -> "list[Chip]":
     """The cards that a share is of: by the abbreviation of its board, else by the card's name."""
     ids = db.ids(f"s:vgpu/{share.board}") if share.board else ()
-    return db.read(ids) or by_name(db, Query(Facts(name=share.parent)).read_name())
+    return db.read(ids) or by_name(db, Query(Facts(name=share.parent)).read_name(db))
 
 
 def _compare_with_name(candidates: Candidates, named: "list[Chip]", query: Query) -> None:

@@ -5,6 +5,8 @@ from typing import TypedDict
 from probe_chipdb.cpu_brand import brand_key
 from probe_chipdb.entry.evidence import confidence, evidence, of_counts
 from probe_chipdb.entry.validate import Data
+from probe_chipdb.facts import DRIVERS, Facts, Query
+from probe_chipdb.name_facts import add_name_facts
 from probe_chipdb.name_form import Form
 from probe_chipdb.peaks import CONFIDENCES
 from probe_chipdb.rules import Rules, built
@@ -330,6 +332,9 @@ def _index(data: Data) -> dict[str, dict[str, None]]:
         for key in loose_keys(chip):
             if key not in exact:
                 index.add(key, id_)
+        for name in () if data.rules.base else _names(chip):
+            if row := own_name_row(name):
+                index.add(f"o:{name}", row)
         index.add_masks("gm", chip.get("gpu_id", ()))
     own = [data.rules.read()] if data.rules.base and data.rules else []
     _add_forms(index, chips, [built(), *own])
@@ -343,6 +348,31 @@ def _index(data: Data) -> dict[str, dict[str, None]]:
         for meant in name["means"]:
             index.add(f"s:{text}", meant)
     return index.ids
+
+
+def _names(chip: "ChipEntry") -> "tuple[str, ...]":
+    return chip["name"], *chip.get("aliases", ())
+
+
+def own_name_row(name: str) -> str:
+    """What `Database.own_name` answers of a name; empty where it tells more than vendor and key.
+
+    Such as a count of cores or an id; or where the kinds of drivers' names do not agree.
+    """
+    rows = {_row_of(name, kind) for kind in DRIVERS}
+    return rows.pop() if len(rows) == 1 else ""
+
+
+def _row_of(name: str, kind: str) -> str:
+    facts = Facts(name=name, name_kind=kind)
+    query, plain = Query(facts), Query(facts)
+    if name:
+        add_name_facts(query, name, kind, may_hold_ids=True)
+    plain.vendor, plain.name_key, plain.generic_name = query.vendor, query.name_key, False
+    slots = Query.__slots__
+    if not query.name_key or any(getattr(query, at) != getattr(plain, at) for at in slots):
+        return ""
+    return f"{query.vendor} {query.name_key}"
 
 
 def _without_name(chip: "ChipEntry") -> "ChipEntry":
@@ -360,7 +390,7 @@ def chip_keys(chip: "ChipEntry") -> "Iterator[str]":
         yield f"g:{_register(register)}"
     if chip.get("arch") and chip.get("units"):
         yield f"u:{chip['arch']}/{chip['units']}"
-    for name in (chip["name"], *chip.get("aliases", ())):
+    for name in _names(chip):
         if key := with_die(name) or normalise(name):
             yield f"n:{key}"
 
@@ -370,7 +400,7 @@ def loose_keys(chip: "ChipEntry") -> "Iterator[str]":
 
     What the brackets of pci.ids names hold, and names without their brand ("RTX 4090", "MI300X").
     """
-    for name in (chip["name"], *chip.get("aliases", ())):
+    for name in _names(chip):
         key = normalise(name)
         if key and with_die(name):
             yield f"n:{key}"
@@ -395,7 +425,7 @@ def _add_forms(index: _Index, chips: "list[tuple[str, ChipEntry]]", readers: "li
     """
     listed: list[tuple[str, str]] = []
     for id_, chip in chips:
-        for name in (chip["name"], *chip.get("aliases", ())):
+        for name in _names(chip):
             names = [name]
             if id_.endswith("-mobile"):  # the driver prints the desktop card's name for it
                 names.append(id_.partition("/")[2])
