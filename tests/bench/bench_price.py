@@ -173,3 +173,5 @@ def _chips(place: Place) -> Iterator[Figure]:
     table = lookup.synthetic(20_000, place.folder / "chips")
     cold = lookup.cold(str(table), "pci='aa00:2710'")
     yield Figure("20,000 chips, first lookup", cold, "ms", 10.0)
+    for asked in lookup.ASKED:
+        yield Figure(f"{asked} of a chip, never asked", lookup.never(asked), "us", 30.0)

@@ -122,15 +122,16 @@ class Chip:
 
     def __init__(self, db: "Database", fields: list[str], origin: str) -> None:
         self._db = db
-        # A table of an earlier format lacks the last columns.
-        self.fields = fields + [""] * (len(CHIP) - len(fields))
+        if len(fields) < len(CHIP):  # a table of an earlier format lacks the last columns
+            fields = fields + [""] * (len(CHIP) - len(fields))
+        self.fields = fields
         self.id = fields[0]
         self.name = unescape(fields[1])
         self.kind = fields[2]
         self.vendor = fields[3]
         self.arch = fields[4] or None
         self.units = whole(fields[_CHIP_AT["units"]])
-        self.unknown = self.fields[_CHIP_AT["unknown"]] or None
+        self.unknown = fields[_CHIP_AT["unknown"]] or None
         self.confidence = fields[_CHIP_AT["confidence"]] or "recalled"
         self.origin = origin
         self._memory: Memory | None = None

@@ -279,11 +279,9 @@ class Database:
         answer = self._memo.get(key)
         if answer is not None:
             return answer
-        from probe_chipdb.facts import Facts
         from probe_chipdb.matching import match
 
-        facts = Facts(**dict(zip(Facts.__annotations__, key, strict=True)))
-        return _remember(self._memo, key, match(self, facts))
+        return _remember(self._memo, key, match(self, key))
 
     def arch_for(
         self,

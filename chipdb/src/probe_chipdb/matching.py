@@ -84,8 +84,12 @@ class Match:
         return f"<Match {self.chip.id if self.chip else self.reason!r} by {self.by}>"
 
 
-def match(db: "Database", facts: Facts) -> Match:
-    """The chip, or what it may be and why it is not known."""
+def match(db: "Database", given: tuple[object, ...]) -> Match:
+    """The chip, or what it may be and why it is not known.
+
+    given: the facts, in the order of `Facts`.
+    """
+    facts = Facts(**dict(zip(Facts.__annotations__, given, strict=True)))
     query = Query(facts).read_name(db)
     reason = host = ""
     # The rules of names are not imported where an id and a chip's own name say all.

@@ -332,9 +332,9 @@ def _index(data: Data) -> dict[str, dict[str, None]]:
         for key in loose_keys(chip):
             if key not in exact:
                 index.add(key, id_)
-        for name in () if data.rules.base else _names(chip):
-            if row := own_name_row(name):
-                index.add(f"o:{name}", row)
+        for own_name in () if data.rules.base else _names(chip):
+            if row := own_name_row(own_name):
+                index.add(f"o:{own_name}", row)
         index.add_masks("gm", chip.get("gpu_id", ()))
     own = [data.rules.read()] if data.rules.base and data.rules else []
     _add_forms(index, chips, [built(), *own])
