@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from probe_cluster import ClusterError, Member, Model, fit
+from probe_cluster.planning.fitting import node_fit
 
 GIB = 1 << 30
 MODEL = Model(70_000_000_000, 80, 16.0)  # 130.4 GiB of weights
@@ -24,8 +25,18 @@ def test_available_memory_decides_by_whole_layers() -> None:
 
 def test_what_would_fit_is_told_in_bits() -> None:
     answer = fit([node("a", 128, 100)], MODEL, reserve=0.0)
-    assert (answer.ok, answer.layers, answer.bits) == (False, 61, 8.0)
-    assert answer.sentence.endswith("the nodes have 100 GiB for it; at 8 bits it would fit")
+    assert (answer.ok, answer.layers, answer.bits) == (False, 61, 8.5)
+    assert answer.sentence.endswith("the nodes have 100 GiB for it; at 8.5 bits it would fit")
+
+
+def test_a_node_alone_is_offered_the_bits_that_probe_fit_offers() -> None:
+    for bits in (8.5, 6.5, 5.5, 4.5, 3.5, 2.6):
+        room = replace(MODEL, bits=bits).total_bytes + 80
+        memory = {"kind": "dedicated", "total": room}
+        document = {"devices": [{"id": "g", "kind": "gpu", "memory": memory}]}
+        own = [Member("a", room, room, (room,))]
+        assert fit(own, MODEL, reserve=0.0).bits == bits
+        assert node_fit(document, MODEL, reserve=0.0).bits == bits
 
 
 def test_what_would_fit_is_told_in_parameters() -> None:
@@ -58,7 +69,7 @@ def test_the_home_policy_wants_twice_the_weights_of_all_memory() -> None:
     assert not fit([node("a", 130, 1)], model, "home").ok
     answer = fit([node("a", 130, 1), node("b", 8, 1)], model, "home")
     assert (answer.ok, answer.required) == (True, 140_000_000_000)
-    assert fit([node("a", 128, 128)], model, "home").bits == 6.0
+    assert fit([node("a", 128, 128)], model, "home").bits == 6.5
 
 
 @pytest.mark.parametrize("reserve", [float("nan"), -0.1, 1.0, 2.0])

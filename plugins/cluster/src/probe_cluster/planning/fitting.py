@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,8 +27,8 @@ HOME_FACTOR = 2
 RAISED = "the memory holds it where `sudo sysctl iogpu.wired_limit_mb` lets the GPU have more"
 """Of Macs: macOS gives the GPU about three quarters of the memory, unless it is told."""
 
-# What quantised models are published in, without the scales of a group.
-_BITS = (16.0, 8.0, 6.0, 5.0, 4.0, 3.0, 2.0)
+# What quantised models are published in, with the scales of a group.
+_BITS = (16.0, 8.5, 6.5, 5.5, 4.5, 3.5, 2.6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +77,15 @@ def fit(
     if not members:
         raise ClusterError("there is no node; give at least one report")
     ok, required, have, layers = _judge(members, model, policy, reserve)
-    bits = None
-    if not ok:
-        less = [b for b in _BITS if b < model.bits]
-        bits = next((b for b in less if _fits(members, _at(model, b), policy, reserve)), None)
+    bits = None if ok else _bits(model, lambda less: _fits(members, less, policy, reserve))
     params = model.params if ok else _largest(members, model, policy, reserve)
     return Fit(ok, policy, required, have, layers, bits, params)
 
 
-def _at(model: Model, bits: float) -> Model:
-    return replace(model, bits=bits)
+def _bits(model: Model, fits: Callable[[Model], bool]) -> float | None:
+    """Return the most bits, less than the model's, at which it fits."""
+    less = (bits for bits in _BITS if bits < model.bits)
+    return next((bits for bits in less if fits(replace(model, bits=bits))), None)
 
 
 def _fits(members: Sequence[Member], model: Model, policy: str, reserve: float) -> bool:
@@ -119,10 +118,6 @@ def _largest(members: Sequence[Member], model: Model, policy: str, reserve: floa
         else:
             high = middle
     return low
-
-
-# The same with the scales of a group.
-_WITH_SCALES = (16.0, 8.5, 6.5, 5.5, 4.5, 3.5, 2.6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +213,7 @@ def node_fit(report: Any, model: Model, devices: str = "all", reserve: float = R
         spare=_spare(rooms, host, model, answer),
         context=context,
         context_by=context_by,
-        bits=None if answer == "yes" else _bits(rooms, model),
+        bits=_bits(model, lambda less: _held(rooms, less) == less.layers) if rest else None,
         layers=model.layers,
         origin=origin if isinstance(origin, str) else None,
         wired=answer == "no" and raised_room(offer, reserve) >= model.total_bytes,
@@ -285,9 +280,3 @@ def _context(rooms: list[int], model: Model) -> tuple[int | None, str | None]:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low, "memory"
-
-
-def _bits(rooms: list[int], model: Model) -> float | None:
-    less = [bits for bits in _WITH_SCALES if bits < model.bits]
-    fitting = (b for b in less if _held(rooms, replace(model, bits=b)) == model.layers)
-    return next(fitting, None)
