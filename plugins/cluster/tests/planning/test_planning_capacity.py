@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from probe_cluster import ClusterError, Member, capacity, member
+from probe_cluster.planning.fitting import node_fit
+from probe_cluster.planning.model_spec import parse_model
 
 GIB = 1 << 30
 Home = dict[str, dict[str, Any]]
@@ -129,6 +131,23 @@ def test_a_lost_gpu_gives_no_host_memory_in_its_name(home: Home) -> None:
     offer = capacity(report)
     assert (offer.kind, offer.devices) == ("cpu", ("cpu:0",))
     assert "its memory is unknown: NVML_ERROR_GPU_IS_LOST" in offer.reasons["devices"]
+
+
+@pytest.mark.parametrize("kind", [None, "dedicated"])
+@pytest.mark.parametrize("devices", ["primary", "pci:0000:01:00.0"])
+def test_a_gpu_of_unknown_memory_that_is_named_has_none(
+    home: Home, kind: str | None, devices: str
+) -> None:
+    report = deepcopy(home["desk"])
+    report["devices"][0]["memory"] = {"kind": kind, "total": None}
+    report["devices"][0]["unknown"] = {"memory.total": "NVML_ERROR_GPU_IS_LOST"}
+    offer = capacity(report, devices)
+    assert (offer.devices, offer.pools, offer.unified) == (("pci:0000:01:00.0",), (), False)
+    assert (offer.memory_total, offer.memory_available) == (None, None)
+    reason = "the memory of pci:0000:01:00.0 is unknown: NVML_ERROR_GPU_IS_LOST"
+    assert offer.reasons["memory_total"] == reason
+    with pytest.raises(ClusterError, match=f"the memory of the node is unknown: {reason}"):
+        node_fit(report, parse_model({"model": "llama-3.1-8b"}), devices)
 
 
 def test_unknown_numbers_say_why(home: Home) -> None:

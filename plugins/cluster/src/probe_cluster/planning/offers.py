@@ -201,11 +201,13 @@ def _model_memory(
     reasons: dict[str, str],
 ) -> tuple[int | None, int | None, tuple[int, ...], bool]:
     """Return the memory for a model: total, available, its pools, and whether it is unified."""
-    own = [device for device in chosen if _kind(device) == "dedicated"]
+    own = [device for device in chosen if _kind(device) not in ("unified", "shared")]
+    own = [device for device in own if device.get("kind") != "cpu"]
     if own:
         total = _sum(own, "total", reasons, "vram_total")
         available = _sum(own, "usable", reasons, "vram_available")
-        pools = tuple(_takeable(device) or 0 for device in own)
+        # Of a card whose memory is not known the system's is not the answer.
+        pools = () if available is None else tuple(_takeable(device) or 0 for device in own)
     else:
         total, available = _unified(chosen, node, *ram)
         pools = (available,) if available is not None else ()
