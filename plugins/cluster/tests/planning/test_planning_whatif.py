@@ -233,6 +233,31 @@ def test_a_host_is_no_machine_of_a_longer_name() -> None:
     assert (own.chip, own.memory) == ("NVIDIA GeForce RTX 5090", 32 * GIB)
 
 
+@pytest.mark.parametrize(
+    ("devices", "line"),
+    [
+        ("primary", "what-if:1  24.0 GiB  32 of 32"),
+        ("cpu", "cpu:0   128.0 GiB  32 of 32"),
+        ("what-if:0", "what-if:0  12.0 GiB  24 of 32"),
+    ],
+)
+def test_devices_of_a_described_computer_can_be_chosen(
+    devices: str, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    have = "RTX 3060 12GB + RTX 4090 + Threadripper 128GB"
+    assert main(["fit", "llama-3.1-8b", "--have", have, "--devices", devices]) == 0
+    assert line in capsys.readouterr().out.splitlines()
+
+
+def test_the_processor_of_a_described_computer_needs_its_memory(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["fit", "8b", "--have", "Mac mini M4 Pro 64GB", "--devices", "cpu"]) == 0
+    assert "cpu:0   64.0 GiB  32 of 32" in capsys.readouterr().out.splitlines()
+    assert main(["fit", "8b", "--have", "RTX 4090", "--devices", "cpu"]) == 2
+    assert "the report has no memory of this node" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("card", ["RTX 4090", "RTX 5090", "L40S", "RTX PRO 6000"])
 def test_cards_without_a_connector_have_no_nvlink(card: str) -> None:
     chip = what_if([f"2x {card}"]).popitem()[1]["devices"][0]["name"]

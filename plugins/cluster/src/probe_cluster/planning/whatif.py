@@ -18,7 +18,7 @@ import tomllib
 from collections.abc import Iterable
 from functools import cache
 from itertools import combinations
-from typing import Any, NamedTuple, TypedDict, cast
+from typing import Any, Final, NamedTuple, TypedDict, cast
 
 from probe_cluster.planning.links import Link, Links, nvlink_of, parse_kind
 from probe_cluster.shared import ClusterError
@@ -573,6 +573,17 @@ def _tera(chip: Chip, dtype: str, path: str) -> float | None:
     return None if peak is None else peak.tflops
 
 
+_HOST: Final[dict[str, Any]] = {
+    "id": "cpu:0",
+    "ids": ["cpu:0"],
+    "kind": "cpu",
+    "name": None,
+    "memory": {"kind": "shared"},
+    "unknown": dict.fromkeys(("bandwidth", "fp32", "fp16", "int8"), "of a host only RAM is known"),
+}
+"""The processor beside described cards, for plans that use it alone."""
+
+
 def _document(
     name: str,
     system: str,
@@ -583,9 +594,13 @@ def _document(
 ) -> dict[str, Any]:
     memory = {"total": ram, "available": ram if available is None else available, "limit": None}
     node = {"os": system, "model": name, "memory": memory if ram else {}}
+    best = min(devices, key=lambda own: (own["kind"] != "gpu", -(own.get("fp16") or 0.0)))
+    if ram and best["kind"] != "cpu":
+        devices = [*devices, _HOST]
     return {
         "schema": 1,
         "node": node,
         "devices": devices,
+        "primary": best["id"],
         "what_if": f"{NOT_PROBED}: {source}",
     }
