@@ -111,6 +111,19 @@ def test_a_gpu_that_cannot_be_used_is_named_where_the_cpu_counts(
     assert told in out.splitlines()
 
 
+def test_no_time_is_called_least_where_none_is_known(
+    capsys: pytest.CaptureFixture[str], home: Home, tmp_path: Path
+) -> None:
+    report = deepcopy(home["desk"])
+    report["devices"][0]["bandwidth"] = None
+    path = tmp_path / "desk.json"
+    path.write_text(json.dumps(report))
+    status, out, _ = run(capsys, "partition", "--model", "8b", "--bits", "q4", str(path))
+    assert (status, out.splitlines()[-1]) == (0, "* the time per token is unknown")
+    status, out, _ = run(capsys, "partition", "--model", "70b", str(path))
+    assert (status, out.splitlines()[-1]) == (1, "no time per token is known")
+
+
 def test_the_home_policy_decides_alone(
     capsys: pytest.CaptureFixture[str], files: list[str]
 ) -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from probe_cluster.planning.efficiency import Range
     from probe_cluster.planning.launch import Line
     from probe_cluster.planning.serving import Load, Serving
+    from probe_cluster.planning.strategies import Comparison
     from probe_core.commands import Context
 
 HELP = "Share a model's layers among nodes, and compare what each strategy would cost."
@@ -293,8 +294,15 @@ def _lines(found: Answer, context: Context) -> list[str]:
     sentences = [*found.notes, *(note for plan in notes for note in plan.notes)]
     for note in dict.fromkeys(sentences):
         lines += folded(note, context.width)
-    rule = f"* least time per token · {_basis(notes)}"
-    return [*lines, "", *folded(context.encodable(rule), context.width)]
+    return [*lines, "", *folded(context.encodable(_rule(comparison, notes)), context.width)]
+
+
+def _rule(comparison: Comparison, shown: Sequence[Plan]) -> str:
+    """Return what the star means, and what the times rest on, where one is known."""
+    timed = [plan for plan in shown if plan.seconds_per_token is not None]
+    if timed:
+        return f"* least time per token · {_basis(timed)}"
+    return "* the time per token is unknown" if comparison.best else "no time per token is known"
 
 
 def _basis(plans: Sequence[Plan]) -> str:

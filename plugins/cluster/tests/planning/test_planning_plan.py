@@ -150,6 +150,14 @@ def test_a_model_that_needs_the_unknown_node_says_what_is_missing() -> None:
     assert best(members, LLAMA_8B).strategy in ("memory", "proportional", "flops")
 
 
+def test_a_node_alone_of_unknown_bandwidth_is_compared_with_no_others() -> None:
+    with pytest.raises(ClusterError) as error:
+        plan("fastest", [replace(node("dark", 90, None), reasons={})], LLAMA_8B)
+    assert str(error.value) == (
+        "node 'dark' is not used, its memory bandwidth is unknown: its report does not give"
+    )
+
+
 def test_a_plan_that_does_not_fit_names_the_node_and_its_figures() -> None:
     members = [node("full", 64, 100.0), node("free", 64, 100.0)]
     members[0] = replace(members[0], available=2 * GIB, pools=(2 * GIB,))

@@ -110,7 +110,9 @@ class Setting:
             answer = fit(self.members, self.model, self.use, reserve=self.reserve)
             if not answer.ok:
                 raise ClusterError(answer.sentence)
-            raise ClusterError("; ".join(notes) + "; the model does not fit on the other nodes")
+            if len(notes) < len(self.members):
+                notes.append("the model does not fit on the other nodes")
+            raise ClusterError("; ".join(notes))
         return usable, notes
 
     def planned(self, strategy: str, counts: Counts, notes: Sequence[str] = ()) -> Plan:
