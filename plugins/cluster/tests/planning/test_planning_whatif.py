@@ -79,6 +79,10 @@ def members(*groups: str, links: Links | None = None) -> dict[str, Member]:
         ("g5.12xlarge", {"g5-12xlarge": (96, 600, "gddr-old", 4)}),
         ("Standard_ND128isr_GB200_v6", {"standard-nd128isr-gb200-v6": (744, 8000, "hbm", 4)}),
         ("gpu_8x_h100_sxm5", {"gpu-8x-h100-sxm5": (640, 3350, "hbm", 8)}),
+        # A card's form, and a link
+        ("H100 PCIe", {"h100-pcie": (80, 2039, "hbm", 1)}),
+        ("2x H100 PCIe", {"2x-h100-pcie": (160, 2039, "hbm", 2)}),
+        ("2x RTX 4090 pcie5", {"2x-geforce-rtx-4090": (48, 1008, "gddr-new", 2)}),
         ("gpu_1x_h100_pcie", {"gpu-1x-h100-pcie": (80, 2039, "hbm", 1)}),
         ("Mac mini M4 Pro 24GB + DGX Spark", {
             "mac-mini-m4-pro": (18, 273, "apple-m3", 1),
@@ -121,6 +125,12 @@ def test_what_people_write(group: str, nodes: dict[str, tuple[float, float, str,
         ("99999x RTX 4090", "describes no computer: .*at most 1000 of a kind"),
         ("", "'' describes no computer"),
         ("2x", "'2x' describes no computer"),
+        ("2x ()", r"'2x \(\)' describes no computer"),
+        ("日本", "'日本' describes no computer"),
+        (
+            "A100 PCIe",
+            "'A100 PCIe' may be one of NVIDIA A100 80GB PCIe, NVIDIA A100-PCIE-40GB: say",
+        ),
         ("RTX 4090, string", "'string' is no kind of link"),
         ("ecs.gn7i-c8g1.2xlarge", "how many NVIDIA A10 it has: write 4x nvidia/a10"),
         ("gpu_1x_a100", "'A100' may be one of NVIDIA A100 80GB PCIe"),

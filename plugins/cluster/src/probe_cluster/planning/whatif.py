@@ -174,11 +174,18 @@ def _split_link(text: str) -> tuple[str, str]:
         body = text[: match.start()] if match else " ".join(words[:-many])
         link = text[match.end() :] if match else link
         try:
-            parse_kind(link)
+            kind = parse_kind(link).kind
         except ClusterError:
             continue
-        return (body, link) if body.strip() else (text, "")
+        named = match is None and kind.startswith("pcie") and _names_card(text)
+        return (text, "") if named or not body.strip() else (body, link)
     return text, ""
+
+
+def _names_card(text: str) -> bool:
+    """Return whether the last part is a card with all of its words: H100 PCIe is no linked H100."""
+    found = _database().match(name=_part(_PLUS.split(text)[-1]).name)
+    return found.chip is not None or bool(found.candidates)
 
 
 def _bridge(report: dict[str, Any], link: Link) -> None:
@@ -272,7 +279,7 @@ def _part(text: str) -> _Part:
     if memory:
         rest = (" " + rest)[: memory.start()].strip()
         gb = int(memory[1]) * (1024 if memory[2].lower() == "tb" else 1)
-    if not rest or not 0 < count <= _MOST:
+    if not _words(rest) or not 0 < count <= _MOST:
         raise ClusterError(
             f"{text.strip()!r} describes no computer: write 2x Mac Studio M3 Ultra 512GB,"
             f" or 4x RTX 3090 + Threadripper 128GB (at most {_MOST} of a kind)"
