@@ -7,6 +7,7 @@ from itertools import chain
 from probe_cluster.planning.options import MODEL_HELP, add_have, add_model_options
 from probe_cluster.shared import sharing
 from probe_core.commands import CommandError, add_probe_options, folded, grid, size
+from probe_core.wording import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -120,13 +121,15 @@ def _lines(model: Model, answers: Mapping[str, NodeFit], context: Context) -> li
 
 def _model(model: Model) -> str:
     name = model.name or f"{model.params / 1e9:.3g}b"
-    cache = f", KV cache of {model.context} tokens {size(model.kv_bytes)}" if model.context else ""
+    tokens = counted(model.context, "token")
+    cache = f", KV cache of {tokens} {size(model.kv_bytes)}" if model.context else ""
     active = f" ({model.active_params / 1e9:.3g} active)" if model.active_params else ""
     quant = f" ({model.quant})" if model.quant and not model.published else ""
     shape = f"; {model.source}" if model.name is None and model.source else ""
     return (
-        f"{name}: {model.params / 1e9:.4g} billion parameters{active}, {model.layers} layers,"
-        f" {size(model.weight_bytes)} at {model.bits:.3g} bits{quant}{cache}{shape}"
+        f"{name}: {model.params / 1e9:.4g} billion parameters{active},"
+        f" {counted(model.layers, 'layer')}, {size(model.weight_bytes)} at"
+        f" {model.bits:.3g} bits{quant}{cache}{shape}"
     )
 
 

@@ -198,8 +198,8 @@ def _serving(found: Answer, served: Serving, context: Context) -> list[str]:
 
     load, lines = served.load, _head(found, context)
     sentence = (
-        f"{counted(load.requests, 'request')} of {load.prompt} tokens, {load.answer} tokens of"
-        " answer each"
+        f"{counted(load.requests, 'request')} of {counted(load.prompt, 'token')},"
+        f" {counted(load.answer, 'token')} of answer each"
     )
     columns = ("TOKENS/S", "EACH", "FIRST TOKEN", "LAST'S", "MEMORY")
     rows: list[tuple[str, ...]] = [("BEST FOR", "LAYOUT", "DEVICES", *columns)]
@@ -301,7 +301,8 @@ def _rule(comparison: Comparison, shown: Sequence[Plan]) -> str:
     """Return what the star means, and what the times rest on, where one is known."""
     timed = [plan for plan in shown if plan.seconds_per_token is not None]
     if timed:
-        return f"* least time per token · {_basis(timed)}"
+        star = "* least time per token · " if comparison.best else ""
+        return f"{star}{_basis(timed)}"
     return "* the time per token is unknown" if comparison.best else "no time per token is known"
 
 

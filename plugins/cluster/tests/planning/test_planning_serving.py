@@ -190,7 +190,13 @@ def test_macs_split_layers_over_rdma_alone() -> None:
 @pytest.mark.parametrize(
     ("machines", "model", "load", "sentence"),
     [
-        ("RTX 4090", "llama-3.1-405b", Load(1, 1024), "1 device of geforce-rtx-4090 with 22.8 GiB"),
+        (
+            "RTX 4090",
+            "llama-3.1-405b",
+            Load(1, 1024),
+            "1 device of geforce-rtx-4090 with 22.8 GiB does not",
+        ),
+        ("2x RTX 4090", "llama-3.1-405b", Load(1, 1024), "with 22.8 GiB each do not hold"),
         ("RTX 4090", "llama-3.1-8b", Load(0, 1024), "the requests is 0; it must be 1 to"),
         ("RTX 4090", "llama-3.1-8b", Load(1, 200_000), "was made for 131072 at most"),
         (
@@ -206,6 +212,12 @@ def test_what_cannot_be_served_is_refused(
 ) -> None:
     with pytest.raises(ClusterError, match=sentence):
         served(machines, model, "fp8", load, "vllm")
+
+
+def test_many_requests_need_an_engine() -> None:
+    with pytest.raises(ClusterError) as error:
+        served("4x TPU v5e", "llama-3.1-8b", "bf16", Load(8, 1024), "none")
+    assert str(error.value) == "--requests needs an engine, and none is planned for on 4x-tpu-v5e"
 
 
 def test_a_layout_that_is_too_slow_to_use_is_left_out() -> None:

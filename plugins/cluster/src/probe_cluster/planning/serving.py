@@ -170,7 +170,11 @@ def serve(
         device = device_of(group, model, links or Links(), reserve)
         if device is None:
             ids = names([member.id for member in group])
-            problems.append(f"how fast {engine} is on {ids} was never measured")
+            problems.append(
+                f"--requests needs an engine, and none is planned for on {ids}"
+                if engine == "none"
+                else f"how fast {engine} is on {ids} was never measured"
+            )
             continue
         found = list(_layouts(device, len(group), each, load, engine))
         if not found:
@@ -624,8 +628,9 @@ def _worth(found_layouts: Sequence[Layout]) -> tuple[tuple[str, Layout], ...]:
 
 def _no_room(group: Sequence[Member], device: Device, model: Model) -> str:
     count = len(group) * device.per_node
+    each, verb = ("", "does") if count == 1 else (" each", "do")
     return (
         f"{counted(count, 'device')} of {names([m.id for m in group])} with {gib(device.memory)}"
-        f" each do not hold {gib(model.weight_bytes)} of weights and the cache of one request,"
+        f"{each} {verb} not hold {gib(model.weight_bytes)} of weights and the cache of one request,"
         f" {gib(model.kv_bytes)}"
     )
