@@ -21,7 +21,7 @@ from probe_report.html import MOST, cluster_html, page_html
 from probe_report.page import Page, only, page_of
 from probe_report.picture import card_of
 from probe_report.sources import raw_of
-from probe_report.summary import state_of_node
+from probe_report.summary import Entry, State, state_of_node
 from probe_report.terminal import cluster_lines, page_lines
 
 DESKTOP = "desktop--nvidia-geforce-rtx-4090-and-intel-uhd-770"
@@ -497,6 +497,25 @@ def test_rows_of_a_cluster(reports: dict[str, Any]) -> None:
     assert (cpu.accelerators, cpu.memory, cpu.findings) == ("none", "–", "none")
     assert (absent.state.text, absent.memory, absent.fold) == ("timeout", "–", False)
     assert [tile.value for tile in cluster.tiles] == ["3", "8", "636.8", "7915"]
+
+
+def test_a_node_of_unknown_readiness_is_not_called_ready(reports: dict[str, Any]) -> None:
+    unknown = copy.deepcopy(reports["dgx"])
+    for device in unknown["devices"]:
+        device["readiness"] = {"state": "unknown", "broken": None, "steps": []}
+    known, dark = Member("a", reports["dgx"], ""), Member("b", unknown, "")
+    assert cluster_of([known, known], (), ()).state == State("✓", "every node is ready", "good")
+    state = cluster_of([known, dark], (), ()).state
+    assert state == State("?", "readiness of 1 of 2 nodes not known", "none")
+
+
+def test_a_difference_without_a_cause_has_no_line_for_it(reports: dict[str, Any]) -> None:
+    entry = Entry("info", "i", ("2 nodes unlike the others: kernel",), 0, "", "", "", "")
+    cluster = cluster_of([Member("a", reports["dgx"], "")], (entry,), ())
+    lines = list(cluster_lines(cluster))
+    place = lines.index("i info: 2 nodes unlike the others: kernel")
+    assert lines[place + 1] == ""
+    assert '<p class="why"></p>' not in cluster_html(cluster)
 
 
 @pytest.mark.heavy

@@ -256,6 +256,9 @@ def _state(members: Sequence[Member]) -> State:
             mark = "✕" if style == "bad" else "!"
             verb = "needs" if count == 1 else "need"
             return State(mark, f"{count} of {len(states)} nodes {verb} a look", style)
+    unknown = sum(state.mark == "?" for state in states)
+    if unknown:
+        return State("?", f"readiness of {unknown} of {len(states)} nodes not known", "none")
     return State("✓", "every node is ready", "good")
 
 

@@ -111,7 +111,8 @@ def _entry(entry: Entry) -> Iterator[str]:
         yield from folded(f"{entry.mark} {entry.severity}: {sentence}", WIDTH, "", "  ")
     if entry.beyond:
         yield f"  and {entry.beyond} more like it"
-    yield from folded(f"why: {entry.cause}", WIDTH, "  ", " " * 7)
+    if entry.cause:
+        yield from folded(f"why: {entry.cause}", WIDTH, "  ", " " * 7)
     if entry.evidence:
         yield from folded(f"seen: {entry.evidence}", WIDTH, "  ", " " * 8)
     if entry.fix:
