@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import io
 import json
 import os
@@ -56,6 +57,22 @@ def test_files_are_one_table(capsys: pytest.CaptureFixture[str], files: list[str
     assert lines[2].endswith("2 × NVIDIA GeForce RTX 4090")
     assert lines[5].startswith("3 of 3 nodes answered in ")
     assert lines[5].endswith(" s: 4 GPUs, 4 usable")
+
+
+def test_a_gpu_of_unknown_readiness_is_not_counted_usable(
+    capsys: pytest.CaptureFixture[str], home: Home, tmp_path: Path
+) -> None:
+    reports = {name: copy.deepcopy(home["twin"]) for name in ("none", "half")}
+    gpus = [device for device in reports["none"]["devices"] if device["kind"] == "gpu"]
+    gpus.append(next(device for device in reports["half"]["devices"] if device["kind"] == "gpu"))
+    for device in gpus:
+        device["readiness"] = {"state": "unknown", "broken": None, "steps": []}
+    for name, report in reports.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(report))
+    _, out, _ = run(capsys, *(str(tmp_path / f"{name}.json") for name in reports))
+    lines = out.splitlines()
+    assert [line.split()[2:4] for line in lines[1:3]] == [["2", "–"], ["2", "1"]]
+    assert lines[4].endswith(" s: 4 GPUs, 1 usable, 3 of which that is not known")
 
 
 @pytest.mark.heavy

@@ -50,6 +50,8 @@ class Gpu:
     """Of a part: how its driver calls its size."""
     set_aside: bool = False
     """Whether what blocks it is meant: a container's slice, a guest of the hypervisor."""
+    unknown: bool = False
+    """Whether nobody could tell if that process may use it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +214,7 @@ def _gpu(device: Mapping[str, Json]) -> Gpu:
         nvlinks=_active_links(device),
         profile=plain(device.get("profile")),
         set_aside=answer.usable is False and answer.severity == "info",
+        unknown=answer.usable is None,
     )
 
 

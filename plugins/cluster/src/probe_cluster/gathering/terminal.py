@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import TextIO
 
     from probe_cluster.gathering.gathered import Gathered, Node
-    from probe_cluster.gathering.summaries import Summary
+    from probe_cluster.gathering.summaries import Gpu, Summary
     from probe_core.commands import Context
 
 
@@ -140,12 +140,18 @@ def _row(nodes: Sequence[Node]) -> tuple[str, ...]:
         name,
         status,
         str(len(summary.gpus_alone)),
-        str(len(summary.usable)),
+        _usable(summary.usable),
         engine,
         size(summary.memory),
         _drivers(summary),
         _devices(summary),
     )
+
+
+def _usable(gpus: Sequence[Gpu]) -> str:
+    """Return how many are known to be usable; a dash where that is known of none."""
+    unknown = sum(gpu.unknown for gpu in gpus)
+    return "–" if gpus and unknown == len(gpus) else str(len(gpus) - unknown)
 
 
 def _drivers(summary: Summary) -> str:
@@ -161,10 +167,13 @@ def _devices(summary: Summary) -> str:
 def _total(gathered: Gathered) -> str:
     summaries = [node.summary for node in gathered.nodes.values() if node.summary is not None]
     gpus = sum(len(summary.gpus_alone) for summary in summaries)
-    usable = sum(len(summary.usable) for summary in summaries)
+    usable = [gpu for summary in summaries for gpu in summary.usable]
+    unknown = sum(gpu.unknown for gpu in usable)
     answered = f"{len(summaries)} of {counted(len(gathered.nodes), 'node')} answered"
-    tail = f"{counted(gpus, 'GPU')}, {usable} usable" if gpus else "no GPU"
-    if any(gpu.parent is not None for summary in summaries for gpu in summary.usable):
+    tail = f"{counted(gpus, 'GPU')}, {len(usable) - unknown} usable" if gpus else "no GPU"
+    if unknown:
+        tail += f", {unknown} of which that is not known"
+    if any(gpu.parent is not None for gpu in usable):
         tail += ", partitions counted"
     return f"{answered} in {gathered.seconds:.1f} s: {tail}"
 
