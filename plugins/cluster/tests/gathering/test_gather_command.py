@@ -56,7 +56,7 @@ def test_files_are_one_table(capsys: pytest.CaptureFixture[str], files: list[str
     assert lines[2].split()[:6] == ["twin", "ok", "2", "2", "128.0", "GiB"]
     assert lines[2].endswith("2 × NVIDIA GeForce RTX 4090")
     assert lines[5].startswith("3 of 3 nodes answered in ")
-    assert lines[5].endswith(" s: 4 GPUs, 4 usable")
+    assert lines[5].endswith(" s: 4 GPUs, 3 usable, 1 unknown")
 
 
 def test_a_gpu_of_unknown_readiness_is_not_counted_usable(
@@ -72,7 +72,7 @@ def test_a_gpu_of_unknown_readiness_is_not_counted_usable(
     _, out, _ = run(capsys, *(str(tmp_path / f"{name}.json") for name in reports))
     lines = out.splitlines()
     assert [line.split()[2:4] for line in lines[1:3]] == [["2", "–"], ["2", "1"]]
-    assert lines[4].endswith(" s: 4 GPUs, 1 usable, 3 of which that is not known")
+    assert lines[4].endswith(" s: 4 GPUs, 1 usable, 3 unknown")
 
 
 @pytest.mark.heavy

@@ -172,7 +172,7 @@ def _total(gathered: Gathered) -> str:
     answered = f"{len(summaries)} of {counted(len(gathered.nodes), 'node')} answered"
     tail = f"{counted(gpus, 'GPU')}, {len(usable) - unknown} usable" if gpus else "no GPU"
     if unknown:
-        tail += f", {unknown} of which that is not known"
+        tail += f", {unknown} unknown"
     if any(gpu.parent is not None for gpu in usable):
         tail += ", partitions counted"
     return f"{answered} in {gathered.seconds:.1f} s: {tail}"
