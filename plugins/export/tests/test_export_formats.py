@@ -9,6 +9,7 @@ import string
 import subprocess
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 import recorded
@@ -74,6 +75,19 @@ def test_nfd_of_a_node_without_accelerators_is_ready_and_counts_none(
     reports: dict[str, dict[str, Any]],
 ) -> None:
     assert labels(reports["none"]) == {"ready": "true", "memory": "64000"}
+
+
+@pytest.mark.parametrize(
+    ("name", "ready"),
+    [
+        ("desktop--amd-radeon-rx-7900-xtx", "true"),
+        ("vm-without-accelerator--cpu", "true"),
+        ("desktop--nvidia-geforce-rtx-3060-without-driver", "false"),
+        ("server--8x-amd-instinct-mi300x", None),
+    ],
+)
+def test_nfd_says_ready_where_that_is_known(name: str, ready: str | None) -> None:
+    assert labels(report_of_recording(name)).get("ready") == ready  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", recorded.names())
@@ -292,6 +306,21 @@ def test_the_driver_of_shell_variables_is_the_primary_device_s(
     report["primary"] = second["id"]
     text = export("env", report)  # type: ignore[arg-type]
     assert f"NODE_DRIVER_VERSION='{second['driver']['version']}'\n" in text
+
+
+def test_a_driver_of_shell_variables_is_no_other_vendor_s() -> None:
+    report = report_of_recording("desktop--nvidia-geforce-rtx-4090-and-intel-uhd-770")
+    assert report["primary"] == "pci:0000:01:00.0"
+    assert "NODE_ACCELERATORS='2'" in export("env", report)
+    assert "NODE_DRIVER_VERSION" not in export("env", report)
+
+
+def test_a_list_of_names_is_split_at_its_commas_alone() -> None:
+    report = report_of_recording("laptop--amd-radeon-780m-and-npu")
+    names = "AMD Radeon 780M Graphics,NPU; Hawk Point or Phoenix"
+    assert f"NODE_ACCELERATOR_NAMES='{names}'\n" in export("env", report)
+    (text,) = re.findall(r"accelerator\.names=([^,]*)", export("otel", report))
+    assert unquote(text) == names
 
 
 @pytest.mark.heavy

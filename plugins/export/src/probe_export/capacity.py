@@ -180,6 +180,11 @@ _LABEL_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvw
 _LABEL_ENDS = "._-"
 
 
+def listed(texts: Iterable[str | None]) -> str:
+    """Return texts joined by commas, and none inside a text: readers split there."""
+    return ",".join((text or "").replace(",", ";") for text in texts)
+
+
 def label_value(text: str, limit: int = MAX_LABEL) -> str:
     """Return `text` as a label's value; "" where nothing of it can be one.
 

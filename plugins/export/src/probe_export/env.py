@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from probe_core.model.ids import driver_version
-from probe_export.capacity import blocking, capacity, cause, expected, memory_of, missing
+from probe_export.capacity import blocking, capacity, cause, expected, listed, memory_of, missing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,11 +20,12 @@ def export(report: ReportDoc) -> str:
     total = sum(amount for amount in memory if amount is not None)
     # Of a laptop's two GPUs that which programs compute on.
     first = sorted(devices, key=lambda device: device["id"] != report["primary"])
-    driver = next(filter(None, map(driver_version, first)), None)
+    own = [device for device in first if device["vendor"] == first[0]["vendor"]]
+    driver = next(filter(None, map(driver_version, own)), None)
     absent, wanted, blocked = missing(report), expected(report), blocking(report)
     table = {
         "NODE_ACCELERATORS": str(len(devices)),
-        "NODE_ACCELERATOR_NAMES": ",".join(d["name"] or "" for d in devices),
+        "NODE_ACCELERATOR_NAMES": listed(device["name"] for device in devices),
         "NODE_ACCELERATOR_MEMORY_BYTES": str(total) if devices and None not in memory else None,
         "NODE_DRIVER_VERSION": driver,
         "NODE_MISSING": str(len(absent)),

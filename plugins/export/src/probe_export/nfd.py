@@ -49,7 +49,9 @@ def export(report: ReportDoc) -> str:
 
 def _labels(report: ReportDoc) -> Iterator[tuple[str, str]]:
     devices, absent = capacity(report), missing(report)
-    yield "ready", "false" if NodeVerdict(report).state == "bad" else "true"
+    state = NodeVerdict(report).state
+    if state != "unknown":
+        yield "ready", "false" if state == "bad" else "true"
     for kind in ("gpu", "npu", "accelerator"):
         own = [device for device in devices if device["kind"] == kind]
         if own:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_export.capacity import capacity, cause, expected, missing
+from probe_export.capacity import capacity, cause, expected, listed, missing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ def export(report: ReportDoc) -> str:
     """Return the variable's line: pairs joined by commas, values percent-encoded."""
     pairs = []
     for name, value in attributes(report).items():
-        text = ",".join(value) if isinstance(value, list) else str(value)
+        text = listed(value) if isinstance(value, list) else str(value)
         pairs.append(f"{name}={_percent(text)}")
     return f"OTEL_RESOURCE_ATTRIBUTES={','.join(pairs)}\n"
 
