@@ -194,6 +194,7 @@ def _leased(args: argparse.Namespace, context: Context, command: list[str]) -> L
     from probe_core.leasing import LeaseError
     from probe_core.leasing.obtain import hand_out
     from probe_core.selection import SelectionError
+    from probe_core.selection.environment import unconfined
     from probe_core.selection.request import Request
 
     request = Request(
@@ -222,6 +223,12 @@ def _leased(args: argparse.Namespace, context: Context, command: list[str]) -> L
         raise refusal(error) from None
     except LeaseError as error:
         raise CommandError(f"exec: {error}", UNMET) from None
+    free = unconfined(report, leased.devices)
+    if free:
+        from probe_core.cli.table import unconfined_line
+
+        line = unconfined_line(free)
+        context.out(f"# {line}") if args.dry_run else context.err(f"probe: exec {line}")
     if not args.dry_run:
         _show(report["findings"], leased.ids, context)
         for line in _exclusions(leased.excluded):

@@ -74,8 +74,9 @@ def _print(
     selection: Selection,
     indices: Iterable[int],
 ) -> int:
-    from probe_core.cli.table import exclusions
-    from probe_core.selection.environment import confine, lines, versions
+    from probe_core.cli.table import exclusions, unconfined_line
+    from probe_core.model.naming import nameless
+    from probe_core.selection.environment import confine, lines, unconfined, versions
 
     environ = {**context.recorded, **context.environ}
     processes = []
@@ -88,8 +89,10 @@ def _print(
         devices = [device["id"] for device in group]
         processes.append({"index": index, "devices": devices, "set": changes})
         if not args.json:
-            names = ", ".join(f"{device['id']} ({device.get('name')})" for device in group)
-            context.out(f"# process {index}: {names}")
+            names = ", ".join(f"{own['id']} ({own['name'] or nameless(own)})" for own in group)
+            context.out(f"# process {index}: {context.encodable(names)}")
+            if free := unconfined(report, group):
+                context.out(f"# layout {unconfined_line(free)}")
             for line in lines(changes):
                 context.out(line)
     if args.json:

@@ -611,3 +611,9 @@ def exclusions(excluded: Mapping[str, str]) -> list[str]:
     for name, reason in excluded.items():
         groups.setdefault(reason, []).append(name)
     return [f"leaves out {', '.join(names)}: {reason}" for reason, names in groups.items()]
+
+
+def unconfined_line(devices: Sequence[DeviceDoc]) -> str:
+    """Return what is said of devices to which no variable confines a program."""
+    ids = ", ".join(device["id"] for device in devices)
+    return f"does not hide others beside {ids}: no variable is known that does"

@@ -109,13 +109,12 @@ def _driver_answers(context: Context, views: Views, report: Mapping[str, Any]) -
 
 def _print_table(views: Views, report: ReportDoc, context: Context) -> None:
     from probe_core.commands.tables import grid
-    from probe_core.model.naming import short_ids
+    from probe_core.model.naming import nameless, short_ids
     from probe_core.model.verdict import state_word
 
     ids = short_ids(device["id"] for device in report["devices"])
     titles = {
-        d["id"]: (ids[d["id"]], d["name"] or d["vendor"] or "", state_word(d))
-        for d in report["devices"]
+        d["id"]: (ids[d["id"]], d["name"] or nameless(d), state_word(d)) for d in report["devices"]
     }
     rows = [row for runtime in views for row in _rows(runtime, views[runtime], titles)]
     if not rows:

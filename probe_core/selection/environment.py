@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.model.ids import is_device_id
+from probe_core.model.ids import ACCELERATORS, is_device_id
 from probe_core.visibility import see
 from probe_core.visibility.availability import available_to
 from probe_core.visibility.opencl import AFFINITY_MASK, DEVICE_SELECTOR
@@ -256,6 +256,18 @@ def confine(
         allowed = _shown(devices, views, "ggml-vulkan")
         changes |= _ggml(installed, allowed, _with(environ, changes), system)
     return changes
+
+
+def unconfined(document: ReportDoc, devices: Sequence[DeviceDoc]) -> list[DeviceDoc]:
+    """Return those of `devices` beside which a program sees others of the node, whatever is set.
+
+    No runtime of ours numbers them (a Gaudi, a TPU), so that no variable is known.
+    """
+    ids = ids_of(devices)
+    others = [own for own in document["devices"] if own["id"] not in ids and not own["visibility"]]
+    kinds = {(own["vendor"], own["kind"]) for own in others if own["kind"] in ACCELERATORS}
+    free = [device for device in devices if not device["visibility"]]
+    return [device for device in free if (device["vendor"], device["kind"]) in kinds]
 
 
 def _shown(devices: Sequence[DeviceDoc], views: Views, runtime: str) -> list[DeviceDoc]:

@@ -46,7 +46,7 @@ class Refusals:
         hidden = {name: entry["reason"] or "" for name, entry in self.choice.not_visible().items()}
         lines = [
             f"asked for {self.request}: {unmet}",
-            f"visible to {self.choice.runtime}: {_listed(self.choice)}",
+            f"{self._whose()}: {_listed(self.choice)}",
         ]
         if hidden:
             shown = [f"{name} ({reason})" for name, reason in hidden.items()]
@@ -66,6 +66,12 @@ class Refusals:
             variable=variable,
             leases=leases,
         )
+
+    def _whose(self) -> str:
+        """Return to what the devices are visible: no runtime numbers a Gaudi or an Inferentia."""
+        shown, runtime = self.choice.visible, self.choice.runtime
+        numbered = not shown or any(runtime in device["visibility"] for device in shown)
+        return f"visible to {runtime}" if numbered else "visible"
 
     def syntax(self, unmet: str) -> SelectionError:
         """Return the error of a list that cannot be read."""
