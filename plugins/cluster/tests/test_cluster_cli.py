@@ -53,6 +53,15 @@ def test_topology_puts_all_nodes_on_one_page(
     assert any(line.startswith("rock: bandwidth: the memory bandwidth of dt:") for line in lines)
 
 
+def test_a_default_link_that_was_named_is_not_assumed(
+    capsys: pytest.CaptureFixture[str], files: list[str]
+) -> None:
+    lines = run(capsys, "topology", *files)[1].splitlines()
+    assert "all other connections: 1gbe (assumed)" in lines
+    lines = run(capsys, "topology", *files, "--default-link", "wifi")[1].splitlines()
+    assert "all other connections: wifi" in lines
+
+
 def test_topology_as_json_is_old_exos(capsys: pytest.CaptureFixture[str], files: list[str]) -> None:
     status, out, _ = run(capsys, "topology", "--json", "--active", "desk", *files)
     document = json.loads(out)
@@ -145,6 +154,10 @@ def test_errors_name_the_file_or_the_node(
         (["topology", files[0], "--link", "desk"], "'desk' is no link"),
         (["topology", files[0], "--link", "wifi"], "--default-link wifi is for all nodes"),
         (["topology", files[0], "--default-link", "string"], "'string' is no kind of link"),
+        (
+            ["topology", files[0], "--active", "pc"],
+            "--active pc: there is no such node; there are desk",
+        ),
         (["partition", "--model", "3t", files[0]], "--layers 80"),
         (
             ["partition", "--model", "8b", "--layers", "9", "--strategy", "fast", files[0]],

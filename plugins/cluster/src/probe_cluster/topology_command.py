@@ -7,6 +7,7 @@ exchanges.
 from __future__ import annotations
 
 from probe_cluster.planning.options import add_cluster_options, links_of, members_of
+from probe_cluster.shared import names
 from probe_core.commands import (
     CommandError,
     add_options,
@@ -65,6 +66,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
         raise CommandError(f"{option} is for one computer, and not for the view of a cluster")
     links = links_of(args)
     members = members_of(args, links)
+    ids = [member.id for member in members]
+    if args.active and args.active not in ids:
+        raise CommandError(f"--active {args.active}: there is no such node; there are {names(ids)}")
     if args.json:
         from probe_cluster.planning.old_exo import Topology
 
@@ -147,4 +151,5 @@ def _memory_kind(member: Member) -> str:
 
 def _connections(links: Links) -> list[str]:
     lines = [f"{first} – {second}: {link.kind}" for (first, second), link in links.named().items()]
-    return [*sorted(lines), f"all other connections: {links.default.kind} (assumed)"]
+    assumed = "" if links.named_default else " (assumed)"
+    return [*sorted(lines), f"all other connections: {links.default.kind}{assumed}"]
