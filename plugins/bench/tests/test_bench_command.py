@@ -89,6 +89,7 @@ def test_list_runs_nothing(tmp_path: Path) -> None:
     ("words", "sentence"),
     [
         ("--dtype fp8", "--dtype fp8: expected fp64, fp32, fp16, bf16, int8"),
+        ("--kind=", "--kind has an empty name: expected alu, matmul, memory, link"),
         ("--kind gpu", "--kind gpu: expected alu, matmul, memory, link"),
         ("--seconds 0", "--seconds 0: expected seconds, 0.1 to 25"),
         ("--seconds nan", "--seconds nan: expected seconds, 0.1 to 25"),

@@ -93,10 +93,11 @@ def devices_named(report: ReportDoc, named: str | None) -> list[DeviceDoc]:
 
 
 def _selected(option: str, text: str | None, choices: Sequence[str]) -> tuple[str, ...]:
-    names = [name.strip() for name in (text or "").split(",") if name.strip()]
+    names = [] if text is None else [name.strip() for name in text.split(",")]
     for name in names:
         if name not in choices:
-            raise CommandError(f"--{option} {name[:40]}: expected {', '.join(choices)}")
+            given = name[:40] or "has an empty name"
+            raise CommandError(f"--{option} {given}: expected {', '.join(choices)}")
     return tuple(dict.fromkeys(names))
 
 
