@@ -5,7 +5,7 @@ from __future__ import annotations
 from probe_core.model.findings import NO_FIX
 from probe_core.model.ids import ACCELERATORS, NO_PLACE, pci_place
 from probe_core.model.runtimes import NATIVE, canonical
-from probe_core.model.verdict import blocking_step, native_runtime, state_word
+from probe_core.model.verdict import blocking_step, is_integrated, native_runtime, state_word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -154,16 +154,17 @@ def free_memory(device: DeviceDoc) -> int | None:
     return None
 
 
-def load(device: DeviceDoc) -> tuple[int, bool, int]:
+def load(device: DeviceDoc) -> tuple[bool, int, bool, int]:
     """Rank a device: idle ones first, then those with more free memory; unknown behind known.
 
+    A processor's graphics stand behind all cards: the system's memory is larger than any card's.
     In whole GiB, so that a few MiB of a desktop do not decide between equal cards. A driver that
     tells no free memory would otherwise pass for an empty device.
     """
     processes, memory = device.get("processes"), device["memory"]
     used = 1 if processes is None else 2 if processes else 0
     unknown = memory["free"] is None and memory["usable"] is None
-    return used, unknown, -((free_memory(device) or 0) >> 30)
+    return is_integrated(device), used, unknown, -((free_memory(device) or 0) >> 30)
 
 
 # Where a host's report comes in: checked and completed here once, typed from here on.

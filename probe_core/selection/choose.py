@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from probe_core.model.verdict import is_integrated
 from probe_core.selection.candidates import candidates, free_memory, load
 
 TYPE_CHECKING = False
@@ -139,18 +140,25 @@ def roomiest_group(
 ) -> list[DeviceDoc]:
     """Return the `size` devices that are closest together among those with the most memory free.
 
-    Idle devices come before used ones. `among` are all that could have been had: what counts as
-    much memory is measured by the emptiest of them.
+    Cards come before a processor's graphics, idle devices before used ones. `among` are all that
+    could have been had: what counts as much memory is measured by the emptiest card of them.
     """
     from probe_core.selection.layout import best_group
 
-    most = max((free_memory(device) or 0 for device in among or devices), default=0)
+    all_ = among or devices
+    cards = [device for device in all_ if not is_integrated(device)] or all_
+    most = max((free_memory(device) or 0 for device in cards), default=0)
     classes = {device["id"]: _class(device, most) for device in devices}
     worst = sorted(classes.values())[size - 1]
     return best_group([device for device in devices if classes[device["id"]] <= worst], size)
 
 
-def _class(device: DeviceDoc, most: int) -> tuple[int, bool, int]:
-    used, unknown, _ = load(device)
+def _class(device: DeviceDoc, most: int) -> tuple[bool, int, bool, int]:
+    integrated, used, unknown, _ = load(device)
     amount = free_memory(device) or 0
-    return used, unknown, 0 if amount >= _MUCH * most else 1 if amount >= _HALF * most else 2
+    return (
+        integrated,
+        used,
+        unknown,
+        0 if amount >= _MUCH * most else 1 if amount >= _HALF * most else 2,
+    )

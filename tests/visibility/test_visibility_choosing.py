@@ -125,10 +125,10 @@ def card(number: int, free: int | None, **fields: Any) -> Any:
     ],
 )
 def test_the_memory_that_counts(memory: Any, free: int | None, rank: tuple[bool, int]) -> None:
-    device = at(FIRST, memory=memory)
+    device = at(FIRST, memory={"kind": "dedicated", **memory})
     assert free_memory(device) == free
     used = [load({**device, "processes": value}) for value in ([], None, [{"pid": 1}])]
-    assert used == [(0, *rank), (1, *rank), (2, *rank)]
+    assert used == [(False, 0, *rank), (False, 1, *rank), (False, 2, *rank)]
 
 
 @pytest.mark.parametrize(
