@@ -14,7 +14,10 @@ import pytest
 from boot_cases import BROKEN, no_module
 from boot_machines import NEXT, Computer
 
+from probe_changes.chain import read_chain
 from probe_changes.journal_command import _show
+from probe_changes.since import history
+from probe_changes.since_command import _headline
 from probe_core.commands import Context
 
 Run = Any
@@ -182,6 +185,22 @@ def test_without_a_journal_nothing_is_known_of_before(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, f"Nothing is known of before: {reason}.\n")
     document = json.loads(probe("since", "--json", home=tmp_path).stdout)
     assert (document["changes"], document["problems"]) == ([], [reason])
+
+
+@pytest.mark.parametrize(
+    ("since", "words"),
+    [
+        ("2026-11-23T11:30:00Z", "2026-11-23 11:30:00"),
+        ("2026-11-23T10:00:00Z", "2026-11-23 10:00:00"),
+        ("2026-11-22T10:00:00Z", "the journal's oldest entry, 2026-11-23 10:00:00"),
+    ],
+)
+def test_nothing_is_said_of_the_time_before_the_journal(since: str, words: str) -> None:
+    document = history(ENTRIES[:1], read_chain(""), since=since)  # type: ignore[arg-type]
+    assert document["began"] == "2026-11-23T10:00:00Z"
+    assert _headline(document, since) == f"Nothing changed since {words}."
+    changed: Any = {**document, "changes": [{}]}
+    assert _headline(changed, since) == f"Changed since {words}:"
 
 
 def test_the_unit_is_two_files() -> None:

@@ -24,8 +24,12 @@ if TYPE_CHECKING:
         entry: int
 
     class SinceDoc(TypedDict):
-        """The answer: when all worked, which device fell and how, the changes, the cause first."""
+        """The answer: when all worked, which device fell and how, the changes, the cause first.
 
+        `began` is the time of the first entry: of what was before nothing is known.
+        """
+
+        began: str | None
         worked: str | None
         fell: str | None
         device: str | None
@@ -80,6 +84,7 @@ def history(
         if entry.get("clock")
     ]
     return {
+        "began": entries[0]["time"] if entries else None,
         "worked": fall.ready if fall else None,
         "fell": fall.time if fall else None,
         "device": fall.device if fall else None,

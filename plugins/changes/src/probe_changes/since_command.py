@@ -117,7 +117,10 @@ def _headline(document: SinceDoc, since: str | None) -> str:
         )
         return f"{document['device']} worked last at {worked} ({broken} since then); {rest}:"
     if since is not None:
-        when = since.replace("T", " ").rstrip("Z")
+        began = document["began"] or ""
+        when = max(since, began).replace("T", " ").rstrip("Z")
+        if since < began:
+            when = f"the journal's oldest entry, {when}"
         return f"Changed since {when}:" if document["changes"] else f"Nothing changed since {when}."
     if document["changes"]:
         return "No device stopped working. Changed since the journal began:"
