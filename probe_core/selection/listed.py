@@ -112,8 +112,10 @@ def _without_runtime(entry: str, choice: Candidates, refusals: Refusals) -> str:
 
 def _range(entry: str, first: str, last: str, refusals: Refusals) -> Iterator[str]:
     low, high = int(first[:9]), int(last[:9])
-    if high < low or high - low >= _LONGEST_RANGE:
+    if high < low:
         raise refusals.syntax(f"{entry!a} is no range; write the smaller number first, as in 0-3")
+    if high - low >= _LONGEST_RANGE:
+        raise refusals.syntax(f"{entry!a} is more than {_LONGEST_RANGE} devices")
     return map(str, range(low, high + 1))
 
 

@@ -189,7 +189,7 @@ def test_ways_to_write_a_list(wanted: str, ids: list[int]) -> None:
     [
         ("0000000001", "there is no number 0000000001", "unknown"),
         ("2-1", "'2-1' is no range; write the smaller number first, as in 0-3", "syntax"),
-        ("0-1024", "'0-1024' is no range; write the smaller number first, as in 0-3", "syntax"),
+        ("0-1024", "'0-1024' is more than 1024 devices", "syntax"),
         ("0-1023", "there is no number 4", "unknown"),
         ("1x5", "only 4 devices can be had", "too-few"),
         ("0x2", "a layout has at least one group of one device", "syntax"),
