@@ -26,7 +26,8 @@ def probers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Probers:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Tree:
-    """A machine's root without any file."""
+    """A machine's root without any file; /sys is there, as on every Linux."""
+    (tmp_path / "root" / "sys" / "devices").mkdir(parents=True)
     return Tree(tmp_path / "root")
 
 

@@ -27,10 +27,15 @@ def findings_about(run: Run, outcome: OutcomeDoc) -> list[FindingDoc]:
         return [unkillable(run.prober)]
     if outcome.get("phase") == "cleanup":
         return [_cleanup(run.prober, outcome)]
+    return without_answer(run.prober, outcome)
+
+
+def without_answer(prober: Prober, outcome: OutcomeDoc) -> list[FindingDoc]:
+    """Return the finding about a prober that failed or could not ask; none about any other."""
     if outcome["status"] in FAILURES:
-        return [_failure(run.prober, outcome)]
+        return [_failure(prober, outcome)]
     if outcome["status"] == "unavailable":
-        return [_unavailable(run.prober, outcome)]
+        return [_unavailable(prober, outcome)]
     return []
 
 

@@ -549,6 +549,7 @@ class BuiltinCall:
         self._sightings: list[Sighting] = []
         self._status = "ok"
         self._reason: str | None = None
+        self._details: dict[str, str | None] = {}
 
     def scan(self) -> Scan | None:
         """Take the first of the bus prober's two steps; None where that fails."""
@@ -569,9 +570,11 @@ class BuiltinCall:
 
     def add_to(self, collected: Collected) -> None:
         """Have the answer checked and noted."""
-        collected.add(
+        sightings = self.answer()
+        collected.add_builtin(
             self._prober(),
-            self.answer(),
+            sightings,
+            self._details,
             status=self._status,
             reason=self._reason,
             elapsed_ms=self._elapsed_s * 1000,
@@ -601,7 +604,11 @@ class BuiltinCall:
         try:
             step()
         except Exception as error:  # whatever a file held, the node starts
+            from probe_core.api import Unavailable
             from probe_core.wording import error_text
 
             self._called, self._status, self._reason = True, "call_error", error_text(error)
+            if isinstance(error, Unavailable):
+                self._status, self._reason = "unavailable", error.reason
+                self._details = {"code": error.code, "fix": error.fix}
         self._elapsed_s += monotonic() - start

@@ -14,7 +14,7 @@ from probe_core.wording import INVALID, clean_text, joined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
     from probe_core.isolation.launch import Unresponsive
@@ -301,6 +301,26 @@ class Collected:
             status, reason = "invalid", "; ".join(problems[:MAX_REJECTIONS])
         partial = bool(good) and status in FAILURES | {"unavailable"}
         self._note(prober, status, reason, partial, len(good), elapsed_ms, stderr)
+
+    def add_builtin(
+        self,
+        prober: Prober,
+        sightings: Sequence[Sighting],
+        details: Mapping[str, str | None],
+        *,
+        status: str,
+        reason: str | None,
+        elapsed_ms: float,
+    ) -> None:
+        """Take a built-in prober's answer, and what it lacks; `details` go into its outcome."""
+        self.add(prober, sightings, status=status, reason=reason, elapsed_ms=elapsed_ms)
+        outcome = self.outcomes[-1]
+        outcome.update(details)  # type: ignore[typeddict-item]
+        if failed(outcome):
+            self._load("failures")
+            from probe_core.pipeline.failures import without_answer
+
+            self.findings += without_answer(prober, outcome)
 
     def check(self, run: Run, device: object) -> Sighting | None:
         """Check a device while others are still asked: a library takes as long for the next one."""

@@ -6,7 +6,7 @@ imported when there is one.
 
 from __future__ import annotations
 
-from probe_core.api import NotApplicable, Request, hookimpl, not_applicable
+from probe_core.api import NotApplicable, Request, Unavailable, hookimpl, not_applicable
 from probe_core.model.ids import ACCELERATORS
 
 TYPE_CHECKING = False
@@ -218,8 +218,15 @@ class Scan:
         return tree_candidates(self._machine)
 
     def answer(self) -> Answer:
-        """Return a sighting of each device, or that there is none."""
+        """Return a sighting of each device, or that there is none; raises `Unavailable`."""
         if not self.shows_any:
+            if self._machine.os == "linux" and not self._machine.listdir("/sys"):
+                raise Unavailable(
+                    "/sys is not mounted or cannot be read: which devices are on a bus is unknown",
+                    code="no-sysfs",
+                    fix="mount /sys: `mount -t sysfs sysfs /sys`, for a chroot"
+                    " `mount --rbind /sys DIR/sys`",
+                )
             return not_applicable("no display, GPU or accelerator is on any bus")
         from probe_core.machine.links import remembering
         from probe_core.probers.functions import describe_pci, minors_of

@@ -211,6 +211,7 @@ def test_no_device_to_run_on(
 ) -> None:
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc" / "meminfo").write_text("MemTotal: 16000 kB\nMemAvailable: 14000 kB\n")
+    (tmp_path / "sys" / "devices").mkdir(parents=True)
     at = argv.index("--") if "--" in argv else len(argv)
     assert outcome([*argv[:at], "--machine", str(tmp_path), "--only", "cpu", *argv[at:]]) == 3
     asked = "4 devices" if argv[0] == "exec" else "'4x1'"

@@ -168,5 +168,5 @@ def test_names_of_devices_that_are_no_addresses(tmp_path: Path) -> None:
 
 def test_root_that_does_not_exist(tmp_path: Path) -> None:
     report = report_of(probe_core.Machine(str(tmp_path / "none")))
-    assert codes(report) == ["no-cpu-facts"]
-    assert report["fallback"] == "no-accelerator"
+    assert codes(report) == ["no-cpu-facts", "prober-unavailable"]
+    assert report["fallback"] == "degraded"

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from reports import report_of
 from trees import Tree
 
-from probe_core.api import NotApplicable, Request
+from probe_core.api import NotApplicable, Request, Unavailable
+from probe_core.machine import Machine
+from probe_core.model.verdict import NodeVerdict
 from probe_core.probers import bus
 from probe_core.probers.bus import DISPLAY_ONLY
 from probe_core.probers.functions import VENDORS
@@ -189,6 +192,25 @@ def test_display_only_vendors_have_names() -> None:
 
 def test_empty_bus_is_not_applicable(tree: Tree) -> None:
     assert isinstance(seen(tree), NotApplicable)
+
+
+def test_without_sysfs_it_is_not_known_what_is_on_a_bus(tree: Tree) -> None:
+    (tree.root / "sys" / "devices").rmdir()
+    with pytest.raises(Unavailable, match=r"^/sys is not mounted or cannot be read") as raised:
+        seen(tree)
+    assert (raised.value.code, "mount /sys" in str(raised.value.fix)) == ("no-sysfs", True)
+    assert isinstance(
+        bus.probe_devices(Request(Machine(str(tree.root), os="darwin"))), NotApplicable
+    )
+    report = report_of(tree.machine())
+    assert (report["outcomes"][0]["status"], report["fallback"]) == ("unavailable", "degraded")
+    (told,) = (entry for entry in report["findings"] if entry["code"] == "prober-unavailable")
+    assert (told["prober"], told["why"], told["fix"]) == (
+        "bus",
+        raised.value.reason,
+        raised.value.fix,
+    )
+    assert NodeVerdict(report).state == "unknown"
 
 
 def test_a_display_is_no_accelerator(tree: Tree) -> None:

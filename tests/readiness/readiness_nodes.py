@@ -31,6 +31,7 @@ class Node:
 
     def __init__(self, root: Path) -> None:
         self.tree = Tree(root)
+        self.tree.file("/sys/devices/system/node/online", "0")  # every Linux has files in /sys
         self.tree.release(RELEASE)
         self.environ: dict[str, str] = {}
         self.access: dict[str, str] = {}
