@@ -33,6 +33,7 @@ __all__ = [
     "Settings",
     "is_given",
     "journal_file",
+    "place_of_state",
     "refuse_unknown",
     "state_base",
     "state_file",
@@ -244,6 +245,14 @@ def state_file(environ: Mapping[str, str], name: str) -> str | None:
     return join(base, below, "probe-core", name) if base else None
 
 
+def place_of_state(environ: Mapping[str, str], name: str) -> str:
+    """Return where a file of ours is written; raises `ValueError` where `state_file` has none."""
+    path = state_file(environ, name)
+    if path is None:
+        raise ValueError("neither XDG_STATE_HOME nor HOME names a folder")
+    return path
+
+
 def journal_file(environ: Mapping[str, str]) -> str | None:
     """Return where what changed on this computer is noted; None where nothing names a place."""
     return state_file(environ, JOURNAL)
@@ -262,8 +271,13 @@ def state_base(environ: Mapping[str, str]) -> tuple[str, str]:
 
 
 def default_file(environ: Mapping[str, str], is_file: Callable[[str], bool] = isfile) -> str | None:
-    """Return the user's own configuration file if there is one (XDG base directories)."""
-    user = environ.get("HOME") or ""
-    base = environ.get("XDG_CONFIG_HOME") or (f"{user}/.config" if user else "")
-    path = f"{base}/probe-core/config.toml" if base else ""
-    return path if path and is_file(path) else None
+    """Return the user's own configuration file if there is one.
+
+    XDG base directories: a path that is not absolute names none; the working folder is anybody's.
+    """
+    for variable, below in (("XDG_CONFIG_HOME", ""), ("HOME", "/.config")):
+        base = environ.get(variable, "")
+        if isabs(base):
+            path = f"{base}{below}/probe-core/config.toml"
+            return path if is_file(path) else None
+    return None

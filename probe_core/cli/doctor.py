@@ -136,12 +136,15 @@ def _examined(
 
 def _saved(request: Request, document: DoctorDoc) -> str:
     from probe_core.commands import CommandError
-    from probe_core.doctor.baseline import baseline_file, save
+    from probe_core.config import BASELINE, state_file
+    from probe_core.doctor.baseline import save
 
     try:
         return save(request, document)
+    except ValueError as error:
+        raise CommandError(f"doctor: nothing is saved: {error}", 1) from None
     except OSError as error:
-        path = baseline_file(request.machine.environ)
+        path = state_file(request.machine.environ, BASELINE)
         hint = "name another folder in XDG_STATE_HOME"
         raise CommandError(f"doctor: {path}: {error.strerror or error}; {hint}", 1) from None
 

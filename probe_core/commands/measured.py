@@ -55,13 +55,11 @@ def save_measured(
     """
     import os
 
-    from probe_core.config import MEASURED, state_base, state_file
+    from probe_core.config import MEASURED, place_of_state, state_base
     from probe_core.machine.writing import make_own_folder, replace_file
     from probe_core.measured import store
 
-    path = state_file(environ, MEASURED)
-    if path is None:
-        raise ValueError("neither XDG_STATE_HOME nor HOME names a folder")
+    path = place_of_state(environ, MEASURED)
     content, node = _before(path), report["node"].get("id")
     for device in report["devices"]:
         if figures.get(device["id"]):

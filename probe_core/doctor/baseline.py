@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from probe_core.config import BASELINE, state_base, state_file
+from probe_core.config import BASELINE, place_of_state, state_base, state_file
 from probe_core.doctor.causes import fixed, shown
 from probe_core.doctor.log import first_sign
 from probe_core.jsontext import parse, write
@@ -39,12 +39,6 @@ _MODULES = (
     "nvidia nvidia_uvm nvidia_drm nvidia_modeset nvidia_peermem nouveau nova_core amdgpu radeon"
     " i915 xe intel_vpu amdxdna habanalabs vfio_pci rknpu panthor panfrost"
 ).split()
-
-
-def baseline_file(environ: Mapping[str, str]) -> str:
-    """Return where the baseline is kept: where `state_file` says, else below the user's home."""
-    named = state_file(environ, BASELINE)
-    return named or os.path.join(os.path.expanduser("~"), ".local/state/probe-core", BASELINE)
 
 
 def facts(request: Request) -> dict[str, str | None]:
@@ -107,10 +101,13 @@ def _libraries(request: Request) -> Iterator[tuple[str, str | None]]:
 
 
 def save(request: Request, document: DoctorDoc) -> str:
-    """Keep the state of this computer, and return the file's path; raises `OSError`."""
-    path = baseline_file(request.machine.environ)
-    base = state_base(request.machine.environ)[0] or os.path.expanduser("~")
-    make_own_folder(os.path.dirname(path), base)
+    """Keep the state of this computer, and return the file's path.
+
+    Raises `OSError`, and `ValueError` where the environment names no place.
+    """
+    environ = request.machine.environ
+    path = place_of_state(environ, BASELINE)
+    make_own_folder(os.path.dirname(path), state_base(environ)[0])
     from time import gmtime, strftime
 
     content = {
@@ -144,9 +141,9 @@ def compare(request: Request, document: DoctorDoc) -> None:
     Devices that were ready then and are not now are `lost`, and with one nothing is healthy; what
     no bus shows any more has a finding.
     """
-    path = baseline_file(request.machine.environ)
-    baseline = _read(path)
-    if baseline is None:
+    path = state_file(request.machine.environ, BASELINE)
+    baseline = _read(path) if path is not None else None
+    if path is None or baseline is None:
         return
     node = request.report["node"]
     if not is_of(baseline, request.machine, node, request.report["devices"]):

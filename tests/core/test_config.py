@@ -128,6 +128,20 @@ def test_users_own_file_is_found(tmp_path: Path) -> None:
     assert load_config({}, {})[0].timeout is None
 
 
+@pytest.mark.parametrize("name", ["XDG_CONFIG_HOME", "HOME"])
+def test_the_working_folder_is_no_place_of_settings(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "here/.config/probe-core/config.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text("timeout = 7\n")
+    monkeypatch.chdir(tmp_path)
+    relative = {"XDG_CONFIG_HOME": "here/.config", "HOME": "here"}[name]
+    assert load_config({}, {name: relative})[0].timeout is None
+    environ = {"HOME": f"{tmp_path}/here", "XDG_CONFIG_HOME": "elsewhere"}
+    assert load_config({}, environ)[0].timeout == 7.0
+
+
 @pytest.mark.parametrize(
     ("name", "value", "read"),
     [

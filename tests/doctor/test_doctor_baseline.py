@@ -13,7 +13,8 @@ from readiness_nodes import DEVICE, PCI, VERSION_TEXT, Node, nvidia
 from reports import report_of
 
 from probe_core.cli.doctor_text import _changed
-from probe_core.doctor.baseline import baseline_file, compare, facts, save
+from probe_core.config import BASELINE, place_of_state
+from probe_core.doctor.baseline import compare, facts, save
 from probe_core.doctor.check import Request
 from probe_core.doctor.document import DoctorDoc
 from probe_core.doctor.examine import examine
@@ -222,12 +223,28 @@ def test_without_a_baseline_nothing_is_compared(node: Node) -> None:
     "text", ["", "{", "[]", '{"schema": 9}', '{"schema": 1, "ready": 5, "facts": [1]}', "\0" * 99]
 )
 def test_a_damaged_baseline_hurts_nothing(text: str, node: Node) -> None:
-    path = Path(baseline_file(node.environ))
+    path = Path(place_of_state(node.environ, BASELINE))
     path.parent.mkdir(parents=True)
     path.write_text(text)
     request, document = looked(node)
     compare(request, document)
     assert document.get("baseline", {"lost": []})["lost"] == []
+
+
+@pytest.mark.parametrize("home", [None, "", "home"])
+def test_without_a_home_nothing_is_kept(
+    home: str | None, node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`probe` would not find it: neither the root folder nor the working one is a home."""
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    node.environ = {} if home is None else {"HOME": home}
+    with pytest.raises(ValueError, match=r"^neither XDG_STATE_HOME nor HOME names a folder$"):
+        save(*looked(node))
+    assert sorted(tmp_path.iterdir()) == before
+    request, document = looked(node)
+    compare(request, document)
+    assert "baseline" not in document
 
 
 def test_it_is_the_users_alone_and_replaced_as_a_whole(node: Node) -> None:

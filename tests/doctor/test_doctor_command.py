@@ -267,6 +267,14 @@ def test_a_state_folder_that_cannot_be_made(tmp_path: Path) -> None:
     assert os.fspath(tmp_path / "file") in result.stderr
 
 
+def test_no_place_for_the_state() -> None:
+    result = doctor("--save", XDG_STATE_HOME="", LOCALAPPDATA="", HOME="")
+    assert result.returncode == 1
+    assert result.stderr.splitlines()[-1] == (
+        "probe doctor: nothing is saved: neither XDG_STATE_HOME nor HOME names a folder"
+    )
+
+
 def test_options_that_contradict_each_other(broken: str) -> None:
     for arguments in (["--save", "--machine", broken], ["--force"]):
         result = doctor(*arguments)
