@@ -77,7 +77,7 @@ def _document(name: str, views: Views, answers: Mapping[str, object]) -> dict[st
 
 
 def merged(views: Sequence[View]) -> dict[str, Any]:
-    """Return a runtime's document; its platforms' (OpenCL) one after the other."""
+    """Return a runtime's document; its platforms' (OpenCL, SYCL, tinygrad) one after the other."""
     parts = [view.as_json() for view in views]
     if len(parts) == 1:
         return {**parts[0]}
@@ -88,6 +88,11 @@ def merged(views: Sequence[View]) -> dict[str, Any]:
         "value": next((part["value"] for part in parts if part["variable"]), None),
         "certain": all(part["certain"] for part in parts),
     }
+    if not joined["certain"]:
+        joined["uncertain"] = next(part["uncertain"] for part in parts if not part["certain"])
+        joined["possible"] = [
+            device for part in parts for device in part.get("possible", part["visible"])
+        ]
     return {**joined, "platforms": parts} if parts else joined
 
 

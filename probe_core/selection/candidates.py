@@ -48,6 +48,24 @@ class Candidates:
             if entry.get("step") not in (None, "visible")
         }
 
+    def numbered(self, number: int) -> list[str]:
+        """Return the ids of the devices that have this number, or may have it.
+
+        More than one where a runtime numbers each vendor's devices apart (OpenCL, SYCL, tinygrad).
+        """
+        doubtful = self.unordered | self.uncertain
+        return [
+            *(name for name, index in self.indexes.items() if index == number),
+            *(name for name, entry in doubtful.items() if number in entry.get("one_of", ())),
+        ]
+
+    def word_for(self, device: DeviceDoc) -> str:
+        """Return the number that means this device alone, else its id."""
+        index = self.indexes.get(device["id"])
+        if index is None:  # no runtime numbers an NPU: it goes by its place
+            return device["id"] if device["visibility"] else str(self.visible.index(device))
+        return str(index) if len(self.numbered(index)) == 1 else device["id"]
+
     def place(self, device: DeviceDoc, entry: VisibilityDoc) -> None:
         """Put a device where its entry of this runtime says."""
         name, index = device["id"], entry["index"]

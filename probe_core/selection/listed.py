@@ -55,12 +55,15 @@ def _device(choice: Candidates, entry: str, refusals: Refusals) -> DeviceDoc:
 
 def _by_number(choice: Candidates, entry: str, refusals: Refusals) -> DeviceDoc:
     number = int(entry) if len(entry) <= _NUMBER_DIGITS else -1
+    if len(names := choice.numbered(number)) > 1 and number in choice.indexes.values():
+        raise refusals.of_several(entry, names)
     for place, device in enumerate(choice.visible):
         # A device that no runtime numbers (an NPU) goes by its place in the list.
         default = None if device["visibility"] else place
         if choice.indexes.get(device["id"], default) == number:
             return device
-    if choice.uncertain or choice.unordered:
+    doubtful = [*choice.uncertain.values(), *choice.unordered.values()]
+    if any(number in view.get("one_of", (number,)) for view in doubtful):
         raise refusals.unordered(entry)
     unmet = f"there is no number {entry}"
     if (model := named_model(entry, choice)) is not None:
@@ -130,10 +133,5 @@ def named_model(entry: str, choice: Candidates) -> str | None:
     fits = [device for device, name in names if model in (name.split() if number else name)]
     if len(model) < 2 or not fits:
         return None
-    numbers = ",".join(_number(device, choice) for device in fits)
-    return f"{entry} is a model, not a device: --device {numbers}, or --gpus {len(fits)}"
-
-
-def _number(device: DeviceDoc, choice: Candidates) -> str:
-    index = choice.indexes.get(device["id"])
-    return device["id"] if index is None else str(index)
+    words = ",".join(choice.word_for(device) for device in fits)
+    return f"{entry} is a model, not a device: --device {words}, or --gpus {len(fits)}"

@@ -104,6 +104,15 @@ class Refusals:
             variable=_variable(views),
         )
 
+    def of_several(self, number: str, devices: Sequence[str]) -> SelectionError:
+        """Return the error of a number that a device of each vendor has, or may have."""
+        return self.error(
+            f"{self.choice.runtime} numbers each vendor's devices apart: number {number} may be any"
+            f" of {', '.join(devices)}",
+            "uncertain",
+            "name devices by id",
+        )
+
     def too_few(self, usable: Sequence[DeviceDoc], count: int, least: int | None) -> SelectionError:
         """Return the error of `count` devices with `least` bytes free, where `usable` are had."""
         choice, hidden = self.choice, self.choice.not_visible()
@@ -156,10 +165,10 @@ class Refusals:
 
     def numbers(self) -> str | None:
         """Return the numbers that exist, or how to get at a device where there is none."""
-        numbers = sorted(self.choice.indexes.values()) or range(len(self.choice.visible))
-        if not numbers:
-            return self._remedy(self.choice.not_visible())
-        return "one of " + ", ".join(str(number) for number in numbers[:_SHOWN_NUMBERS])
+        choice = self.choice
+        if not choice.visible:
+            return self._remedy(choice.not_visible())
+        return "one of " + ", ".join(map(choice.word_for, choice.visible[:_SHOWN_NUMBERS]))
 
     def _remedy(self, devices: Iterable[str]) -> str | None:
         """Return how these devices could be had: by a variable, or as a finding about one tells."""
@@ -186,7 +195,8 @@ def _variable(entries: Iterable[VisibilityDoc]) -> str | None:
 
 def _listed(choice: Candidates) -> str:
     shown = [
-        f"{'?' if device['id'] in choice.unordered else at}: {_named(device)}"
+        f"{'?' if device['id'] in choice.unordered else choice.indexes.get(device['id'], at)}:"
+        f" {_named(device)}"
         for at, device in enumerate(choice.visible[:_SHOWN_DEVICES])
     ]
     unlisted = len(choice.visible) - len(shown)

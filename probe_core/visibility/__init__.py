@@ -40,7 +40,7 @@ def see(
 
     `os` is linux, darwin or windows. `versions` are versions that change the rules
     (``{"tinygrad": "0.12.0"}``). A runtime that no device concerns is left out. There is more
-    than one view of a runtime that numbers each vendor's devices apart (opencl, tinygrad).
+    than one view of a runtime that numbers each vendor's devices apart (opencl, sycl, tinygrad).
     """
     vendors = {device["vendor"] for device in devices if device["kind"] == "gpu"}
     if not vendors:
@@ -90,7 +90,7 @@ def _see_across(
 
         first = {name: platforms[0] for name, platforms in views.items()}
         backends = [first[name] for name in ("level-zero", "cuda", "hip") if name in first]
-        views["sycl"] = [opencl.see_sycl(devices, environ, backends)]
+        views["sycl"] = [opencl.see_sycl(devices, environ, backend) for backend in backends]
         views["opencl"] = opencl.see(devices, environ, first)
     loader = vulkan.see_vulkan(devices, environ, os)
     if loader.pool:

@@ -49,36 +49,23 @@ def _renamed(view: View) -> View:
 # SYCL (DPC++): ONEAPI_DEVICE_SELECTOR over what each backend's own rules left.
 
 
-def see_sycl(
-    devices: Sequence[DeviceDoc], environ: Mapping[str, str], backends: Sequence[View]
-) -> View:
-    """Return what SYCL would show; `backends` are the views of level-zero, cuda and hip."""
+def see_sycl(devices: Sequence[DeviceDoc], environ: Mapping[str, str], backend: View) -> View:
+    """Return what SYCL would show of a backend: `backend` is the view of level-zero, cuda or hip.
+
+    SYCL numbers each backend's devices from 0.
+    """
     value = environ.get(DEVICE_SELECTOR)
-    by_id = {device["id"]: device for device in devices}
-    pool = [name for view in backends for name in view.pool]
-    combinations = _combinations(backends)
-    masks = [Mask([name for own in ids.values() for name in own]) for ids in combinations]
+    masks, variable = [Mask(mask.ids) for mask in backend.masks], backend.variable
     if value:
         from probe_core.visibility import oneapi  # hardly anybody sets it
 
-        masks = [oneapi.selected(value, ids, by_id) for ids in combinations]
-    variable = DEVICE_SELECTOR if value else None
-    sycl = View("sycl", pool, masks, variable=variable, value=value)
-    sycl.complete = all(view.complete for view in backends)
-    unsure = next((view for view in backends if not view.certain), None)
-    if unsure is not None:
-        sycl.uncertain, sycl.settled_by = unsure.uncertain, unsure.settled_by
-    for view in backends:
-        sycl.follow(view)
-        if not value and len(backends) == 1:
-            sycl.variable, sycl.value = view.variable, view.value
+        by_id = {device["id"]: device for device in devices}
+        name = backend.runtime.replace("-", "_")
+        masks = [oneapi.selected(value, {name: mask.ids}, by_id) for mask in backend.masks]
+        variable = DEVICE_SELECTOR
+    sycl = View("sycl", backend.pool, masks, variable=variable, value=value or backend.value)
+    sycl.complete = backend.complete
+    if not backend.certain:
+        sycl.uncertain, sycl.settled_by = backend.uncertain, backend.settled_by
+    sycl.follow(backend)
     return sycl
-
-
-def _combinations(backends: Sequence[View]) -> list[dict[str, list[str]]]:
-    """Return each combination of the backends' possible results, by the names SYCL gives them."""
-    combinations: list[dict[str, list[str]]] = [{}]
-    for view in backends:
-        name = view.runtime.replace("-", "_")
-        combinations = [ids | {name: mask.ids} for ids in combinations for mask in view.masks]
-    return combinations

@@ -179,12 +179,14 @@ def test_the_selector_takes_tiles_of_a_composite_device() -> None:
 
 def test_sycl_numbers_each_backend_from_zero() -> None:
     devices = [nodes.intel(1), *(nodes.nvidia(slot) for slot in (2, 3))]
-    view = see(devices, {"ONEAPI_DEVICE_SELECTOR": "cuda:1;level_zero:0"})["sycl"][0]
-    assert nodes.slots(view.visible) == [1, 3]
+    views = see(devices, {"ONEAPI_DEVICE_SELECTOR": "cuda:1;level_zero:0"})["sycl"]
+    assert [nodes.slots(view.visible) for view in views] == [[1], [3]]
+    views = see(devices, {})["sycl"]
+    places = [view.entry(name)["index"] for view in views for name in view.pool]
+    assert places == [0, 0, 1]
 
 
-def test_without_a_selector_the_one_backends_mask_decides() -> None:
-    """Of several backends none decides for all."""
+def test_without_a_selector_the_backends_mask_decides() -> None:
     mixed = [nodes.intel(1), nodes.nvidia(2)]
     mask = {"ZE_AFFINITY_MASK": "0"}
     selector = {"ONEAPI_DEVICE_SELECTOR": "level_zero:0"}
@@ -206,7 +208,7 @@ def test_without_a_selector_the_one_backends_mask_decides() -> None:
         ("ONEAPI_DEVICE_SELECTOR", "level_zero:0", [1]),
         ("ONEAPI_DEVICE_SELECTOR", "level_zero:0", [1]),
         ("ZE_AFFINITY_MASK", "0", [1]),
-        (None, None, [1, 2]),
+        ("ZE_AFFINITY_MASK", "0", [1]),
         ("ONEAPI_DEVICE_SELECTOR", "level_zero:0", [1]),
     ]
 

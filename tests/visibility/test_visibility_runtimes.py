@@ -45,7 +45,7 @@ READERS: dict[str, Callable[[Mapping[str, str]], object]] = {
         amd.see_pal(DEVICES, environ, "hip", amd.VARIABLES),
     ),
     "level-zero": lambda environ: oneapi.see_level_zero(DEVICES, environ),
-    "sycl": lambda environ: opencl.see_sycl(DEVICES, environ, [FIRST["cuda"], FIRST["level-zero"]]),
+    "sycl": lambda environ: opencl.see_sycl(DEVICES, environ, FIRST["level-zero"]),
     "opencl": lambda environ: (
         opencl.see(DEVICES, environ, FIRST),
         opencl.see(DEVICES, environ, {"hip": FIRST["hip"]}),

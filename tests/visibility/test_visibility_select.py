@@ -94,6 +94,56 @@ def test_the_error_tells_everything() -> None:
     ]
 
 
+MIXED = [nodes.nvidia(1), nodes.nvidia(2, name="NVIDIA T4"), nodes.amd(3, 1), nodes.amd(4, 2)]
+AT = [f"pci:0000:0{slot}:00.0" for slot in range(5)]
+IN_ORDER = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+
+
+@pytest.mark.parametrize("runtime", ["opencl", "sycl", "tinygrad"])
+def test_a_number_of_a_device_of_each_vendor_means_none(runtime: str) -> None:
+    with pytest.raises(SelectionError) as caught:
+        select(report(MIXED, **IN_ORDER), "0", runtime=runtime)
+    error = caught.value
+    assert (error.code, error.fix) == ("uncertain", "name devices by id")
+    assert error.unmet == (
+        f"{runtime} numbers each vendor's devices apart: number 0 may be any of {AT[1]}, {AT[3]}"
+    )
+    assert str(error).split("\n")[1].count("0: ") == 2
+    chosen = select(report(MIXED, **IN_ORDER), AT[3], runtime=runtime)
+    assert chosen.ids == [AT[3]]
+    with pytest.raises(SelectionError) as caught:
+        select(report(MIXED, **IN_ORDER), "7", runtime=runtime)
+    words = caught.value.fix.removeprefix("one of ").split(", ")  # type: ignore[union-attr]
+    assert (caught.value.code, sorted(words)) == ("unknown", AT[1:])
+    with pytest.raises(SelectionError, match=f"--device {AT[2]}, or --gpus 1"):
+        select(report(MIXED, **IN_ORDER), "t4", runtime=runtime)
+
+
+def test_a_number_that_another_vendors_device_may_have_is_not_known() -> None:
+    """OpenCL's number 0 of AMD is certain; it may be one of NVIDIA's two all the same."""
+    document = report(MIXED)
+    with pytest.raises(SelectionError) as caught:
+        select(document, "0", runtime="opencl")
+    assert caught.value.unmet.endswith(f"may be any of {AT[3]}, {AT[1]}, {AT[2]}")
+    assert select(document, "0", runtime="hip").ids == [AT[3]]
+    only = [*MIXED[:2], MIXED[2]]
+    with pytest.raises(SelectionError, match="which device is number 1 is not known"):
+        select(report(only), "1", runtime="opencl")
+    with pytest.raises(SelectionError, match="there is no number 2") as caught:
+        select(report(only), "2", runtime="cuda")
+    assert caught.value.fix == f"one of {AT[1]}, {AT[2]}"
+
+
+def test_a_message_lists_devices_by_the_runtimes_numbers() -> None:
+    document = report(FOUR)
+    entry = document["devices"][0]["visibility"]["cuda"]
+    entry.update(visible=False, index=None, reason="compute mode prohibited")  # keeps number 0
+    with pytest.raises(SelectionError) as caught:
+        select(document, "0")
+    assert caught.value.fix == "one of 1, 2, 3"
+    assert f"cuda: 1: NVIDIA H100 80GB HBM3 ({AT[2]}); 2: " in str(caught.value)
+
+
 def test_layouts_and_counts() -> None:
     document = report(FOUR)
     assert [[d["id"] for d in g] for g in select(document, "2x1").groups] == [
