@@ -213,7 +213,7 @@ def _of_units(chip: Chip, form: Form) -> int:
     return form.units in (stated(chip) or (form.units,))
 
 
-_MOST_NAMES = 6  # a longer list is no driver's
+_MOST_NAMES = 8  # a longer list is no driver's
 
 
 def _of_either(db: "Database", key: str) -> list[Chip]:
