@@ -244,11 +244,6 @@ def state_word(device: DeviceDoc) -> str:
         return _word(answer.step or "visible", answer.code)
     if device.get("power_state") == "suspended":
         return "asleep"
-    return _unhindered(device)
-
-
-def _unhindered(device: DeviceDoc) -> str:
-    """Return the word for a device that nothing keeps from this process."""
     state = state_of(device)
     if state == "limited":
         limit = broken_step(device)

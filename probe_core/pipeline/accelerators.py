@@ -22,7 +22,7 @@ from probe_core.wording import error_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from probe_core.machine import Machine
     from probe_core.model.document import DeviceDoc, FindingDoc, OutcomeDoc
@@ -89,17 +89,13 @@ def judge(
         if failed(outcome)
         for vendor in _vendors_of(decisions, (outcome["prober"],))
     }
-    scene = readiness.Scene(machine, failures, unavailable, _looks(machine), load)
+    allows = None
+    if machine.live and has_served_mounts():
+        from probe_core.isolation.look import Looks
+
+        allows = Looks().allow
+    scene = readiness.Scene(machine, failures, unavailable, allows, load)
     return scene, readiness.judge(devices, scene)
-
-
-def _looks(machine: Machine) -> Callable[[str], bool] | None:
-    """Return what says which paths of the machine may be looked at; None: all of them."""
-    if not (machine.live and has_served_mounts()):
-        return None
-    from probe_core.isolation.look import Looks
-
-    return Looks().allow
 
 
 def see(

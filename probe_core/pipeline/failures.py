@@ -423,7 +423,7 @@ def _other_kind(device: Group, prober: str, identity: str) -> FindingDoc:
 
 
 def _several_uuids(device: Group, uuids: Sequence[str]) -> FindingDoc:
-    probers = dict.fromkeys(observation.prober for observation in device.observations)
+    probers = dict.fromkeys(member.prober for _, member in sorted(device.members.items()))
     return finding(
         "identity-conflict",
         f"the device {device.name} has {len(uuids)} UUIDs: {', '.join(uuids)}",

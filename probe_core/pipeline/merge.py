@@ -60,11 +60,6 @@ class Group:
         return min(self.ids, key=strength)
 
     @property
-    def observations(self) -> list[Observation]:
-        """The observations, the most believed first."""
-        return [self.members[rank] for rank in sorted(self.members)]
-
-    @property
     def vague(self) -> list[str]:
         """UUIDs that Vulkan or Level Zero made up: two of them prove nothing."""
         return sorted(i for i in self.ids if i.startswith("uuid:") and not single(i))
@@ -206,7 +201,7 @@ class _Merger:
     def device(self) -> dict[str, Any]:
         """Return the device."""
         probers: dict[str, None] = {}
-        for observation in self._group.observations:
+        for _, observation in sorted(self._group.members.items()):
             self._add(observation.sighting, observation.prober)
             probers[observation.prober] = None
         for prober, identity in self._group.stray:
@@ -228,7 +223,6 @@ class _Merger:
                 for field, reason in value.items():
                     self._unknown.setdefault(field, f"{prober}: {reason}")
             elif name not in fields and FIELDS[name].merge == FIRST:
-                # As `_put` does: most fields of most devices have one source.
                 fields[name] = value
                 sources[name] = prober
             else:
@@ -238,7 +232,7 @@ class _Merger:
         """Merge `value` of `prober` into the field, by the field's rule."""
         fields, rule = self._fields, field.merge
         if rule == FIRST:
-            self._put(fields, field, name, name, value, prober)
+            self._compare(field, name, fields[name], value, prober)
         elif rule == TABLE:
             self._merge_table(fields.setdefault(name, {}), field, value, prober)
         elif rule == UNION:
@@ -260,16 +254,11 @@ class _Merger:
                 table[key] = item
                 sources[prefix + key] = prober
             else:
-                self._put(table, part, key, prefix + key, item, prober)
+                self._compare(part, prefix + key, table[key], item, prober)
 
-    def _put(
-        self, table: dict[str, Any], field: Field | None, name: str, path: str, value: Any, by: str
-    ) -> None:
-        """Keep the most believed value; a different later one is remembered, not used."""
-        if name not in table:
-            table[name] = value
-            self._sources[path] = by
-        elif table[name] != value and not (field and field.volatile):
+    def _compare(self, field: Field | None, path: str, kept: Any, value: Any, by: str) -> None:
+        """Remember a later value that is not the most believed one, which is kept."""
+        if kept != value and not (field and field.volatile):
             self._others.setdefault(path, []).append({"prober": by, "value": value})
 
     def _add_links(self, links: list[Any], path: str, value: Any, by: str) -> None:

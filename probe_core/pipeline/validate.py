@@ -151,16 +151,16 @@ class _Checker:
         """Check a list of tables: links and steps, of which few differ between equal devices."""
         if not (isinstance(kind, Items) and isinstance(value, list) and len(value) <= kind.limit):
             return kind.check(value)
-        return [self._checked_item(kind.item, item) for item in value]
-
-    def _checked_item(self, kind: Value, item: object) -> Json:
-        key = self._repeats.key(kind, item)
-        known = self._repeats.get(key)
-        if known is not None:
-            return known.copy()
-        table = kind.check(item)
-        self._repeats.keep(key, table)
-        return table
+        tables: list[Json] = []
+        for item in value:
+            key = self._repeats.key(kind.item, item)
+            known = self._repeats.get(key)
+            if known is None:
+                tables.append(kind.item.check(item))
+                self._repeats.keep(key, tables[-1])
+            else:
+                tables.append(known.copy())
+        return tables
 
     def _take_table(self, field: Field, value: object) -> None:
         """Take a table as it was accepted before, else name by name."""
