@@ -89,7 +89,6 @@ _PARTS: dict[str, tuple[str, ...]] = {
         "probe_core.isolation.look",
         "probe_core.model.parts",
         "probe_core.pipeline.accelerators",
-        "probe_core.readiness.granted",
         "probe_core.readiness.library",
         "probe_core.readiness.runtime",
         "probe_core.resolve.accelerators",

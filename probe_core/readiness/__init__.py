@@ -16,18 +16,16 @@ from probe_core.readiness.chain import (
     unknown,
     with_visible,
 )
-from probe_core.readiness.driver import driver
-from probe_core.readiness.granted import granted
-from probe_core.readiness.hardware import hardware, responding
+from probe_core.readiness.hardware import driver, hardware, responding
 from probe_core.readiness.library import library
-from probe_core.readiness.node import node, permission, proven
+from probe_core.readiness.node import granted, node, permission, proven
 from probe_core.readiness.runtime import runtime, visible
 from probe_core.readiness.scene import Scene
 from probe_core.wording import error_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from probe_core.model.document import DeviceDoc, FindingDoc, StepDoc
 
@@ -66,18 +64,24 @@ def judge(
     for device in devices:
         if device["kind"] in ACCELERATORS:
             own = facts[device["id"]]
-            steps = [
-                _judged(name, judge_step, device, scene)
-                for name, judge_step in _JUDGES
-                if not only or name in only
-            ]
-            steps = [combined(step, own.about(step)) for step in steps]
-            device["readiness"] = conclusion(
-                _for_purpose(device, step, scene) if step["status"] == "broken" else step
-                for step in steps
-            )
+            device["readiness"] = conclusion(_steps(device, own, scene, only))
             findings += own.conflicts
     return findings
+
+
+def _steps(
+    device: DeviceDoc, facts: Facts, scene: Scene, only: Collection[str]
+) -> Iterator[StepDoc]:
+    """Yield each step: the core's own judgement, joined with what probers reported of it."""
+    for name, judge_step in _JUDGES:
+        if only and name not in only:
+            continue
+        try:
+            step = judge_step(device, scene)
+        except Exception as error:  # whatever a file held, the node starts
+            step = unknown(name, f"could not be judged: {error_text(error, 200)}")
+        step = combined(step, facts.about(step))
+        yield _for_purpose(device, step, scene) if step["status"] == "broken" else step
 
 
 def _opened(
@@ -102,13 +106,6 @@ def _for_purpose(device: DeviceDoc, step: StepDoc, scene: Scene) -> StepDoc:
     from probe_core.readiness.purpose import by_purpose
 
     return by_purpose(device, step, causes)
-
-
-def _judged(name: str, step: Judge, device: DeviceDoc, scene: Scene) -> StepDoc:
-    try:
-        return step(device, scene)
-    except Exception as error:  # whatever a file held, the node starts
-        return unknown(name, f"could not be judged: {error_text(error, 200)}")
 
 
 def conclude(devices: Iterable[DeviceDoc]) -> None:

@@ -14,7 +14,7 @@ from readiness_nodes import Node, nvidia
 from probe_core import proc
 from probe_core.model.verdict import grantable, usable_here
 from probe_core.readiness import Scene
-from probe_core.readiness.granted import granted
+from probe_core.readiness.node import granted
 
 
 def gpu(report: dict[str, Any]) -> Any:
@@ -125,7 +125,7 @@ def test_a_host_that_computes_may_be_the_process_inside(
     machine = node.machine()
     # A live machine reads the nodes of the computer that runs this.
     nodes = ["/dev/nvidiactl", "/dev/nvidia0", "/dev/nvidia-uvm"]
-    module = sys.modules["probe_core.readiness.granted"]
+    module = sys.modules["probe_core.readiness.node"]
     monkeypatch.setattr(module, "required", lambda device, scene: nodes)
     held = [("/proc/self/fd/3", "/dev/null"), ("/proc/self/fd/4", "/dev/nvidia0")]
     monkeypatch.setattr(proc, "descriptors", lambda pid, root="": iter(held))
