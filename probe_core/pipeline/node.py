@@ -37,14 +37,22 @@ _PLACEHOLDERS = ("to be filled by o.e.m.", "system product name", "default strin
 
 
 def describe(
-    machine: Machine, *, anonymous: bool = False, hostname: bool = False, load: Load = bool
+    machine: Machine,
+    *,
+    anonymous: bool = False,
+    hostname: bool = False,
+    load: Load = bool,
+    memory_later: bool = False,
 ) -> NodeDoc:
     """Return the report's `node`: its system, identity and surroundings, memory and network.
 
     `anonymous` leaves out its id, and those of its links; its name is there for `hostname` alone.
-    `load` is called with the part of `gate` that rare links need.
+    `load` is called with the part of `gate` that rare links need. With `memory_later` the caller
+    reads the memory once children have ended, which take some of it; psutil, which tells it on
+    other systems, is imported now all the same.
     """
     is_linux = machine.os == "linux"
+    unread: NodeMemoryDoc = {"total": None, "available": None, "limit": None}
     # Drivers are asked while the rest is read.
     links = begin_network(machine, anonymous, load) if is_linux else list
     cgroup = cgroup_text(machine) if is_linux else ""
@@ -61,7 +69,7 @@ def describe(
         "container": inside,
         "vm": _hypervisor(machine) if is_linux else None,
         "cgroup": cgroup_kind(cgroup),
-        "memory": memory(machine),
+        "memory": unread if memory_later and is_linux else memory(machine),
         "network": links(),
     }
 

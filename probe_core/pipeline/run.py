@@ -198,9 +198,17 @@ class _Steps:
         """Do what needs no child's answer while the children start, in time spent waiting."""
         self._load("devices")
         from probe_core.pipeline.accelerators import warm_up
+        from probe_core.pipeline.node import describe
 
-        warm_up(self._builtins.collect(), self.chips, self._machine.os, self._load)
-        self._before = described(None, self._machine, self._config, self._load)
+        machine, config, load = self._machine, self._config, self._load
+        warm_up(self._builtins.collect(), self.chips, machine.os, load)
+        self._before = describe(
+            machine,
+            anonymous=config.anonymous,
+            hostname=config.hostname,
+            load=load,
+            memory_later=True,
+        )
         if self._meanwhile is not None:
             self._meanwhile()
 
