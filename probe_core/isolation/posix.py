@@ -89,7 +89,10 @@ def start(child: Child, argv: list[str], environ: dict[str, str]) -> None:
         os.close(result_end)
     for fd in (child.request_fd, child.result_fd, child.stderr_fd):
         os.set_blocking(fd, False)
-    child.pidfd = _watch_exit(child.pid)
+    try:
+        child.pidfd = os.pidfd_open(child.pid)
+    except (AttributeError, OSError):  # before Linux 5.3 and elsewhere: it is looked at every tick
+        pass
 
 
 def send(child: Child) -> None:
@@ -149,17 +152,6 @@ def _spawn(argv: list[str], environ: dict[str, str], ends: tuple[int, int, int])
         return spawn(setsid=True)
     except NotImplementedError:  # a C library without POSIX_SPAWN_SETSID: the child calls setsid
         return spawn(setsid=False)
-
-
-def _watch_exit(pid: int) -> int:
-    """Return a descriptor that tells when the process ends; -1 before Linux 5.3 and elsewhere.
-
-    Without one the process is looked at every tick.
-    """
-    try:
-        return os.pidfd_open(pid)
-    except (AttributeError, OSError):
-        return -1
 
 
 # Watch children on Linux and macOS: one poll loop, no wait without a bound.

@@ -186,8 +186,15 @@ def _use_chip(device: DeviceDoc, chip: Chip, memo: PeaksMemo) -> None:
 
 
 def _use_peaks(device: DeviceDoc, chip: Chip, live: int | None, memo: PeaksMemo) -> None:
+    """Take the chip's peaks and their shorthands, which are computed once for equal devices."""
     if not device["peaks"]:
-        peaks, figures = _chip_peaks(device, chip, live, memo)
+        facts = _live_facts(device, chip, live)
+        # By their text: a count of 8 and one of 8.0 are equal, and sources write them differently.
+        key = (chip.id, repr((live, facts)))
+        if key not in memo:
+            found: list[PeakDoc] = [peak.as_json() for peak in chip.peaks(units=live, **facts)]
+            memo[key] = found, {name: shorthand(name, found) for name in SHORTHANDS}
+        peaks, figures = memo[key]
         device["peaks"] = peaks.copy()  # equal devices share each peak, which nobody changes
         for name, figure in figures.items():
             device[name] = figure
@@ -197,19 +204,6 @@ def _use_peaks(device: DeviceDoc, chip: Chip, live: int | None, memo: PeaksMemo)
     # An older chipdb has no `why_no_peaks`.
     reason = chip.why_no_peaks(units=live) if hasattr(chip, "why_no_peaks") else None
     device["unknown"]["peaks"] = reason or "chipdb has no counts and clock of this chip"
-
-
-def _chip_peaks(
-    device: DeviceDoc, chip: Chip, units: int | None, memo: PeaksMemo
-) -> tuple[list[PeakDoc], dict[Shorthand, float | None]]:
-    """Return the chip's peaks and their shorthands, computed once for equal devices."""
-    facts = _live_facts(device, chip, units)
-    # By their text: a count of 8 and one of 8.0 are equal, and sources write them differently.
-    key = (chip.id, repr((units, facts)))
-    if key not in memo:
-        peaks: list[PeakDoc] = [peak.as_json() for peak in chip.peaks(units=units, **facts)]
-        memo[key] = peaks, {name: shorthand(name, peaks) for name in SHORTHANDS}
-    return memo[key]
 
 
 def _live_facts(device: DeviceDoc, chip: Chip, units: int | None) -> LiveFacts:

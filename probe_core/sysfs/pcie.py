@@ -13,8 +13,6 @@ from probe_core.sysfs.pci import hexadecimal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from probe_core.machine import Machine
     from probe_core.model.document import LinkDoc
 
@@ -47,7 +45,7 @@ MAX_WIDTH = 32
 MAX_DEPTH = 32
 """Bridges looked at above a device: a bound alone, chains of docks and switches stay far below."""
 
-_INTEL, _DISPLAY, _BRIDGE = 0x8086, 0x03, 0x0604
+_INTEL, _DISPLAY, _BRIDGE = 0x8086, "03", "0604"
 
 
 class Hop:
@@ -133,7 +131,7 @@ def hops(machine: Machine, folder: str, status: str | None = None) -> list[Hop]:
     if own is None:
         return []
     # The constant inside an Intel card: a guest gets the GPU's function without the switch above.
-    if (own.gts, own.width) == (2.5, 1) and _is_intel_display(machine, ends[0]):
+    if (own.gts, own.width) == (2.5, 1) and _is_intel(machine, ends[0], _DISPLAY):
         return []
     awake = (end for end in ends[1:] if not power.asleep(power.status(machine, end)))
     return [own, *(hop for end in awake if (hop := _hop(machine, end)))]
@@ -157,7 +155,10 @@ def route(machine: Machine, folder: str) -> list[str]:
     upstream port instead (compute-runtime, LinuxSysmanImp::getPciCardBusDirectoryPath).
     """
     folders = _ancestry(machine, folder)
-    return folders[2:] if _has_switch_of_its_own(machine, folders) else folders
+    # Above the two bridges of Intel's there is the port that the card is in.
+    is_card = len(folders) > 3 and _is_intel(machine, folders[0], _DISPLAY)
+    has_switch = is_card and all(_is_intel(machine, bridge, _BRIDGE) for bridge in folders[1:3])
+    return folders[2:] if has_switch else folders
 
 
 def _ancestry(machine: Machine, folder: str) -> list[str]:
@@ -171,24 +172,11 @@ def _ancestry(machine: Machine, folder: str) -> list[str]:
     return folders
 
 
-def _has_switch_of_its_own(machine: Machine, folders: Sequence[str]) -> bool:
-    """Return whether it is an Intel GPU below two bridges of Intel's and a port above them."""
-    return (
-        len(folders) > 3
-        and _is_intel_display(machine, folders[0])
-        and all(
-            hexadecimal(machine, f"{bridge}/vendor") == _INTEL
-            and (hexadecimal(machine, f"{bridge}/class") or 0) >> 8 == _BRIDGE
-            for bridge in folders[1:3]
-        )
-    )
-
-
-def _is_intel_display(machine: Machine, folder: str) -> bool:
-    return (
-        hexadecimal(machine, f"{folder}/vendor") == _INTEL
-        and (hexadecimal(machine, f"{folder}/class") or 0) >> 16 == _DISPLAY
-    )
+def _is_intel(machine: Machine, folder: str, kind: str) -> bool:
+    """Return whether a function is Intel's, and its class begins with the digits of `kind`."""
+    if hexadecimal(machine, f"{folder}/vendor") != _INTEL:
+        return False
+    return f"{hexadecimal(machine, f'{folder}/class') or 0:06x}".startswith(kind)
 
 
 def _hop(machine: Machine, folder: str) -> Hop | None:

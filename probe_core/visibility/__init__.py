@@ -61,8 +61,15 @@ def see(
 
         views["level-zero"] = [oneapi.see_level_zero(devices, environ)]
     _see_across(views, devices, environ, os)
+    if "nvidia" in vendors:
+        from probe_core.visibility import container
+
+        views["nvidia-container"] = [container.see(devices, environ)]
     if "nvidia" in vendors or "amd" in vendors:
-        _see_nvidia_and_amd(views, devices, environ, versions or {})
+        from probe_core.visibility import tinygrad
+
+        if platforms := tinygrad.see(devices, environ, (versions or {}).get("tinygrad")):
+            views["tinygrad"] = platforms
     return views
 
 
@@ -96,23 +103,6 @@ def _see_across(
     if loader.pool:
         views["vulkan"] = [loader]
         views["ggml-vulkan"] = [vulkan.see_ggml(environ, loader)]
-
-
-def _see_nvidia_and_amd(
-    views: Views,
-    devices: Sequence[DeviceDoc],
-    environ: Mapping[str, str],
-    versions: Mapping[str, str],
-) -> None:
-    from probe_core.visibility import tinygrad
-
-    if "cuda" in views:
-        from probe_core.visibility import container
-
-        views["nvidia-container"] = [container.see(devices, environ)]
-    platforms = tinygrad.see(devices, environ, versions.get("tinygrad"))
-    if platforms:
-        views["tinygrad"] = platforms
 
 
 def parts(vendors: Collection[str | None], environ: Mapping[str, str]) -> list[str]:
