@@ -360,16 +360,20 @@ def lines(report: ReportDoc, context: Context) -> list[str]:
     return [*head_lines(report, context), "", *table, "", *below, *findings]
 
 
-def _columns(rows: Sequence[Row], width: int) -> list[str] | None:
-    """Return the columns that fit; None where each device takes two lines."""
+def _columns(rows: Sequence[Row], width: int) -> dict[str, int] | None:
+    """Return the columns that fit, with their widths; None where each device takes two lines."""
     if width < _TWO_LINES_BELOW:
         return None
-    columns = [name for name in _UNITS if name == "DEVICE" or _has_value(rows, name)]
+    widths = {
+        name: max(map(text.width_of, [head, _UNITS[name], *(row.cells[name] for row in rows)]))
+        for name, head in _HEADS.items()
+        if name == "DEVICE" or _has_value(rows, name)
+    }
     for name in ("", *_LEAVING):
-        if name in columns and _may_leave(name, rows, columns):
-            columns.remove(name)
-        if text.table_width([_width(rows, column) for column in columns]) <= width:
-            return columns
+        if name in widths and _may_leave(name, rows, widths):
+            del widths[name]
+        if text.table_width([*widths.values()]) <= width:
+            return widths
     return None
 
 
@@ -377,7 +381,7 @@ def _has_value(rows: Sequence[Row], column: str) -> bool:
     return any(row.cells[column] not in ("", UNKNOWN, "-") for row in rows)
 
 
-def _may_leave(column: str, rows: Sequence[Row], columns: Sequence[str]) -> bool:
+def _may_leave(column: str, rows: Sequence[Row], columns: Iterable[str]) -> bool:
     """Return whether no accelerator loses its only peak with a column."""
     if column not in FIGURES:
         return True
@@ -389,21 +393,15 @@ def _may_leave(column: str, rows: Sequence[Row], columns: Sequence[str]) -> bool
     return True
 
 
-def _width(rows: Sequence[Row], column: str) -> int:
-    cells = [_HEADS[column], _UNITS[column], *(row.cells[column] for row in rows)]
-    return max(map(text.width_of, cells))
-
-
-def _one_line_each(rows: Sequence[Row], columns: Sequence[str], context: Context) -> list[str]:
-    widths = {column: _width(rows, column) for column in columns}
-    heads = {column: _HEADS[column] for column in columns}
+def _one_line_each(rows: Sequence[Row], widths: dict[str, int], context: Context) -> list[str]:
+    heads = {column: _HEADS[column] for column in widths}
     output = [
         text.paint(_line(cells, widths), "dim", context.colour)
-        for cells in (heads, {column: _UNITS[column] for column in columns})
+        for cells in (heads, {column: _UNITS[column] for column in widths})
         if any(cells.values())
     ]
     for row in rows:
-        cells = {column: row.cells[column] for column in columns}
+        cells = {column: row.cells[column] for column in widths}
         output.append(_painted(row, cells, widths, context))
     return output
 

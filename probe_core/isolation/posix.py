@@ -16,6 +16,7 @@ from probe_core.isolation.ending import end_all, end_process
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Any
 
     from probe_core.isolation.processes import Watch
     from probe_core.isolation.run import Run
@@ -136,22 +137,11 @@ def _spawn(argv: list[str], environ: dict[str, str], ends: tuple[int, int, int])
     # Signals that the host ignores or blocks concern the host alone. Python itself ignores
     # SIGPIPE again in the child.
     defaults = [s for s in signal.valid_signals() if s not in (signal.SIGKILL, signal.SIGSTOP)]
-
-    def spawn(setsid: bool) -> int:
-        return os.posix_spawn(
-            argv[0],
-            argv,
-            environ,
-            file_actions=actions,
-            setsigmask=[],
-            setsigdef=defaults,
-            setsid=setsid,
-        )
-
+    options: Any = {"file_actions": actions, "setsigmask": (), "setsigdef": defaults}
     try:
-        return spawn(setsid=True)
+        return os.posix_spawn(argv[0], argv, environ, setsid=True, **options)
     except NotImplementedError:  # a C library without POSIX_SPAWN_SETSID: the child calls setsid
-        return spawn(setsid=False)
+        return os.posix_spawn(argv[0], argv, environ, **options)
 
 
 # Watch children on Linux and macOS: one poll loop, no wait without a bound.

@@ -92,7 +92,8 @@ def check_sighting(
         checker.problems.append(f"a device has no usable {missing!r}, so it was left out")
         return None, checker.problems
     # The table of fields has made sure of every key and type.
-    sighting: Any = {**checker.fields, "unknown": checker.unknown}
+    sighting: Any = checker.fields
+    sighting["unknown"] = checker.unknown
     return sighting, checker.problems
 
 

@@ -13,7 +13,7 @@ from probe_core.resolve import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any, TypedDict
 
     from probe_chipdb import Chip, Database, Match
@@ -65,9 +65,8 @@ def look_up(sighting: Sighting, prober: str, database: Database | None) -> None:
     """
     if database is None or sighting["kind"] not in ACCELERATORS:
         return
-    device: Any = {**sighting, "sources": {"name": prober}}
     try:
-        chip_of(device, database)
+        chip_of(sighting, database, prober)
     except Exception:  # a broken table: `resolve` says so
         return
 
@@ -121,8 +120,8 @@ def _host_match(device: DeviceDoc, database: Database, hook: ResolveHook) -> Hos
     return HostMatch(chip, reason)
 
 
-def chip_of(device: DeviceDoc, database: Database) -> Match:
-    """Return which chip a device is, by all that is reported of it."""
+def chip_of(device: Mapping[str, Any], database: Database, prober: str = "") -> Match:
+    """Return which chip a device is, or a sighting of `prober`, by all that is reported of it."""
     memory = device.get("memory") or {}
     # The size of shared memory is the system's, and does not identify the product.
     dedicated = memory.get("total") if memory.get("kind") == "dedicated" else None
@@ -138,11 +137,11 @@ def chip_of(device: DeviceDoc, database: Database) -> Match:
         units=device.get("units"),
         memory=dedicated,
         name=device.get("name"),
-        name_kind=_NAME_KINDS.get(device["sources"].get("name", ""), "name"),
+        name_kind=_NAME_KINDS.get(prober or device["sources"].get("name", ""), "name"),
     )
 
 
-def _compatibles(device: DeviceDoc, names: Sequence[str]) -> Sequence[str]:
+def _compatibles(device: Mapping[str, Any], names: Sequence[str]) -> Sequence[str]:
     """Return what the device tree says of a device, and of a Mali its SoC's name for it.
 
     Arm's own driver binds to a node that names no SoC ("arm,mali-bifrost"). Where bindings name the
