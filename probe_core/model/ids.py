@@ -214,19 +214,11 @@ def pci_product(device: Mapping[str, object]) -> str | None:
     return (pci_model(device) or "").partition(":")[2] or None
 
 
-def pci_subsystem(device: Mapping[str, object]) -> str | None:
-    """Return the PCI ids of the board's maker and of the board, as ``1043:88b2``."""
-    return _fact(device, "pci", "subsystem")
-
-
-def pci_revision(device: Mapping[str, object]) -> str | None:
-    """Return the PCI revision, two hexadecimal digits."""
-    return _fact(device, "pci", "revision")
-
-
-def pci_class(device: Mapping[str, object]) -> str | None:
-    """Return the PCI class, six hexadecimal digits."""
-    return _fact(device, "pci", "class")
+def pci_fact(
+    device: Mapping[str, object], name: Literal["subsystem", "revision", "class"]
+) -> str | None:
+    """Return the PCI ids of the board's maker and of the board, as ``1043:88b2``, or digits."""
+    return _fact(device, "pci", name)
 
 
 def driver_name(device: Mapping[str, object]) -> str | None:

@@ -161,8 +161,8 @@ def cores(device: DeviceDoc, *, each: bool = False) -> str:
 
     Empty for other devices, and where the count is unknown.
     """
-    count = whole(device, "units")
-    if device["kind"] != "cpu" or not count:
+    count = whole(device, "units") if device["kind"] == "cpu" else None
+    if not count:
         return ""
     number = f"{counted(count, 'core')} each" if each else counted(count, "core")
     return f" ({', '.join([number, *_allowed(device)])})"

@@ -9,7 +9,7 @@ that work are compared by it.
 
 from __future__ import annotations
 
-from probe_core.model.ids import ACCELERATORS, pci_model, pci_subsystem
+from probe_core.model.ids import ACCELERATORS, pci_fact, pci_model
 from probe_core.sizes import gib
 
 TYPE_CHECKING = False
@@ -114,7 +114,7 @@ def _key(device: DeviceDoc, fact: Fact) -> Hashable:
 def _board(device: DeviceDoc) -> Hashable:
     """Return the make of the board, and the power that it is built for."""
     power = device.get("power") or {}
-    return pci_subsystem(device), power.get("default_watts"), power.get("max_watts")
+    return pci_fact(device, "subsystem"), power.get("default_watts"), power.get("max_watts")
 
 
 def _less(group: Sequence[DeviceDoc], fact: Fact) -> Iterator[Difference]:

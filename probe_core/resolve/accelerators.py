@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.model.ids import ACCELERATORS, pci_model, pci_revision, pci_subsystem
+from probe_core.model.ids import ACCELERATORS, pci_fact, pci_model
 from probe_core.resolve import (
     SHORTHANDS,
     fill,
@@ -48,7 +48,7 @@ def load_chips(sightings: Sequence[Sighting], database: Database | None, load: L
     for sighting in sightings:
         if sighting["kind"] == "cpu":
             load_cores(sighting, database, load)
-    ids = {(pci_model(s), pci_subsystem(s)) for s in sightings if s.get("pci")}
+    ids = {(pci_model(s), pci_fact(s, "subsystem")) for s in sightings if s.get("pci")}
     for number, subsystem in ids:
         try:
             chip = database.match(pci=number, subsystem=subsystem).chip
@@ -127,8 +127,8 @@ def chip_of(device: Mapping[str, Any], database: Database, prober: str = "") -> 
     dedicated = memory.get("total") if memory.get("kind") == "dedicated" else None
     return database.match(
         pci=pci_model(device),
-        subsystem=pci_subsystem(device),
-        revision=pci_revision(device),
+        subsystem=pci_fact(device, "subsystem"),
+        revision=pci_fact(device, "revision"),
         gpu_id=device.get("gpu_id"),
         dt=_compatibles(device, names) if (names := device.get("dt")) else (),
         compute_capability=device.get("compute_capability"),

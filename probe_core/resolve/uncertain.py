@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from probe_core.model.findings import NO_FIX, finding
-from probe_core.model.ids import pci_model, pci_revision, pci_subsystem
+from probe_core.model.ids import pci_fact, pci_model
 from probe_core.resolve import fill
 from probe_core.resolve.accelerators import chip_of
 from probe_core.wording import joined
@@ -182,8 +182,8 @@ def _keys(device: DeviceDoc) -> str | None:
     memory = device.get("memory") or {}
     keys = {
         "pci": pci_model(device),
-        "subsystem": pci_subsystem(device),
-        "revision": pci_revision(device),
+        "subsystem": pci_fact(device, "subsystem"),
+        "revision": pci_fact(device, "revision"),
         "gpu_id": device.get("gpu_id"),
         "dt": " ".join(device.get("dt", ())),
         "compute_capability": device.get("compute_capability"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from probe_core.model.ids import pci_class
+from probe_core.model.ids import pci_fact
 from probe_core.proc import openers, program
 
 TYPE_CHECKING = False
@@ -34,7 +34,7 @@ def is_used(device: DeviceDoc) -> bool:
     # Shared memory is the system's: who uses it says nothing of the device.
     if memory["kind"] in ("unified", "shared"):
         return False
-    base = pci_class(device) or ""
+    base = pci_fact(device, "class") or ""
     has_display = device["vendor"] != "nvidia" or not base.startswith(_WITHOUT_DISPLAY)
     if device.get("processes") and not has_display:
         return True

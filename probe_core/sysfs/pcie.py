@@ -53,6 +53,8 @@ class Hop:
 
     `address` is that end's PCI address, `width` lanes and `gts` gigatransfers per second and lane
     in use now, `max_width` and `max_gts` what this end can do (None when it does not tell).
+    `generation` is the PCIe generation of the rate in use, `bandwidth` bytes per second in one
+    direction, line code taken off; packets cost some more.
     """
 
     def __init__(
@@ -68,16 +70,8 @@ class Hop:
         self.gts = gts
         self.max_width = max_width
         self.max_gts = max_gts
-
-    @property
-    def generation(self) -> int:
-        """The PCIe generation of the rate in use."""
-        return GENERATIONS[self.gts][0]
-
-    @property
-    def bandwidth(self) -> int:
-        """Bytes per second in one direction, line code taken off; packets cost some more."""
-        return int(self.gts * 1e9 * self.width * GENERATIONS[self.gts][1] / 8)
+        self.generation, share = GENERATIONS[gts]
+        self.bandwidth = int(gts * 1e9 * width * share / 8)
 
     def fields(self, prefix: str = "") -> LinkDoc:
         """Return the figures as a sighting's link has them; ``local_`` before the device's own."""

@@ -8,7 +8,7 @@ installed: a GPU is "visible" when nothing hides it.
 
 from __future__ import annotations
 
-from probe_core.model.ids import driver_name, pci_place
+from probe_core.model.ids import NO_PLACE, driver_name, pci_place
 from probe_core.visibility.availability import available_to
 from probe_core.visibility.pool import (
     ids_of,
@@ -112,12 +112,9 @@ def _sorted(gpus: Sequence[DeviceDoc], environ: Mapping[str, str]) -> list[Devic
     chosen = environ.get(_FIRST)
     codes = _pair(chosen) if chosen else None
     first = next((gpu for gpu in gpus if codes and pci_codes(gpu) == codes), None)
-
-    def rank(gpu: DeviceDoc) -> tuple[bool, bool, bool, tuple[int, ...]]:
-        place = pci_place(gpu)
-        return gpu is not first, integrated(gpu), place is None, place or ()
-
-    return sorted(gpus, key=rank)
+    return sorted(
+        gpus, key=lambda gpu: (gpu is not first, integrated(gpu), pci_place(gpu) or NO_PLACE)
+    )
 
 
 def _pair(text: str) -> tuple[int, int] | None:

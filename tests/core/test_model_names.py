@@ -18,11 +18,9 @@ from probe_core.model.ids import (
     is_prober_name,
     normalise_id,
     pci_address,
-    pci_class,
+    pci_fact,
     pci_place,
     pci_product,
-    pci_revision,
-    pci_subsystem,
     pci_vendor,
     single,
     strength,
@@ -155,8 +153,9 @@ def test_where_a_device_says_that_it_is() -> None:
 def test_facts_of_the_bus_and_the_driver() -> None:
     pci = {"id": "10de:2684", "subsystem": "1043:88b2", "revision": "a1", "class": "030000"}
     known = device(pci=pci, driver={"name": "nvidia", "version": "580"})
-    assert (pci_vendor(known), pci_product(known), pci_class(known)) == ("10de", "2684", "030000")
-    assert (pci_subsystem(known), pci_revision(known)) == ("1043:88b2", "a1")
+    assert (pci_vendor(known), pci_product(known)) == ("10de", "2684")
+    assert pci_fact(known, "subsystem") == "1043:88b2"
+    assert (pci_fact(known, "revision"), pci_fact(known, "class")) == ("a1", "030000")
     assert (pci_vendor(device()), pci_product(device())) == (None, None)
     assert (pci_vendor(device(pci={"id": "10de"})), pci_product(device(pci={"id": "10de"}))) == (
         "10de", None
