@@ -499,7 +499,7 @@ def run_selected(
         return [] if problem is not None else [decision.prober for decision in live]
 
     def unite(came: Sequence[Run]) -> None:
-        """Add the runs of recorded answers to those of children, and hand all over."""
+        """Add the runs of recorded answers to those of children, in order, and hand all over."""
         nonlocal is_united
         is_united = True
         runs.extend(came)
@@ -508,7 +508,7 @@ def run_selected(
             from probe_core.pipeline.answers import replay
 
             runs.extend(map(replay, recorded))
-        runs.sort(key=lambda run: run.prober.rank())
+            runs.sort(key=lambda run: run.prober.rank())
         if answered is not None:
             answered(runs)
 
