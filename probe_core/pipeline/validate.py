@@ -85,7 +85,8 @@ def check_sighting(
     for name, value in fields.items():
         if value is not None and name != "unknown":
             checker.take(name, value)
-    checker.unknown.update(_reasons(raw.get("unknown")))
+    if reasons := raw.get("unknown"):
+        checker.unknown.update(_reasons(reasons))
     checker.take_fitting_ids()
     missing = next((name for name in _REQUIRED if not checker.fields.get(name)), None)
     if missing is not None:

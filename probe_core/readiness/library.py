@@ -111,7 +111,7 @@ def unloadable(path: str, scene: Scene) -> str | None:
     head = libraries.head(path)
     if head is None:
         return None
-    if libraries.is_foreign(path):
+    if libraries.is_foreign(head):
         if head[4] == _CLASS_32:
             return f"{path} is a library for another word size (ELF class 1)"
         return f"{path} is damaged: its head is no ELF library's"
@@ -206,13 +206,14 @@ class Libraries:
             paths = [f"{folder}/{name}" for folder in self.folders]
             found = [path for path in paths if self.exists(path)]
             if len(found) > 1:
-                found = [path for path in found if not self.is_foreign(path)] or found
+                found = [path for path in found if not self.is_foreign(self.head(path))] or found
             self._paths[name] = found
         return self._paths[name]
 
-    def is_foreign(self, path: str) -> bool:
-        """Return whether a library surely is one for another word size than programs here have."""
-        head = self.head(path) or b""
+    def is_foreign(self, head: bytes | None) -> bool:
+        """Return whether a head surely is a library's for another word size than programs have."""
+        if not head:
+            return False
         is_64_bit = self._machine.arch in ("x86_64", "aarch64", "ppc64le", "riscv64")
         return is_64_bit and head[:4] == _ELF and len(head) > 4 and head[4] != _CLASS_64
 

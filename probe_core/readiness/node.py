@@ -345,7 +345,7 @@ def granted(device: DeviceDoc, scene: Scene) -> StepDoc:
             return broken(_GRANTED, "mig-cap-denied", f"{path}: {state}")
         if state == "EPERM":
             return _denied(scene, f"access(2) of {path}: EPERM, the device cgroup's refusal")
-    if broken_rule := _by_rules([*judged], scene) or _by_nvidia(device, scene):
+    if broken_rule := _by_rules(judged, scene) or _by_nvidia(device, scene):
         return broken_rule
     if closed := set_aside(states, ("EPERM",), scene):
         return despite(_GRANTED, closed, scene)
@@ -360,10 +360,10 @@ def _denied(scene: Scene, evidence: str) -> StepDoc:
     return broken(_GRANTED, "cgroup-denied", evidence)
 
 
-def _by_rules(paths: list[str], scene: Scene) -> StepDoc | None:
+def _by_rules(states: Mapping[str, str], scene: Scene) -> StepDoc | None:
     """Judge by the file of cgroup version 1, where access(2) has no answer (a recording)."""
-    for path in paths:
-        if scene.access(path) in (OK, MISSING):
+    for path, state in states.items():
+        if state in (OK, MISSING):
             continue
         numbers = _numbers_of(path, scene)
         if numbers and scene.rules.refuses(*numbers):
