@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from typing import Any
 
-    from probe_core.model.document import DeviceDoc, FindingDoc, Json, Sighting
+    from probe_core.model.document import DeviceDoc, FindingDoc, Sighting
     from probe_core.model.field import Field
 
     Load = Callable[[str], object]
@@ -162,7 +162,7 @@ def merge(
     """
     groups = group(sorted(observations, key=lambda observation: -observation.priority))
     _point_at_parents(groups)
-    merged = [_Merger(device).device() for device in groups]
+    merged = [_merged(device) for device in groups]
     # A field that the steps use up is none of a report, and stays; the order comes later.
     devices: list[Any] = [fields | filled(fields, FIELDS) for fields in merged]
     # Each id that was not believed is reported.
@@ -185,99 +185,87 @@ def _point_at_parents(groups: Sequence[Group]) -> None:
         sighting["parent"] = names.get(sighting["parent"], sighting["parent"])
 
 
-class _Merger:
-    """One device while its sightings are united, the most believed first."""
+def _merged(group: Group) -> dict[str, Any]:
+    """Return the device of a group: of each field the most believed value, with its source."""
+    ids = sorted(group.ids, key=strength)
+    device: dict[str, Any] = {"id": ids[0], "ids": ids, "sources": {}, "others": {}, "unknown": {}}
+    members = [member for _, member in sorted(group.members.items())]
+    for member in members:
+        _add(device, member.sighting, member.prober)
+    for prober, identity in group.stray:
+        _add_other(device, "ids", identity, prober)
+    sources, reasons = device["sources"], device["unknown"]
+    device["unknown"] = {name: reason for name, reason in reasons.items() if name not in sources}
+    device["seen_by"] = list(dict.fromkeys(member.prober for member in members))
+    return device
 
-    __slots__ = ("_fields", "_group", "_others", "_sources", "_unknown")
 
-    def __init__(self, device: Group) -> None:
-        ids = sorted(device.ids, key=strength)
-        self._group = device
-        self._fields: dict[str, Any] = {"id": ids[0], "ids": ids}
-        self._sources: dict[str, str] = {}
-        self._others: dict[str, list[dict[str, Json]]] = {}
-        self._unknown: dict[str, str] = {}
+def _add(device: dict[str, Any], sighting: Mapping[str, Any], prober: str) -> None:
+    sources, reasons = device["sources"], device["unknown"]
+    for name, value in sighting.items():
+        if name == "ids":  # united by the group already
+            sources.setdefault(name, prober)
+        elif name == "unknown":
+            for field, reason in value.items():
+                reasons.setdefault(field, f"{prober}: {reason}")
+        elif name not in device and FIELDS[name].merge == FIRST:
+            device[name] = value
+            sources[name] = prober
+        else:
+            _merge(device, FIELDS[name], value, prober)
 
-    def device(self) -> dict[str, Any]:
-        """Return the device."""
-        probers: dict[str, None] = {}
-        for _, observation in sorted(self._group.members.items()):
-            self._add(observation.sighting, observation.prober)
-            probers[observation.prober] = None
-        for prober, identity in self._group.stray:
-            self._others.setdefault("ids", []).append({"prober": prober, "value": identity})
-        self._fields["sources"] = self._sources
-        self._fields["others"] = self._others
-        self._fields["unknown"] = {
-            field: reason for field, reason in self._unknown.items() if field not in self._sources
-        }
-        self._fields["seen_by"] = list(probers)
-        return self._fields
 
-    def _add(self, sighting: Mapping[str, Any], prober: str) -> None:
-        fields, sources = self._fields, self._sources
-        for name, value in sighting.items():
-            if name == "ids":  # united by the group already
-                sources.setdefault(name, prober)
-            elif name == "unknown":
-                for field, reason in value.items():
-                    self._unknown.setdefault(field, f"{prober}: {reason}")
-            elif name not in fields and FIELDS[name].merge == FIRST:
-                fields[name] = value
-                sources[name] = prober
-            else:
-                self._merge(FIELDS[name], name, value, prober)
+def _merge(device: dict[str, Any], field: Field, value: Any, prober: str) -> None:
+    """Merge `value` of `prober` into the field, by the field's rule."""
+    name, rule = field.name, field.merge
+    if rule == FIRST:
+        if device[name] != value and not field.volatile:
+            _add_other(device, name, value, prober)
+    elif rule == TABLE:
+        _merge_table(device, field, value, prober)
+    elif rule == UNION:
+        device[name] = list(dict.fromkeys([*device.get(name, ()), *value]))
+        device["sources"].setdefault(name, prober)
+    elif rule == LINKS:
+        _add_links(device, name, value, prober)
+    elif rule == FACTS:
+        device.setdefault(name, []).extend({**fact, "prober": prober} for fact in value)
 
-    def _merge(self, field: Field, name: str, value: Any, prober: str) -> None:
-        """Merge `value` of `prober` into the field, by the field's rule."""
-        fields, rule = self._fields, field.merge
-        if rule == FIRST:
-            self._compare(field, name, fields[name], value, prober)
-        elif rule == TABLE:
-            self._merge_table(fields.setdefault(name, {}), field, value, prober)
-        elif rule == UNION:
-            fields[name] = list(dict.fromkeys([*fields.get(name, ()), *value]))
-            self._sources.setdefault(name, prober)
-        elif rule == LINKS:
-            self._add_links(fields.setdefault(name, []), name, value, prober)
-        elif rule == FACTS:
-            fields.setdefault(name, []).extend({**fact, "prober": prober} for fact in value)
 
-    def _merge_table(self, table: dict[str, Any], field: Field, value: Any, prober: str) -> None:
-        """Merge a table name by name."""
-        inner, sources, prefix = field.fields or {}, self._sources, field.name + "."
-        for key, item in value.items():
-            part = inner.get(key)
-            if part is not None and part.merge == PARTS:
-                self._add_parts(table.setdefault(key, {}), prefix + key, item, prober)
-            elif key not in table:
-                table[key] = item
-                sources[prefix + key] = prober
-            else:
-                self._compare(part, prefix + key, table[key], item, prober)
+def _merge_table(device: dict[str, Any], field: Field, value: Any, prober: str) -> None:
+    """Merge a table name by name; of the memory's parts one by one."""
+    table, sources = device.setdefault(field.name, {}), device["sources"]
+    inner = field.fields or {}
+    for key, item in value.items():
+        part, path = inner.get(key), f"{field.name}.{key}"
+        if part is not None and part.merge == PARTS:
+            parts = table.setdefault(key, {})
+            new = {name: size for name, size in item.items() if name not in parts}
+            parts |= new
+            sources |= {f"{path}.{name}": prober for name in new}
+        elif key not in table:
+            table[key] = item
+            sources[path] = prober
+        elif table[key] != item and not (part and part.volatile):
+            _add_other(device, path, item, prober)
 
-    def _compare(self, field: Field | None, path: str, kept: Any, value: Any, by: str) -> None:
-        """Remember a later value that is not the most believed one, which is kept."""
-        if kept != value and not (field and field.volatile):
-            self._others.setdefault(path, []).append({"prober": by, "value": value})
 
-    def _add_links(self, links: list[Any], path: str, value: Any, by: str) -> None:
-        """Take links of the kinds that no more believed prober reported.
+def _add_links(device: dict[str, Any], name: str, value: Any, prober: str) -> None:
+    """Take links of the kinds that no more believed prober reported.
 
-        Two libraries count the same NVLink or PCIe link differently; both would be listed twice.
-        """
-        kinds = {link["kind"] for link in links}
-        new = [link for link in value if link["kind"] not in kinds]
-        links += new
-        if new:
-            self._sources.setdefault(path, by)
+    Two libraries count the same NVLink or PCIe link differently; both would be listed twice.
+    """
+    links = device.setdefault(name, [])
+    kinds = {link["kind"] for link in links}
+    new = [link for link in value if link["kind"] not in kinds]
+    links += new
+    if new:
+        device["sources"].setdefault(name, prober)
 
-    def _add_parts(self, parts: dict[str, Any], path: str, value: Any, by: str) -> None:
-        """Take parts of the memory that no more believed prober reported."""
-        for name, size in value.items():
-            if name not in parts:
-                parts[name] = size
-                self._sources[f"{path}.{name}"] = by
+
+def _add_other(device: dict[str, Any], path: str, value: Any, prober: str) -> None:
+    """Remember what differs from the most believed value; it is not used."""
+    device["others"].setdefault(path, []).append({"prober": prober, "value": value})
 
 
 def with_every_field(device: Mapping[str, object]) -> DeviceDoc:
