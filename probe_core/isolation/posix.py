@@ -172,15 +172,13 @@ class Driver:
 
     has_threads = False
     """Whether the thread that calls it must be one that `threading` knows."""
+    start_thread = staticmethod(start_thread)
+    """Starts the thread in which everything else here is called; may raise `RuntimeError`."""
 
     def __init__(self, wake_fd: int = -1) -> None:
         self._wake_fd = wake_fd
         self._children: list[Child] = []
         self._waiting: Child | None = None
-
-    def start_thread(self, call: Callable[[], None]) -> None:
-        """Start the thread in which everything else here is called; may raise `RuntimeError`."""
-        start_thread(call)
 
     def start_ahead(self, argv: list[str], environ: dict[str, str]) -> None:
         """Start a process that waits for the next call of `start`; raises `OSError`."""

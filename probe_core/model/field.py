@@ -401,9 +401,9 @@ class Field:
         """The fields of a nested table."""
         fields = self._fields
         if isinstance(fields, str):
-            from probe_core.model import parts
+            import probe_core.model.parts  # not `from`: the package looks for a view of that name
 
-            fields = self._fields = vars(parts)[fields]
+            fields = self._fields = vars(probe_core.model.parts)[fields]
         return fields
 
     def absent(self) -> object:
