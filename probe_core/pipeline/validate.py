@@ -126,6 +126,8 @@ class _Checker:
             self.problems.append(f"the field {clean_text(name, 60)!r} is not one of a device's")
         elif field.is_table:
             self._take_table(field, value)
+        elif isinstance(field.value, Ids):
+            self._take_ids(field.value, value)
         else:
             try:
                 # Nearly all fields are single values, which pay for no second call.
@@ -134,12 +136,9 @@ class _Checker:
                 else:
                     self.fields[name] = self._checked_tables(field.value, value)
             except Rejected as error:
-                if isinstance(field.value, Ids):
-                    self._take_usable_ids(field.value, value)
-                else:
-                    self._reject(name, str(error))
+                self._reject(name, str(error))
 
-    def _take_usable_ids(self, kind: Ids, value: object) -> None:
+    def _take_ids(self, kind: Ids, value: object) -> None:
         """Take the ids that can be used: a device is known as surely by one as by several.
 
         Not noted in `unknown`, which is for fields that have no value.
