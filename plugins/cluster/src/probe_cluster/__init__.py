@@ -43,35 +43,14 @@ if TYPE_CHECKING:
     from probe_cluster.shared import ClusterError as ClusterError
 
 _NAMES = {
-    "gathering": ("Answer", "Gathered", "Limits", "Node", "Sink", "Target", "gather"),
-    "network": ("Network", "measure_links"),
-    "planning": (
-        "STRATEGIES",
-        "Capacity",
-        "Fit",
-        "Link",
-        "Links",
-        "Member",
-        "Model",
-        "Partition",
-        "Plan",
-        "Shard",
-        "Topology",
-        "best",
-        "capacity",
-        "compare",
-        "fit",
-        "member",
-        "merge_views",
-        "parse_link",
-        "plan",
-        "read_members",
-        "ring_memory_weighted",
-        "shards",
-    ),
-    "shared": ("ClusterError",),
+    "gathering": "Answer Gathered Limits Node Sink Target gather",
+    "network": "Network measure_links",
+    "planning": "STRATEGIES Capacity Fit Link Links Member Model Partition Plan Shard Topology "
+    "best capacity compare fit member merge_views parse_link plan read_members "
+    "ring_memory_weighted shards",
+    "shared": "ClusterError",
 }
 
-__all__ = [name for names in _NAMES.values() for name in names]
+__all__ = [name for names in _NAMES.values() for name in names.split()]
 
 __getattr__ = front(__name__, _NAMES)

@@ -6,12 +6,12 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
 
-def front(package: str, names: Mapping[str, Sequence[str]]) -> Callable[[str], object]:
+def front(package: str, names: Mapping[str, str]) -> Callable[[str], object]:
     """Return the `__getattr__` of a package; `names` are those of each of its modules."""
-    module_of = {name: module for module, own in names.items() for name in own}
+    module_of = {name: module for module, own in names.items() for name in own.split()}
 
     def look_up(name: str) -> object:
         if name not in module_of:

@@ -12,7 +12,7 @@ from probe_cluster import ClusterError, Links, read_members
 from probe_cluster.gathering.model import LINK_CODES
 from probe_cluster.gathering.summaries import Nic, summary_of
 from probe_cluster.network.links import Network, failed_link, link_findings, measured_link
-from probe_cluster.planning.reading import read_cluster_file, read_reports
+from probe_cluster.planning.reading import each_report
 from probe_cluster.shared import bits, is_cluster_file, milliseconds
 from probe_core.cli import main
 
@@ -153,9 +153,10 @@ def saved(tmp_path: Path, document: Any, indent: int | None = None) -> str:
 def test_a_saved_document_has_reports_and_links(home: Home, tmp_path: Path) -> None:
     path = saved(tmp_path, document(home), indent=2)
     assert is_cluster_file(path)
-    reports, links = read_cluster_file(path)
+    links = Links()
+    reports = dict(each_report([path], links))
     assert reports == {"desk": home["desk"], "rock": home["rock"]}
-    ((pair, measured),) = links.items()
+    ((pair, measured),) = links.named().items()
     assert pair == ("desk", "rock")
     assert (measured.bandwidth, measured.latency) == (1.1e8, 0.0002)
     assert measured.kind == "measured, 880 Mbit/s, 0.2 ms"
@@ -164,9 +165,10 @@ def test_a_saved_document_has_reports_and_links(home: Home, tmp_path: Path) -> N
 def test_nodes_of_one_name_keep_their_ids(home: Home, tmp_path: Path) -> None:
     twice = document(home)
     twice["nodes"]["f01"]["name"] = "desk"
-    reports, links = read_cluster_file(saved(tmp_path, twice))
+    links = Links()
+    reports = dict(each_report([saved(tmp_path, twice)], links))
     assert sorted(reports) == ["f00", "f01"]
-    assert list(links) == [("f00", "f01")]
+    assert list(links.named()) == [("f00", "f01")]
 
 
 def test_plans_are_made_of_measured_links(
@@ -199,7 +201,7 @@ def test_a_document_and_a_report_may_stand_together(home: Home, tmp_path: Path) 
     assert [member.id for member in members] == ["desk", "rock", "nas"]
     assert len(links.named()) == 1
     with pytest.raises(ClusterError, match="node 'desk' is in two files"):
-        read_reports([path, path])
+        list(each_report([path, path]))
 
 
 @pytest.mark.parametrize(
@@ -216,7 +218,7 @@ def test_a_damaged_document_is_one_sentence(
 ) -> None:
     path = saved(tmp_path, document(home, **change))
     with pytest.raises(ClusterError) as error:
-        read_cluster_file(path)
+        list(each_report([path]))
     assert sentence in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -226,7 +228,9 @@ def test_a_damaged_document_is_one_sentence(
     [None, "x", [1], [{}], [{"ends": ["f00"]}], [{"ends": ["f00", "f09"], "latency": 1}]],
 )
 def test_damaged_links_are_passed_over(home: Home, tmp_path: Path, links: Any) -> None:
-    assert read_cluster_file(saved(tmp_path, document(home, links=links)))[1] == {}
+    known = Links()
+    assert len(list(each_report([saved(tmp_path, document(home, links=links))], known))) == 2
+    assert known.named() == {}
 
 
 def test_reports_are_no_documents_of_a_cluster(home: Home, tmp_path: Path) -> None:

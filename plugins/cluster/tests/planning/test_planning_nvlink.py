@@ -13,8 +13,9 @@ from probe_cluster import ClusterError, Links
 from probe_cluster.planning.answer import answer
 from probe_cluster.planning.links import KINDS, Link, own_nvlink, parse_kind
 from probe_cluster.planning.members import Member, member
+from probe_cluster.planning.predict import RESERVE
 from probe_cluster.planning.reading import read_members
-from probe_cluster.planning.serving import Load, layouts
+from probe_cluster.planning.serving import Load, device_of, layouts
 from probe_cluster.planning.whatif import what_if
 
 CHIPS = [
@@ -109,7 +110,9 @@ def test_a_bridge_serves_prompts_slower_than_a_board_would() -> None:
     def most(inner: Link) -> float:
         nodes = [replace(own, inner=inner)]
         load = Load(16, 2048)
-        made = layouts(nodes, found.model, load, engine="vllm")
+        device = device_of(nodes, found.model, found.links, RESERVE)
+        assert device is not None
+        made = layouts(device, 1, replace(found.model, context=2048 + load.answer), load, "vllm")
         return max(each.total for each in made if each.tensor == 2)
 
     assert most(KINDS["pcie4"]) < most(own.inner) < most(KINDS["nvlink4"])

@@ -19,8 +19,9 @@ from probe_cluster.planning.engines import file_form
 from probe_cluster.planning.links import KINDS
 from probe_cluster.planning.members import with_engine
 from probe_cluster.planning.model_spec import parse_model
+from probe_cluster.planning.predict import RESERVE
 from probe_cluster.planning.reading import read_members
-from probe_cluster.planning.serving import USABLE, Load, Serving, _copies, layouts, serve
+from probe_cluster.planning.serving import USABLE, Load, Serving, _copies, device_of, layouts, serve
 from probe_core.cli import main
 
 BENCH = Path(__file__).parents[4] / "tests" / "bench"
@@ -166,14 +167,17 @@ def test_a_prompt_shares_the_steps_of_answers() -> None:
 
 def test_experts_are_spread_by_servers_alone() -> None:
     load = Load(512, 1024, 256)
-    model = parse_model({"model": "qwen3-235b", "bits": "fp8"})
-    for engine, spread in (("vllm", True), ("sglang", True)):
-        found = layouts(have("8x H200", engine), model, load, engine=engine)
+    for engine, name, spread in (
+        ("vllm", "qwen3-235b", True),
+        ("sglang", "qwen3-235b", True),
+        ("vllm", "llama-3.3-70b", False),
+    ):
+        model = parse_model({"model": name, "bits": "fp8", "context": 1280})
+        device = device_of(have("8x H200", engine), model, Links(), RESERVE)
+        assert device is not None
+        found = list(layouts(device, 1, model, load, engine))
+        assert found
         assert any(each.expert for each in found) is spread
-    dense = parse_model({"model": "llama-3.3-70b", "bits": "fp8"})
-    assert not any(
-        each.expert for each in layouts(have("8x H200", "vllm"), dense, load, engine="vllm")
-    )
 
 
 def test_macs_split_layers_over_rdma_alone() -> None:

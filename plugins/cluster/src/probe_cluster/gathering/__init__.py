@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from probe_cluster.gathering.ssh import Ssh as Ssh
 
 _NAMES = {
-    "files": ("Files",),
-    "gathered": ("Gathered", "Node", "gather"),
-    "kubectl": ("Kubectl",),
-    "model": ("Answer", "Limits", "Sink", "Target"),
-    "mpi": ("Mpi",),
-    "ray": ("Ray",),
-    "slurm": ("Slurm",),
-    "ssh": ("Ssh",),
+    "files": "Files",
+    "gathered": "Gathered Node gather",
+    "kubectl": "Kubectl",
+    "model": "Answer Limits Sink Target",
+    "mpi": "Mpi",
+    "ray": "Ray",
+    "slurm": "Slurm",
+    "ssh": "Ssh",
 }
 
-__all__ = [name for names in _NAMES.values() for name in names]
+__all__ = [name for names in _NAMES.values() for name in names.split()]
 
 __getattr__ = front(__name__, _NAMES)

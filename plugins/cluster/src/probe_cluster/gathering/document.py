@@ -19,56 +19,12 @@ from probe_core.wording import clean_text
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from typing import TypedDict
 
-    from probe_cluster.gathering.differences import DifferenceDoc
     from probe_cluster.gathering.gathered import Gathered, Node
-    from probe_cluster.gathering.model import BasicsDoc, EngineDoc, LinkDoc, LinkFindingDoc
-    from probe_core.model.document import Json, ReportDoc
-
-    class NodeRow(TypedDict):
-        """One node of the document; `report` is None where none arrived."""
-
-        name: str
-        status: str
-        reason: str | None
-        fix: str | None
-        seconds: float | None
-        engine: EngineDoc | None
-        sent: bool | None
-        basics: BasicsDoc | None
-        report: ReportDoc | None
-
-    class ClusterDoc(TypedDict):
-        """The document of `probe cluster --json`."""
-
-        schema: int
-        collector: str
-        complete: bool
-        problem: str | None
-        seconds: float
-        nodes: dict[str, NodeRow]
-        links: list[LinkDoc]
-        differences: list[DifferenceDoc]
-        findings: list[LinkFindingDoc]
-
+    from probe_cluster.gathering.model import EngineDoc, LinkDoc, LinkFindingDoc
+    from probe_core.model.document import Json
 
 SCHEMA = 1
-
-
-def cluster_document(gathered: Gathered) -> ClusterDoc:
-    """Return the whole document, each report checked and complete; raises nothing."""
-    return {
-        "schema": SCHEMA,
-        "collector": gathered.collector,
-        "complete": gathered.complete,
-        "problem": gathered.problem,
-        "seconds": round(gathered.seconds, 3),
-        "nodes": {node.id: _row(node) for node in gathered.nodes.values()},
-        "links": gathered.links,
-        "differences": gathered.differences(),
-        "findings": gathered.findings,
-    }
 
 
 def document_lines(gathered: Gathered) -> Iterator[str]:
@@ -96,14 +52,6 @@ def document_lines(gathered: Gathered) -> Iterator[str]:
         "findings": gathered.findings,
     }
     yield f"}}, {write_json(tail)[1:]}"
-
-
-def _row(node: Node) -> NodeRow:
-    try:
-        report = node.report() if node.text is not None else None
-    except (ValueError, RecursionError):
-        report = None
-    return {**facts(node), "report": report}  # type: ignore[typeddict-item]
 
 
 def facts(node: Node) -> dict[str, object]:

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from probe_cluster.gathering.lines import Stream
-    from probe_cluster.gathering.model import Limits, Message, Relay, Sink, Start, Wire, Write
+    from probe_cluster.gathering.model import Limits, Message, Sink, Wire, Write
     from probe_cluster.gathering.process import Ended
+    from probe_cluster.network.start import Relay, Start
 
 
 # What the agents of a measurement print, and why one is not there.

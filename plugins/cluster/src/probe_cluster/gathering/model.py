@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from contextlib import AbstractAsyncContextManager
+    from collections.abc import Callable, Sequence
     from typing import Protocol, TypedDict
 
+    from probe_cluster.network.start import Start
     from probe_core.model.document import Json
 
     class EngineDoc(TypedDict):
@@ -202,41 +202,6 @@ if TYPE_CHECKING:
             Ends when nothing more can come. Is cancelled when the overall time is over, and ends
             all that it started then. Raises `ClusterError` when the engine fails as a whole.
             """
-
-    class Relay(Protocol):
-        """What takes the place of an agent's input, for a launcher that gives it to one node."""
-
-        @property
-        def variables(self) -> Sequence[str]:
-            """Return the names of the variables in `environ` that the launcher must pass on."""
-
-        @property
-        def environ(self) -> Mapping[str, str]:
-            """Return the variables of the launcher."""
-
-        def script(self) -> str:
-            """Return the script of one node, for ``sh -c``; it needs no input."""
-
-        def write(self, data: bytes) -> None:
-            """Write to all agents; an empty write ends them."""
-
-    class Start(Protocol):
-        """How an agent starts on a node: an engine passes on what it is given here."""
-
-        @property
-        def program(self) -> bytes:
-            """Return what the input of `script` begins with; the agent's commands follow."""
-
-        def script(self) -> str:
-            """Return the script of one node, for ``sh -c``."""
-
-        def words(self) -> list[str]:
-            """Return the words after a Python, where no shell is between; the input has commands
-            alone, and a node's name may follow.
-            """
-
-        def relay(self) -> AbstractAsyncContextManager[Relay]:
-            """Return what takes the place of the input."""
 
     class Engine(Protocol):
         """A collector that can also start the agents of a measurement."""

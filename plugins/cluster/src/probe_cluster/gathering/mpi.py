@@ -12,7 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from probe_cluster.gathering.model import Limits, Sink, Start, Target, Wire
+    from probe_cluster.gathering.model import Limits, Sink, Target, Wire
+    from probe_cluster.network.start import Start
 
 
 _VERSION_S = 10.0

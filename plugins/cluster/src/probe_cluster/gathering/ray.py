@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from probe_cluster.gathering.lines import Stream
-    from probe_cluster.gathering.model import EngineDoc, Limits, Sink, Start, Wire
+    from probe_cluster.gathering.model import EngineDoc, Limits, Sink, Wire
     from probe_cluster.gathering.process import Ended
+    from probe_cluster.network.start import Start
     from probe_core.model.document import Json
 
 

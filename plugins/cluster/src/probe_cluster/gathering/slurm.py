@@ -14,7 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from probe_cluster.gathering.model import EngineDoc, Limits, Sink, Start, Wire
+    from probe_cluster.gathering.model import EngineDoc, Limits, Sink, Wire
+    from probe_cluster.network.start import Start
 
 
 _MOST_NODES = 100_000

@@ -14,7 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from probe_cluster.gathering.model import Limits, Sink, Start, Wire
+    from probe_cluster.gathering.model import Limits, Sink, Wire
+    from probe_cluster.network.start import Start
 
 
 _MOST_HOSTS = 100_000

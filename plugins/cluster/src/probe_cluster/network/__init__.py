@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from probe_cluster.network.measure import measure_links as measure_links
 
 _NAMES = {
-    "links": ("Network",),
-    "measure": ("measure_links",),
+    "links": "Network",
+    "measure": "measure_links",
 }
 
-__all__ = [name for names in _NAMES.values() for name in names]
+__all__ = [name for names in _NAMES.values() for name in names.split()]
 
 __getattr__ = front(__name__, _NAMES)

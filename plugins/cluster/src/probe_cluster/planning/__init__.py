@@ -49,31 +49,23 @@ if TYPE_CHECKING:
     from probe_cluster.planning.whatif import what_if as what_if
 
 _NAMES = {
-    "answer": ("Answer", "answer", "answer_many"),
-    "choice": ("Choice",),
-    "efficiency": ("Range",),
-    "fitting": ("Fit", "NodeFit", "fit", "node_fit"),
-    "launch": ("Line", "launch"),
-    "links": ("Link", "Links", "parse_link"),
-    "members": ("Capacity", "Member", "capacity", "member"),
-    "model": ("Model",),
-    "model_spec": ("parse_model",),
-    "old_exo": (
-        "Partition",
-        "Shard",
-        "Topology",
-        "View",
-        "merge_views",
-        "ring_memory_weighted",
-        "shards",
-    ),
-    "predict": ("Plan",),
-    "reading": ("read_members",),
-    "serving": ("Layout", "Load", "Serving", "serve"),
-    "strategies": ("STRATEGIES", "best", "compare", "plan"),
-    "whatif": ("what_if",),
+    "answer": "Answer answer answer_many",
+    "choice": "Choice",
+    "efficiency": "Range",
+    "fitting": "Fit NodeFit fit node_fit",
+    "launch": "Line launch",
+    "links": "Link Links parse_link",
+    "members": "Capacity Member capacity member",
+    "model": "Model",
+    "model_spec": "parse_model",
+    "old_exo": "Partition Shard Topology View merge_views ring_memory_weighted shards",
+    "predict": "Plan",
+    "reading": "read_members",
+    "serving": "Layout Load Serving serve",
+    "strategies": "STRATEGIES best compare plan",
+    "whatif": "what_if",
 }
 
-__all__ = [name for names in _NAMES.values() for name in names]
+__all__ = [name for names in _NAMES.values() for name in names.split()]
 
 __getattr__ = front(__name__, _NAMES)

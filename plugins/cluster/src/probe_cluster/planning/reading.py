@@ -31,27 +31,15 @@ if TYPE_CHECKING:
     from probe_cluster.planning.links import Links
     from probe_core.model.document import Json, ReportDoc
 
-    Saved = tuple[dict[str, ReportDoc], dict[tuple[str, str], Link]]
-    """Node → report, and two nodes → the link between them."""
-
-
-# Read a saved document of `probe cluster --json`: its reports, and the links that it measured.
-
-
-def read_cluster_file(path: str) -> Saved:
-    """Return the reports and links of a saved document. Raises `ClusterError`.
-
-    A node is called by its name, by its id where two have one name. A node without a report is
-    left out, and so is a link that was not measured.
-    """
-    links: dict[tuple[str, str], Link] = {}
-    return dict(_of_cluster_file(path, links)), links
-
 
 def _of_cluster_file(
     path: str, links: dict[tuple[str, str], Link]
 ) -> Iterator[tuple[str, ReportDoc]]:
-    """Yield each node that has a report; then `links` gets those between them."""
+    """Yield each node of a document of `probe cluster` that has a report; `links` then gets theirs.
+
+    A node is called by its name, by its id where two have one name. A link that was not measured
+    is left out.
+    """
     document = read_document(path)
     entries = dict(table(document.get("nodes")))
     names = _names(entries)
@@ -94,11 +82,6 @@ def _links(rows: Json, names: Mapping[str, str], reports: Set[str]) -> dict[tupl
             kind = f"measured, {bits(bandwidth)}, {milliseconds(latency)}"
             links[min(pair), max(pair)] = Link(kind, bandwidth, latency)
     return links
-
-
-def read_reports(files: Iterable[str], links: Links | None = None) -> dict[str, ReportDoc]:
-    """Return node id → report's document, in the order given; see `each_report`."""
-    return dict(each_report(files, links))
 
 
 def each_report(

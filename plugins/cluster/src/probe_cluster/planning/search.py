@@ -27,8 +27,6 @@ class Costs(NamedTuple):
 
     layer: Sequence[float]
     """Of one layer on each node; infinite where it is not known."""
-    fixed: Sequence[float]
-    """Of a node that is used, whatever its layers are."""
     least: Sequence[int]
     """Layers that a node must have: what a person pinned, else 0."""
     most: Sequence[int]
@@ -63,7 +61,7 @@ def cheapest(costs: Costs, layers: int) -> list[tuple[int, int]] | None:
         counts = _filled(costs, used, layers)
         if counts is None:
             continue
-        time = _closed(paths[mask], hops, mask) + sum(costs.fixed[at] for at in used)
+        time = _closed(paths[mask], hops, mask)
         time += sum(costs.layer[at] * count for at, count in zip(used, counts, strict=True))
         if time < best:
             best, best_mask = time, mask
@@ -146,9 +144,9 @@ def lower_bound(costs: Costs, near: Sequence[float], layers: int) -> float:
         most = min(costs.most[at], layers)
         if step == _NEVER or not most:
             continue
-        rates.append((step + (costs.fixed[at] + near[at]) / most, most))
+        rates.append((step + near[at] / most, most))
         if most == layers:
-            alone.append(costs.fixed[at] + step * layers)
+            alone.append(step * layers)
     spare, together = layers, 0.0
     for rate, most in sorted(rates):
         count = min(spare, most)

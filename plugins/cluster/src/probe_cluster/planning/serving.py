@@ -176,7 +176,7 @@ def serve(
                 else f"how fast {engine} is on {ids} was never measured"
             )
             continue
-        found = list(_layouts(device, len(group), each, load, engine))
+        found = list(layouts(device, len(group), each, load, engine))
         if not found:
             problems.append(_no_room(group, device, each))
             continue
@@ -210,22 +210,6 @@ def _too_slow(all_layouts: Sequence[Layout], usable: Sequence[Layout]) -> list[s
         f" {layout.each:.2g} token/s each; {rule}"
         for layout in left_out
     ]
-
-
-def layouts(
-    members: Sequence[Member],
-    model: Model,
-    load: Load,
-    *,
-    engine: str,
-    links: Links | None = None,
-    reserve: float = RESERVE,
-) -> list[Layout]:
-    """Return every layout of nodes whose devices are alike. Raises `ClusterError` as `serve`."""
-    _check(load, model)
-    device = device_of(members, model, links or Links(), reserve)
-    each = replace(model, context=load.prompt + load.answer)
-    return [] if device is None else list(_layouts(device, len(members), each, load, engine))
 
 
 def _check(load: Load, model: Model) -> None:
@@ -351,8 +335,11 @@ def _arithmetic(
     return peak * each * kinds.get(model.kind, 1.0), half * each
 
 
-def _layouts(device: Device, nodes: int, model: Model, load: Load, engine: str) -> Iterator[Layout]:
-    """Give every layout that holds the model and at least one request of each replica."""
+def layouts(device: Device, nodes: int, model: Model, load: Load, engine: str) -> Iterator[Layout]:
+    """Give every layout that holds the model and at least one request of each replica.
+
+    `model` has the context of `load`, prompt and answer.
+    """
     able = ENGINES[engine]
     for tensor in _tensor_widths(device, nodes, model, engine):
         groups = _groups(device, nodes, tensor)

@@ -86,7 +86,6 @@ class Setting:
         out = [self.pinned.get(name) == 0 for name in names]
         return Costs(
             layer=[float("inf") if step is None else step for step in steps],
-            fixed=[0.0] * len(names),
             least=least,
             most=[0 if out[at] else most for at, most in enumerate(usable)],
             hops=lambda first, second: links.seconds(names[first], names[second], size),

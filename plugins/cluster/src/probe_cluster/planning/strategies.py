@@ -125,9 +125,7 @@ def _of(costs: Costs, pool: Sequence[int]) -> Costs:
         return [values[at] for at in pool]
 
     least, most = [costs.least[at] for at in pool], [costs.most[at] for at in pool]
-    return Costs(
-        few(costs.layer), few(costs.fixed), least, most, lambda first, second: hops[first][second]
-    )
+    return Costs(few(costs.layer), least, most, lambda first, second: hops[first][second])
 
 
 def _near(setting: Setting) -> list[float]:

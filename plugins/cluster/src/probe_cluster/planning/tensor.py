@@ -301,7 +301,6 @@ def _cheapest(setting: Setting, units: Sequence[Team], split: int) -> _Best | No
     count = len(units)
     costs = Costs(
         [unit.layer for unit in units],
-        [0.0] * count,
         [0] * count,
         [min(unit.most, layers) for unit in units],
         lambda first, second: hops[first][second],
