@@ -116,7 +116,7 @@ def test_bundles_plain_and_compressed(tmp_path: Path, version: int, method: int)
 def test_what_cannot_be_decompressed_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(packed, "_CACHE", [packed._absent])
+    monkeypatch.setattr(packed, "_decoder", lambda: packed._absent)
     raw = build.compressed(build.bundle(["gfx1100"]) + b"z" * 600)
     library = read(tmp_path, build.elf([(".hip_fatbin", build.pages([raw, raw]))]))
     assert library["unread"] == 2

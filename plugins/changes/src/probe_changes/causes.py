@@ -54,8 +54,6 @@ _FOLLOWS = ("loaded", "bound")
 class Change:
     """One fact that changed: at entry `n`, whose wall clock said `time`."""
 
-    __slots__ = ("before", "fact", "n", "now", "time")
-
     def __init__(self, fact: str, before: str | None, now: str | None, n: int, time: str) -> None:
         self.fact = fact
         self.before = before
@@ -75,8 +73,6 @@ class Fall:
     `ready` is the time of the last entry at which it worked, and `time` that of the first at which
     it did not. `broken` is the break that it has now, since entry `n`.
     """
-
-    __slots__ = ("broken", "device", "n", "ready", "time")
 
     def __init__(self, device: str, broken: str, n: int, ready: str, time: str) -> None:
         self.device = device

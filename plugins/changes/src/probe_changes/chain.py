@@ -53,8 +53,6 @@ _MAX_TEXT = 300
 class Problem:
     """What is wrong with a journal: the entry at which it shows, and one sentence."""
 
-    __slots__ = ("at", "text")
-
     def __init__(self, at: int, text: str) -> None:
         self.at = at
         self.text = text
@@ -62,8 +60,6 @@ class Problem:
 
 class Journal:
     """The entries, and what is wrong with them; `head` and `first` are the hashes of both ends."""
-
-    __slots__ = ("entries", "first", "head", "problems")
 
     def __init__(self) -> None:
         self.entries: list[EntryDoc] = []

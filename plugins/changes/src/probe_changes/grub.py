@@ -31,18 +31,6 @@ def deployment_of(options: str) -> str:
 class BootEntry:
     """One entry of a menu. `entries` are those of a submenu; `options` None: they are not seen."""
 
-    __slots__ = (
-        "entries",
-        "image",
-        "is_menu",
-        "machine_id",
-        "name",
-        "options",
-        "sort_key",
-        "title",
-        "version",
-    )
-
     def __init__(self, name: str, title: str, is_menu: bool = False) -> None:
         self.name = name
         self.title = title

@@ -40,8 +40,6 @@ _LIMIT = 64 << 10
 class Stale:
     """An initramfs that is older than `source`; `about` are the modules that this concerns."""
 
-    __slots__ = ("about", "initramfs", "source")
-
     def __init__(self, initramfs: str, source: str, about: list[str]) -> None:
         self.initramfs = initramfs
         self.source = source

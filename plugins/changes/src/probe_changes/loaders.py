@@ -40,8 +40,6 @@ class NextBoot:
     `certainty` says what the answer rests on, `why` is the evidence.
     """
 
-    __slots__ = ("certainty", "options", "release", "why")
-
     def __init__(
         self, release: str | None, certainty: Certainty, why: str, options: str | None = None
     ) -> None:

@@ -48,8 +48,6 @@ class ModuleFile:
     DER); b"" for a module without a signature.
     """
 
-    __slots__ = ("licence", "problem", "signer", "version")
-
     def __init__(self) -> None:
         self.version = ""
         self.licence = ""

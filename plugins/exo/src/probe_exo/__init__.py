@@ -5,6 +5,8 @@ Nothing is imported until a name is used; pydantic only by `probe_exo.device_cap
 
 from __future__ import annotations
 
+from probe_cluster.fronts import front
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_exo.engines import EngineMemory as EngineMemory
@@ -30,60 +32,16 @@ if TYPE_CHECKING:
 
 __version__ = "0.9.0b1"
 
-_MODULES = {
-    "EngineMemory": "engines",
-    "Installed": "installed",
-    "installed_engines": "installed",
-    "register_probers": "frozen",
-    "NetworkLink": "links",
-    "node_interfaces": "links",
-    "NodeIdentity": "node",
-    "node_identity": "node",
-    "AcceleratorMemory": "memory",
-    "NodeMemory": "memory",
-    "engine_memory": "memory",
-    "node_memory": "memory",
-    "NodeBackends": "node",
-    "NodeCompute": "node",
-    "node_backends": "node",
-    "node_compute": "node",
-    "NodeLinks": "links",
-    "node_links": "links",
-    "EngineSpeed": "speed",
-    "engine_speed": "speed",
+_NAMES = {
+    "engines": "EngineMemory",
+    "frozen": "register_probers",
+    "installed": "Installed installed_engines",
+    "links": "NetworkLink NodeLinks node_interfaces node_links",
+    "memory": "AcceleratorMemory NodeMemory engine_memory node_memory",
+    "node": "NodeBackends NodeCompute NodeIdentity node_backends node_compute node_identity",
+    "speed": "EngineSpeed engine_speed",
 }
 
-__all__ = [
-    "AcceleratorMemory",
-    "EngineMemory",
-    "EngineSpeed",
-    "Installed",
-    "NetworkLink",
-    "NodeBackends",
-    "NodeCompute",
-    "NodeIdentity",
-    "NodeLinks",
-    "NodeMemory",
-    "__version__",
-    "engine_memory",
-    "engine_speed",
-    "installed_engines",
-    "node_backends",
-    "node_compute",
-    "node_identity",
-    "node_interfaces",
-    "node_links",
-    "node_memory",
-    "register_probers",
-]
+__all__ = ["__version__", *(name for names in _NAMES.values() for name in names.split())]
 
-
-def __getattr__(name: str) -> object:
-    module = _MODULES.get(name)
-    if module is None:
-        raise AttributeError(f"module 'probe_exo' has no attribute {name!r}")
-    from importlib import import_module
-
-    value: object = getattr(import_module(f"probe_exo.{module}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = front(__name__, _NAMES)

@@ -16,8 +16,6 @@ from probe_core.model.runtimes import in_runtime_order
 from probe_exo.figures import no_reasons, rows, table
 from probe_exo.installed import MLX_WHEELS, Installed
 
-__all__ = ["RUNNERS", "EngineMemory", "Free", "engine_memories", "uses"]
-
 MLX_SHARE = 0.95
 """Of the device's total, what MLX allocates at most (mlx/backend/cuda/allocator.cpp)."""
 MLX_LEFT = 2_000_000_000

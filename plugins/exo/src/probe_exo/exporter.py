@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from probe_exo.figures import Figures
 
-__all__ = ["export"]
-
 
 def export(report: Mapping[str, Any]) -> str:
     """Return the text. Unknown figures of old exo's types are 0, and `reasons` says why."""

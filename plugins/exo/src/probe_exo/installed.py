@@ -13,8 +13,6 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-__all__ = ["MLX_WHEELS", "Installed", "installed_engines", "read_installed"]
-
 MLX_WHEELS = {
     "mlx-cpu": "MlxCpu",
     "mlx-cuda-12": "MlxCuda",

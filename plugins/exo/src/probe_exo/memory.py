@@ -115,18 +115,6 @@ class MemoryReader:
     `free` has the GPUs' samplers, where somebody wants them.
     """
 
-    __slots__ = (
-        "_at",
-        "_devices",
-        "_files",
-        "_machine",
-        "_offer",
-        "_uses",
-        "_why_no_engine",
-        "free",
-        "report",
-    )
-
     def __init__(
         self,
         machine: Machine,

@@ -15,8 +15,6 @@ from math import inf
 from time import monotonic
 from typing import Any, NamedTuple
 
-__all__ = ["FreeMemory", "Reading"]
-
 LEAST_S = 0.1
 """Seconds between two looks at least: those of `probe_core.samples`."""
 

@@ -13,8 +13,6 @@ from probe_exo.figures import no_reasons
 from probe_exo.installed import Installed, installed_engines
 from probe_exo.node import node_document
 
-__all__ = ["EngineSpeed", "engine_speed"]
-
 
 @dataclass(frozen=True, slots=True)
 class EngineSpeed:

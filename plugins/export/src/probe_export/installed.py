@@ -53,8 +53,6 @@ class Format(Extension):
     that `--watch` puts first, with the time at which the text counts no more in place of {time}.
     """
 
-    __slots__ = ("content_type", "expiry", "problem", "summary")
-
     def __init__(self, entry: EntryPoint) -> None:
         super().__init__(entry)
         self.summary = ""

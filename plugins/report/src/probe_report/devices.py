@@ -226,8 +226,6 @@ class Measured:
     `share` is its part of the derived figure in percent, None where that is not known.
     """
 
-    __slots__ = ("_fraction", "by", "date", "doubt", "figure", "label", "shown", "value")
-
     def __init__(self, entry: Mapping[str, Any]) -> None:
         self.label = _label(entry)
         self.figure = "bandwidth" if entry.get("unit") == "B/s" else str(entry.get("dtype"))

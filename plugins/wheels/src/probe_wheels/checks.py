@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Protocol
 
+    from probe_core.doctor.document import ResultDoc, WheelDoc
     from probe_core.machine import Machine
     from probe_core.model.document import ReportDoc
-    from probe_wheels.documents import ResultDoc, WheelDoc
     from probe_wheels.surveying import Survey
 
     class Request(Protocol):
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
         def once(self, key: str, make: Callable[[], Survey]) -> Survey:
             """Return what `make` returned at the first call with this key."""
 
-
-__all__ = ["CHECKS"]
 
 _WHEELS = {
     "wheel-lacks-device": "A wheel has no code for a device of this node.",

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from probe_wheels.devices import Gpu
     from probe_wheels.documents import BuildDoc
 
-__all__ = ["Choice", "best_build", "choose", "pin_of", "why_no_build"]
-
 CPU = "cpu"
 
 _REPAIRABLE = ("permission", "library", "runtime")
@@ -29,8 +27,6 @@ class Choice:
     with a reason each, `reason` one sentence. `assumed` is the version of CUDA that the driver is
     taken to run where nobody knows the driver: all that is printed goes by it; "" elsewhere.
     """
-
-    __slots__ = ("assumed", "backend", "excluded", "reason", "series", "served", "toolkit")
 
     def __init__(self, backend: str, reason: str, *, series: str = "", toolkit: str = "") -> None:
         self.backend = backend
@@ -126,7 +122,7 @@ def _why_no_cuda(gpu: Gpu) -> str | None:
         return "its compute capability is unknown"
     if gpu.os == "windows" and gpu.arch != "x86_64":
         return f"PyTorch has no build with CUDA for {gpu.os} on {gpu.arch}"
-    fitting = [build for build in _builds(gpu.arch) if _covers(build, gpu)]
+    fitting = fitting_builds(gpu)
     if not fitting:
         return f"no published build of PyTorch has code for {gpu.target} on {gpu.arch}"
     if any(_runs(build, gpu) for build in fitting):
@@ -139,8 +135,12 @@ def _builds(arch: str) -> list[BuildDoc]:
     return [build for build in TORCH["cuda"] if build["arch"] == arch]
 
 
+def fitting_builds(gpu: Gpu) -> list[BuildDoc]:
+    """Return the builds with machine code for a device of NVIDIA, whatever its driver is."""
+    return [build for build in _builds(gpu.arch) if _covers(build, gpu)]
+
+
 def _covers(build: BuildDoc, gpu: Gpu) -> bool:
-    """Return whether a build has machine code for a device, whatever its driver is."""
     toolkit = version_of(build["toolkit"])
     return bool(gpu.capabilities) and all(
         any(runs_on(f"sm_{target}", pair, toolkit) for target in build["targets"])

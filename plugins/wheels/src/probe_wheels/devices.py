@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from probe_core.model.verdict import step_without_kfd, usable_here
-from probe_wheels.rules import DRIVERS, version_of
+from probe_wheels.rules import ARCHES, DRIVERS, version_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,12 +13,8 @@ if TYPE_CHECKING:
     from probe_core.machine import Machine
     from probe_core.model.document import DeviceDoc, ReportDoc
 
-__all__ = ["TEGRA", "Gpu", "gpus_of", "module_driver"]
-
 KINDS = ("gpu", "accelerator")
 VENDORS = ("nvidia", "amd", "intel", "apple", "qualcomm")
-
-_ARCHES = {"arm64": "aarch64", "amd64": "x86_64"}
 
 # Tegra's driver has its own numbers: JetPack 6 calls 12.6's driver 540.4.0.
 TEGRA = {(3, 2), (5, 3), (6, 2), (7, 2), (8, 7)}
@@ -33,24 +29,6 @@ class Gpu:
     it (None where nobody could tell), `step` the step that keeps it away. `discrete` is whether it
     has memory of its own.
     """
-
-    __slots__ = (
-        "arch",
-        "capabilities",
-        "discrete",
-        "driver",
-        "families",
-        "id",
-        "name",
-        "os",
-        "primary",
-        "processor",
-        "releases",
-        "step",
-        "usable",
-        "vendor",
-        "xnack",
-    )
 
     def __init__(self, id_: str, vendor: str, name: str) -> None:
         self.id = id_
@@ -116,7 +94,7 @@ def _gpu(device: DeviceDoc, report: ReportDoc, environ: Mapping[str, str], looku
     name = device["name"] or device["chip"].get("name") or device["id"]
     gpu = Gpu(device["id"], device["vendor"] or "", name)
     arch = report["node"]["arch"]
-    gpu.os, gpu.arch = report["node"]["os"], _ARCHES.get(arch, arch)
+    gpu.os, gpu.arch = report["node"]["os"], ARCHES.get(arch, arch)
     gpu.usable, gpu.step = _usable(device)
     gpu.primary = device["id"] == report["primary"]
     gpu.discrete = device["memory"]["kind"] not in ("shared", "unified")
@@ -170,8 +148,6 @@ def module_driver(machine: Machine) -> tuple[int, ...]:
 
 class _Chips:
     """chipdb, loaded when it is needed: a report with every capability does not."""
-
-    __slots__ = ("_database",)
 
     def __init__(self) -> None:
         self._database: Database | None = None

@@ -54,7 +54,9 @@ def read_distributions(
         name, version = _name(metadata)
         if normal(name) in documents or len(documents) == MAX_DISTRIBUTIONS:
             continue
-        document = documents[normal(name)] = _document(metadata, name, version)
+        document = documents[normal(name)] = unread(
+            name, version, build_tag(version), metadata, os.path.dirname(metadata)
+        )
         try:
             if libraries:
                 _add_libraries(document, budget, cache)
@@ -81,13 +83,14 @@ def _name(metadata: str) -> tuple[str, str]:
     return name.replace("_", "-"), version.partition("-py3")[0]
 
 
-def _document(metadata: str, name: str, version: str) -> DistributionDoc:
+def unread(name: str, version: str, build: str | None, path: str, site: str) -> DistributionDoc:
+    """Return a distribution of which nothing but these is known."""
     return {
         "name": name,
         "version": version,
-        "build": build_tag(version),
-        "path": metadata,
-        "site": os.path.dirname(metadata),
+        "build": build,
+        "path": path,
+        "site": site,
         "files": {},
         "gfx": [],
         "missing": [],
@@ -268,19 +271,10 @@ def _package(
     }
     if not files:
         return None
-    return {
-        "name": name,
-        "version": version,
-        "build": conda_build(rest),
-        "path": path,
-        "site": prefix,
-        "files": files,
-        "gfx": sorted(listing.gfx),
-        "missing": listing.missing,
-        "outside": [],
-        "text": {},
-        "requires": [],
-    }
+    package = unread(name, version, conda_build(rest), path, prefix)
+    package["files"], package["gfx"] = files, sorted(listing.gfx)
+    package["missing"] = listing.missing
+    return package
 
 
 def _package_listing(path: str, budget: Budget, cache: Cache | None) -> Listing:

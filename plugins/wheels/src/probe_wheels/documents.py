@@ -4,23 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Literal, NotRequired, Required, TypedDict
 
-from probe_core.model.document import FindingDoc
-
-__all__ = [
-    "BuildDoc",
-    "DistributionDoc",
-    "DriversDoc",
-    "FrameworkDoc",
-    "ImagesDoc",
-    "LibraryDoc",
-    "ResultDoc",
-    "TorchDoc",
-    "Verdict",
-    "VerdictDoc",
-    "WheelDoc",
-    "WheelFindingDoc",
-]
-
 
 class LibraryDoc(TypedDict, total=False):
     """What one file has code for; a key is left out where there is nothing.
@@ -100,42 +83,6 @@ class VerdictDoc(TypedDict):
     has: str
     needs: str
     why: str
-
-
-class WheelFindingDoc(FindingDoc, total=False):
-    """A finding about a wheel, as `probe doctor` takes it.
-
-    `wheel` is the distribution with its version ("torch 2.9.1+cu128"), `has` what it has code
-    for, `needs` what the device, or the distribution, would need.
-    """
-
-    wheel: str
-    has: str
-    needs: str
-
-
-class WheelDoc(TypedDict):
-    """A verdict as the doctor takes it: all devices that it holds for."""
-
-    wheel: str
-    devices: list[str]
-    verdict: Verdict
-    has: str
-    needs: str
-    reason: str
-
-
-class ResultDoc(TypedDict):
-    """What a check of the doctor answers; `reason` says why nothing could be looked at.
-
-    `facts` are what a baseline keeps and compares, by a name for people; `wheels` all verdicts.
-    """
-
-    status: Literal["passed", "failed", "unknown", "not_applicable"]
-    findings: list[WheelFindingDoc]
-    reason: str | None
-    facts: NotRequired[dict[str, str]]
-    wheels: NotRequired[list[WheelDoc]]
 
 
 class ImagesDoc(TypedDict):

@@ -10,7 +10,7 @@ from probe_core.machine import Machine
 from probe_core.model.naming import named_by
 from probe_wheels.choice import CPU, choose, pin_of
 from probe_wheels.devices import gpus_of, module_driver
-from probe_wheels.rules import TORCH, cuda_of_driver, dotted, version_of
+from probe_wheels.rules import TORCH, cuda_of_driver, dotted, text_of, version_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -316,9 +316,9 @@ def conda_variables(choice: Choice) -> dict[str, str]:
         return {"CONDA_OVERRIDE_CUDA": ""}
     cuda = _cuda_of(choice, served)
     lowest = min(pair for gpu in served for pair in gpu.capabilities)
-    variables = {"CONDA_OVERRIDE_CUDA_ARCH": ".".join(map(str, lowest))}
+    variables = {"CONDA_OVERRIDE_CUDA_ARCH": text_of(lowest)}
     if cuda:
-        variables = {"CONDA_OVERRIDE_CUDA": ".".join(map(str, cuda)), **variables}
+        variables = {"CONDA_OVERRIDE_CUDA": text_of(cuda), **variables}
     return variables
 
 
@@ -339,10 +339,10 @@ def variant_variables(choice: Choice) -> dict[str, str]:
         variables = {}
         if cuda := _cuda_of(choice, choice.served):
             name = "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION"
-            variables[name] = ".".join(map(str, cuda))
+            variables[name] = text_of(cuda)
         # The lowest of all: the provider itself takes the highest, and breaks the others.
         pair = min(pair for gpu in choice.served for pair in gpu.capabilities)
-        variables["NV_VARIANT_PROVIDER_FORCE_SM_ARCH"] = ".".join(map(str, pair))
+        variables["NV_VARIANT_PROVIDER_FORCE_SM_ARCH"] = text_of(pair)
         return variables
     if first.vendor == "amd" and first.processor:
         return {"AMD_VARIANT_PROVIDER_FORCE_GFX_ARCH": first.processor.partition(":")[0]}

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 class Problem:
     """Something about an environment that a person should know: a code, and three sentences."""
 
-    __slots__ = ("code", "evidence", "fix", "reason", "severity", "summary")
-
     def __init__(
         self,
         code: str,
@@ -50,8 +48,6 @@ class Environment:
     `interpreter` is the file that starts it, None where no such file was found. `kind` is
     ``venv``, ``conda``, ``system``, ``root`` (an unpacked container) or ``folder``.
     """
-
-    __slots__ = ("interpreter", "kind", "prefix", "problems", "sites")
 
     def __init__(self, prefix: str, kind: str, interpreter: str | None = None) -> None:
         self.prefix = prefix

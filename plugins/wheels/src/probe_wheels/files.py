@@ -30,8 +30,6 @@ if TYPE_CHECKING:
             """Return at most `count` bytes at `offset`; fewer at the end of the file."""
 
 
-__all__ = ["Budget", "Exhausted", "Opened", "identity", "read_text"]
-
 MAX_SECONDS = 8.0
 """A look at 3.1 GiB of CUDA libraries takes 1.2 s from a cold disk; some disks are slower."""
 
@@ -65,8 +63,6 @@ class Budget:
     `paths` are the files and folders that it depends on, `faults` those that are there and cannot
     be read, each with the reason. `images.view` has the same for the files of a container's image.
     """
-
-    __slots__ = ("deadline", "faults", "paths", "reads", "room")
 
     def __init__(self, seconds: float = MAX_SECONDS, reads: int = MAX_READS) -> None:
         self.deadline = monotonic() + seconds

@@ -11,15 +11,16 @@ from probe_wheels.formats.executables import ELF_MAGIC, MACHO_MAGICS, elf_machin
 from probe_wheels.frameworks import framework_of
 from probe_wheels.judging import title
 from probe_wheels.records import VENDOR_NAMES
-from probe_wheels.rules import DRIVERS
+from probe_wheels.rules import ARCHES, DRIVERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from probe_core.doctor.document import CheckFindingDoc
     from probe_core.model.document import ReportDoc, Severity
     from probe_wheels.devices import Gpu
-    from probe_wheels.documents import DistributionDoc, FrameworkDoc, VerdictDoc, WheelFindingDoc
+    from probe_wheels.documents import DistributionDoc, FrameworkDoc, VerdictDoc
     from probe_wheels.environment import Environment
     from probe_wheels.files import Budget
 
@@ -36,8 +37,6 @@ _SYSTEMS = (
 )
 """First bytes of programs, the system that starts them as the report calls it, its name."""
 
-_MACHINES = {"arm64": "aarch64", "amd64": "x86_64"}
-
 
 def environment_problems(
     environment: Environment,
@@ -48,7 +47,7 @@ def environment_problems(
     """Return the problems of an environment, its interpreter and its distributions' files."""
     problems = list(environment.problems)
     arch = report["node"]["arch"]
-    arch = _MACHINES.get(arch, arch)
+    arch = ARCHES.get(arch, arch)
     problems += _of_interpreter(environment, report, arch, budget)
     for document in documents:
         problems += _of_distribution(document, arch)
@@ -167,7 +166,7 @@ def _of_distribution(document: DistributionDoc, arch: str) -> Iterator[Problem]:
 def _of_other_machine(document: DistributionDoc, arch: str) -> Iterator[Problem]:
     """Yield a problem where all libraries of a distribution are for another architecture."""
     built = [
-        {_MACHINES.get(name, name) for name in library["machines"]} - {"cuda", "amdgpu"}
+        {ARCHES.get(name, name) for name in library["machines"]} - {"cuda", "amdgpu"}
         for library in document["files"].values()
         if library.get("machines")
     ]
@@ -324,7 +323,7 @@ def findings_of(
     verdicts: Iterable[VerdictDoc],
     gpus: Sequence[Gpu],
     extra: Mapping[str, FrameworkDoc] | None = None,
-) -> list[WheelFindingDoc]:
+) -> list[CheckFindingDoc]:
     """Return a finding for each verdict that somebody should know of, worst first."""
     listed = list(verdicts)
     by_id = {gpu.id: gpu for gpu in gpus}
@@ -344,28 +343,25 @@ def findings_of(
 
 def _finding(
     verdict: VerdictDoc, gpu: Gpu, served: bool, extra: Mapping[str, FrameworkDoc] | None
-) -> WheelFindingDoc:
+) -> CheckFindingDoc:
     kind = verdict["verdict"]
     reason = verdict["why"][:1].upper() + verdict["why"][1:] + "."
     if kind == "jit-only":
         reason = f"{reason} {_COST}"
     library = verdict["library"]
-    return {
-        "code": CODES[kind],
-        "severity": _severity(verdict, gpu, served, extra),
-        "what": _TEMPLATES[kind].format(wheel=verdict["wheel"], name=gpu.name),
-        "why": reason,
-        "fix": repair_of(verdict, gpu, extra, served=served),
-        "device": gpu.id,
-        "prober": None,
-        "setting": None,
-        "variable": None,
-        "step": "runtime",
-        "evidence": f"{library}: {verdict['has']}" if library else verdict["has"],
-        "wheel": verdict["wheel"],
-        "has": verdict["has"],
-        "needs": verdict["needs"],
-    }
+    finding = finding_of(
+        CODES[kind],
+        _severity(verdict, gpu, served, extra),
+        _TEMPLATES[kind].format(wheel=verdict["wheel"], name=gpu.name),
+        reason,
+        repair_of(verdict, gpu, extra, served=served),
+        f"{library}: {verdict['has']}" if library else verdict["has"],
+        gpu.id,
+    )
+    finding["step"] = "runtime"
+    finding["wheel"], finding["has"] = verdict["wheel"], verdict["has"]
+    finding["needs"] = verdict["needs"]
+    return finding
 
 
 def _severity(
@@ -393,19 +389,33 @@ def _severity(
     return "warning" if served else "error"
 
 
-def problem_finding(problem: Problem) -> WheelFindingDoc:
+def problem_finding(problem: Problem) -> CheckFindingDoc:
     """Return a problem of the environment itself as a finding."""
     severity: Severity = "error" if problem.severity == "error" else "warning"
+    about = problem.summary, problem.reason, problem.fix, problem.evidence
+    return finding_of(problem.code, severity, *about)
+
+
+def finding_of(
+    code: str,
+    severity: Severity,
+    what: str,
+    why: str,
+    fix: str,
+    evidence: str | None,
+    device: str | None = None,
+) -> CheckFindingDoc:
+    """Return a finding of one of the checks; of no step, and about no wheel."""
     return {
-        "code": problem.code,
+        "code": code,
         "severity": severity,
-        "what": problem.summary,
-        "why": problem.reason,
-        "fix": problem.fix,
-        "device": None,
+        "what": what,
+        "why": why,
+        "fix": fix,
+        "device": device,
         "prober": None,
         "setting": None,
         "variable": None,
         "step": None,
-        "evidence": problem.evidence,
+        "evidence": evidence,
     }

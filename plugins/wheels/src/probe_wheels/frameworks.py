@@ -117,8 +117,7 @@ def own_libraries(document: DistributionDoc) -> dict[str, LibraryDoc]:
         or matches(path.rpartition("/")[2], main)  # TensorRT's own is what others carry along
     }
     plain = {path: library for path, library in named.items() if ".libs/" not in path}
-    vendors = ("nvidia", "amd", "intel", "apple")
-    if any(has_code(library, vendor) for library in plain.values() for vendor in vendors):
+    if any(has_code(library, vendor) for library in plain.values() for vendor in VENDORS):
         return plain
     return named
 

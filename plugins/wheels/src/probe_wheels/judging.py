@@ -22,7 +22,7 @@ from probe_wheels.frameworks import (
     vendors_of,
 )
 from probe_wheels.records import VENDOR_NAMES
-from probe_wheels.rules import version_of
+from probe_wheels.rules import ARCHES, version_of
 from probe_wheels.verdicts import Judgement, judge_library
 
 TYPE_CHECKING = False
@@ -33,14 +33,11 @@ if TYPE_CHECKING:
     from probe_wheels.documents import DistributionDoc, FrameworkDoc, LibraryDoc, VerdictDoc
 
 
-_MACHINES = {"arm64": "aarch64", "amd64": "x86_64"}
 _OF_GPUS = {"cuda", "amdgpu"}
 
 
 class Scene:
     """What all verdicts of one look share: the distributions, the variables, extra frameworks."""
-
-    __slots__ = ("documents", "environ", "extra")
 
     def __init__(
         self,
@@ -170,7 +167,7 @@ def _of_library(
     document: DistributionDoc, path: str, gpu: Gpu, scene: Scene, torch: bool
 ) -> Judgement:
     library = own_libraries(document)[path]
-    machines = {_MACHINES.get(name, name) for name in library.get("machines", ())} - _OF_GPUS
+    machines = {ARCHES.get(name, name) for name in library.get("machines", ())} - _OF_GPUS
     if machines and gpu.arch not in machines:
         built = " and ".join(sorted(machines))
         reason = f"it is built for {built}, and this computer is {gpu.arch}"

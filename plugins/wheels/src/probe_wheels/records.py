@@ -119,8 +119,6 @@ class Listing:
     outside of the environment.
     """
 
-    __slots__ = ("cubins", "gfx", "libraries", "missing", "outside")
-
     def __init__(self) -> None:
         self.libraries: list[str] = []
         self.cubins: dict[str, int] = {}

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).with_name("data")
 
+ARCHES = {"arm64": "aarch64", "amd64": "x86_64"}
+"""Names of architectures that others use for what `uname -m` of Linux says."""
+
 
 def _table(name: str) -> Any:
     made = FOLDER / f"{name}.json"
@@ -183,6 +186,11 @@ def toolkit_of_ptx(isa: tuple[int, ...]) -> tuple[int, ...]:
         if isa <= version_of(row):
             return version_of(toolkit)
     return version_of(DRIVERS["ptx"]["rows"][0][1])
+
+
+def text_of(version: Iterable[int]) -> str:
+    """Return ``12.8`` of (12, 8): the version of a toolkit or a series; `dotted` is for drivers."""
+    return ".".join(map(str, version))
 
 
 def dotted(version: tuple[int, ...]) -> str:

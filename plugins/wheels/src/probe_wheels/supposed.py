@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from probe_wheels.choice import why_no_build
+from probe_wheels.choice import fitting_builds, why_no_build
 from probe_wheels.devices import gpus_of
+from probe_wheels.findings import finding_of
 from probe_wheels.rules import (
     TORCH,
     cuda_of_driver,
     dotted,
     driver_of_toolkit,
-    runs_on,
+    text_of,
     version_of,
 )
 
@@ -18,9 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Protocol
 
-    from probe_core.model.document import ReportDoc
+    from probe_core.doctor.document import CheckFindingDoc, ResultDoc, Status
+    from probe_core.model.document import ReportDoc, Severity
     from probe_wheels.devices import Gpu
-    from probe_wheels.documents import BuildDoc, ResultDoc, WheelFindingDoc
+    from probe_wheels.documents import BuildDoc
 
     class Request(Protocol):
         """What the doctor asks a check."""
@@ -28,8 +30,6 @@ if TYPE_CHECKING:
         report: ReportDoc
         assumed: Mapping[str, str]
 
-
-__all__ = ["CHECKS"]
 
 CODE = "supposed-torch"
 HINT = "supposed-build"
@@ -62,7 +62,9 @@ class SupposedCheck:
         if not gpus:
             return _without("no GPU is here that PyTorch could have code for")
         if len(series) < 2 or series < _OLDEST:
-            return _unknown(f"which builds PyTorch had before {_text(_OLDEST)} is not listed")
+            return _without(
+                f"which builds PyTorch had before {text_of(_OLDEST)} is not listed", "unknown"
+            )
         findings = [_finding(gpu, series) for gpu in {gpu.kind: gpu for gpu in own}.values()]
         # A processor's own GPU beside one of NVIDIA's is not what PyTorch is meant for.
         rest = [gpu for gpu in gpus if gpu.vendor != "nvidia" and (gpu.discrete or not own)]
@@ -75,39 +77,34 @@ class SupposedCheck:
         return {"status": "passed", "findings": findings, "reason": None}
 
 
-def _without(reason: str) -> ResultDoc:
-    return {"status": "not_applicable", "findings": [], "reason": reason}
-
-
-def _unknown(reason: str) -> ResultDoc:
-    return {"status": "unknown", "findings": [], "reason": reason}
+def _without(reason: str, status: Status = "not_applicable") -> ResultDoc:
+    return {"status": status, "findings": [], "reason": reason}
 
 
 def _of_driver(gpu: Gpu, name: str) -> ResultDoc:
     """Return the hint which CUDA an assumed driver has: what is built for a newer one stops."""
     newest = cuda_of_driver(gpu.driver, gpu.os)
     if not newest:
-        return _unknown(f"which CUDA the driver {name} has is not known")
-    what = f"the driver {name} has CUDA {_text(newest)}"
-    why = f"machine code of CUDA {newest[0]} and older runs, PTX of {_text(newest)} and older"
+        return _without(f"which CUDA the driver {name} has is not known", "unknown")
+    what = f"the driver {name} has CUDA {text_of(newest)}"
+    why = f"machine code of CUDA {newest[0]} and older runs, PTX of {text_of(newest)} and older"
     finding = _made(gpu, HINT, "info", what, why, "nothing to do")
     finding["device"] = None  # it is the driver's, whichever GPU that takes
     return {"status": "passed", "findings": [finding], "reason": None}
 
 
-def _finding(gpu: Gpu, series: tuple[int, ...]) -> WheelFindingDoc:
-    name = f"PyTorch {_text(series)}"
+def _finding(gpu: Gpu, series: tuple[int, ...]) -> CheckFindingDoc:
+    name = f"PyTorch {text_of(series)}"
     if not gpu.capabilities:
         why = "its compute capability is unknown"
         return _made(gpu, CODE, "warning", f"{name}: not judged", why, "nothing to do")
-    own = [build for build in TORCH["cuda"] if build["arch"] == gpu.arch]
-    fitting = [build for build in own if _covers(build, gpu)]
+    fitting = fitting_builds(gpu)
     there = [build for build in fitting if _has(build, series)]
     if not there:
         last = max((version_of(build["until"]) for build in fitting), default=())
         fix = f"pip install 'torch<{last[0]}.{last[1] + 1}'" if last else "nothing to do"
         what = f"{name} has no code for {gpu.target}"
-        why = f"{_text(last)} is the last that has" if last else "no listed build has"
+        why = f"{text_of(last)} is the last that has" if last else "no listed build has"
         return _made(gpu, CODE, "error", what, why, fix)
     floors = {
         build["backend"]: driver_of_toolkit(version_of(build["toolkit"]), gpu.os) for build in there
@@ -123,29 +120,16 @@ def _finding(gpu: Gpu, series: tuple[int, ...]) -> WheelFindingDoc:
     return _made(gpu, HINT, "info", what, f"builds: {', '.join(running)}{rest}", "nothing to do")
 
 
-def _unlisted(gpu: Gpu, series: tuple[int, ...]) -> WheelFindingDoc:
+def _unlisted(gpu: Gpu, series: tuple[int, ...]) -> CheckFindingDoc:
     """Return the hint that nothing tells of a series, and what the builds of today have.
 
     For ROCm and XPU data/torch.toml has the build of its date, and not those of a series.
     """
     target = gpu.target or gpu.name
     listed = why_no_build(gpu) or f"a build has code for {target}"
-    what = f"PyTorch {_text(series)}: whether it has code for {target} is not known"
+    what = f"PyTorch {text_of(series)}: whether it has code for {target} is not known"
     why = f"{_UNLISTED}; by the list of {TORCH['date']} {listed}"
     return _made(gpu, HINT, "info", what, why, "nothing to do")
-
-
-def _text(version: tuple[int, ...]) -> str:
-    """Return the version of a toolkit or of a series; `dotted` writes those of drivers."""
-    return ".".join(map(str, version))
-
-
-def _covers(build: BuildDoc, gpu: Gpu) -> bool:
-    toolkit = version_of(build["toolkit"])
-    return all(
-        any(runs_on(f"sm_{target}", pair, toolkit) for target in build["targets"])
-        for pair in gpu.capabilities
-    )
 
 
 def _has(build: BuildDoc, series: tuple[int, ...]) -> bool:
@@ -153,21 +137,10 @@ def _has(build: BuildDoc, series: tuple[int, ...]) -> bool:
     return not build["until"] or version_of(build["until"]) >= series
 
 
-def _made(gpu: Gpu, code: str, severity: str, what: str, why: str, fix: str) -> WheelFindingDoc:
-    finding: WheelFindingDoc = {
-        "code": code,
-        "severity": severity,  # type: ignore[typeddict-item]  # one of the three
-        "what": what,
-        "why": why,
-        "fix": fix,
-        "device": gpu.id,
-        "prober": None,
-        "setting": None,
-        "variable": None,
-        "step": None,
-        "evidence": why,
-    }
-    return finding
+def _made(
+    gpu: Gpu, code: str, severity: Severity, what: str, why: str, fix: str
+) -> CheckFindingDoc:
+    return finding_of(code, severity, what, why, fix, why, gpu.id)
 
 
 CHECKS = [SupposedCheck()]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 
+from probe_core.commands import replace_file
 from probe_core.jsontext import parse, write
 from probe_wheels.devices import gpus_of
 from probe_wheels.distributions import read_distributions, read_packages
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, TypedDict
 
+    from probe_core.doctor.document import CheckFindingDoc
     from probe_core.model.document import ReportDoc
-    from probe_wheels.documents import DistributionDoc, LibraryDoc, VerdictDoc, WheelFindingDoc
+    from probe_wheels.documents import DistributionDoc, LibraryDoc, VerdictDoc
     from probe_wheels.environment import Environment
 
     class WheelDoc(TypedDict):
@@ -45,14 +47,12 @@ class Survey:
     another answer while they stay.
     """
 
-    __slots__ = ("distributions", "environment", "findings", "paths", "verdicts")
-
     def __init__(
         self,
         environment: Environment,
         distributions: list[DistributionDoc],
         verdicts: list[VerdictDoc],
-        findings: list[WheelFindingDoc],
+        findings: list[CheckFindingDoc],
         paths: set[str],
     ) -> None:
         self.environment = environment
@@ -162,8 +162,6 @@ def cache_path(environ: Mapping[str, str]) -> str | None:
 class Cache:
     """The cache of one file; `save` writes it when something was added."""
 
-    __slots__ = ("_changed", "_entries", "_path", "_used")
-
     def __init__(self, path: str) -> None:
         self._path = path
         self._entries: dict[str, Any] = _load(path)
@@ -203,18 +201,12 @@ class Cache:
         entries = self._entries
         if len(entries) > MAX_ENTRIES:  # what this look did not use is dropped
             entries = {key: value for key, value in entries.items() if key in self._used}
-        temporary = f"{self._path}.{os.getpid()}"
+        text = write({"schema": SCHEMA, "entries": entries})
         try:
             os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-            with os.fdopen(os.open(temporary, flags, 0o600), "w") as file:
-                file.write(write({"schema": SCHEMA, "entries": entries}))
-            os.replace(temporary, self._path)
+            replace_file(self._path, text.encode(), mode=0o600)
         except OSError:
-            try:
-                os.unlink(temporary)
-            except OSError:
-                pass
+            pass
 
     def _value(self, key: str) -> Any:
         self._used.add(key)

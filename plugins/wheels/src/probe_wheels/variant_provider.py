@@ -28,8 +28,6 @@ class Feature:
     `multi_value` says that a variant may name several values, of which one must fit.
     """
 
-    __slots__ = ("multi_value", "name", "values")
-
     def __init__(self, name: str, values: Iterable[str], *, multi_value: bool = False) -> None:
         self.name = name
         self.values = list(values)

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     Features = dict[str, list[str]]
     """Name of a feature to its values; one without a value is left out."""
 
-__all__ = ["every_feature", "features_of", "properties"]
-
 # Compute capabilities that CUDA 11 to 13 compile for (CUDA release notes).
 _CAPABILITIES = (50, 52, 60, 61, 70, 72, 75, 80, 86, 87, 89, 90, 100, 103, 110, 120, 121)
 

@@ -12,19 +12,18 @@ from probe_wheels.rules import (
     runs_on,
     runs_on_gfx,
     runs_on_xe,
+    text_of,
     toolkit_of_ptx,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from probe_wheels.devices import Gpu
     from probe_wheels.documents import LibraryDoc, Verdict
 
     Groups = Sequence[tuple[list[str], int]]
-
-__all__ = ["ORDER", "Judgement", "judge_library", "targets_text"]
 
 SHARE = 10
 """A target counts from a tenth of the most frequent target's containers on: vllm 0.11 has sm_52
@@ -165,7 +164,7 @@ def _cuda(
     name = f"sm_{pair[0]}{pair[1]}"
     floor = driver_of_toolkit(toolkit, gpu.os)
     if max(native, native + compiled) >= least and gpu.driver and gpu.driver < floor:
-        return _needs_driver(has, gpu, floor, f"it is built with CUDA {_text(toolkit)}")
+        return _needs_driver(has, gpu, floor, f"it is built with CUDA {text_of(toolkit)}")
     if native >= least:
         reason = f"it has machine code that runs on {name}"
         if not gpu.driver:
@@ -176,13 +175,9 @@ def _cuda(
         return Judgement("jit-only", has, f"machine code for {name}", reason)
     if native + compiled + later >= least:
         isa = min(isas)
-        reason = f"its PTX {_text(isa)} is newer than the driver can compile"
+        reason = f"its PTX {text_of(isa)} is newer than the driver can compile"
         return _needs_driver(has, gpu, driver_of_ptx(isa, gpu.os), reason)
     return Judgement("lacks-device", has, name, f"none of its code runs on {name}")
-
-
-def _text(version: Iterable[int]) -> str:
-    return ".".join(map(str, version))
 
 
 def _knows(gpu: Gpu, isa: tuple[int, ...]) -> bool:

@@ -9,7 +9,7 @@ from probe_core.wording import clean_text
 from probe_wheels.images.answers import answer_of
 from probe_wheels.images.nvidia import CDI, CSV, LEGACY
 from probe_wheels.images.steps import LESS, NO, RUNS, UNKNOWN
-from probe_wheels.rules import dotted
+from probe_wheels.rules import dotted, text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -228,9 +228,9 @@ def _image_document(path: str, contents: Contents) -> dict[str, object]:
         "digest": image.digest,
         "arch": contents.arch,
         "vendors": contents.vendors,
-        "cuda": ".".join(map(str, contents.toolkit)) or None,
-        "rocm": ".".join(map(str, contents.rocm)) or None,
-        "compat": [".".join(map(str, compat.version)) for compat in contents.compat],
+        "cuda": text_of(contents.toolkit) or None,
+        "rocm": text_of(contents.rocm) or None,
+        "compat": [text_of(compat.version) for compat in contents.compat],
         "problems": contents.problems,
     }
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from probe_wheels.files import Budget, Readable
     from probe_wheels.formats.gpu_code import Groups
 
-__all__ = ["read_code", "read_library"]
-
 _SYCL = "__CLANG_OFFLOAD_BUNDLE__sycl-spir64"
 _MAX_GROUPS = 512
 """Different sets of targets in one file; libcublasLt, the most varied, has a few dozen."""

@@ -5,6 +5,8 @@ zlib is Python's; zstd is read where a decoder is at hand.
 
 from __future__ import annotations
 
+from functools import cache
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,13 +52,9 @@ def unzstd_head(raw: bytes, limit: int = HEAD) -> bytes:
     return _decoder()(raw, limit)
 
 
-_CACHE: list[Callable[[bytes, int], bytes]] = []
-
-
+@cache
 def _decoder() -> Callable[[bytes, int], bytes]:
-    if not _CACHE:
-        _CACHE.append(_of_python() or _of_library() or _absent)
-    return _CACHE[0]
+    return _of_python() or _of_library() or _absent
 
 
 def _absent(raw: bytes, limit: int) -> bytes:

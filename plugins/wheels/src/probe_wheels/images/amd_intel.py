@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from probe_wheels.images.steps import NO, UNKNOWN, Step, text_of
+from probe_wheels.images.steps import NO, UNKNOWN, Step
 from probe_wheels.images.users import groups_of
-from probe_wheels.rules import IMAGES, version_of
+from probe_wheels.rules import IMAGES, text_of, version_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from probe_wheels.devices import Gpu
     from probe_wheels.images.contents import Contents
     from probe_wheels.images.nodes import Node
-
-__all__ = ["group_steps", "intel_steps", "pairing_steps"]
 
 _FIX_GROUP = "start it with --group-add {group}, or as root"
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from probe_wheels.images.contents import Contents
     from probe_wheels.images.nodes import Node
 
-__all__ = ["Answer", "answer_of"]
-
 
 class Answer:
     """The answer for a node: `word` is "runs", "less", "no" or "unknown".
@@ -34,8 +32,6 @@ class Answer:
     `step` decided it; None where nothing speaks against it. `steps` are all that did not pass, and
     `devices` the answer for each device of the image's vendors: word, name and reason.
     """
-
-    __slots__ = ("devices", "notes", "step", "steps", "word")
 
     def __init__(self, word: str, steps: Sequence[Step]) -> None:
         self.word = word

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from probe_wheels.images.streams import Source
 
-__all__ = ["Member", "clean", "members"]
-
 BLOCK = 512
 MAX_MEMBERS = 2_000_000
 MAX_PATH = 4096

@@ -5,10 +5,10 @@ from __future__ import annotations
 from probe_wheels.distributions import normal
 from probe_wheels.frameworks import framework_of, key_of, on_torch, toolkit_of, vendors_of
 from probe_wheels.images.nvidia import WAIVED, is_waived
-from probe_wheels.images.steps import LESS, NO, UNKNOWN, Step, text_of
+from probe_wheels.images.steps import LESS, NO, UNKNOWN, Step
 from probe_wheels.images.system import glibc_of_node, missing_library, version_step
 from probe_wheels.judging import Scene, file_toolkit, judge, title
-from probe_wheels.rules import IMAGES, TORCH, dotted, driver_of_toolkit, version_of
+from probe_wheels.rules import IMAGES, TORCH, dotted, driver_of_toolkit, text_of, version_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from probe_wheels.images.contents import Contents
 
     Wheels: TypeAlias = Mapping[str, DistributionDoc]
-
-__all__ = ["code_steps"]
 
 _RUNNING = ("native", "compiles", "jit-only")
 _LACKING = ("lacks-device", "needs-newer-driver")

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-__all__ = ["ARCHES", "MAX_JSON", "Config", "config_of", "json_of", "shell_variables", "variant_of"]
-
 MAX_JSON = 8 << 20
 MAX_VARIABLES = 4096
 
@@ -29,8 +27,6 @@ class Config:
     `variant` is the level of the architecture, "" for its first: ``v3`` of x86-64. `program` is
     what it starts: Entrypoint and Cmd, one after the other, and `folder` where it starts.
     """
-
-    __slots__ = ("arch", "environ", "folder", "os", "program", "user", "variant")
 
     def __init__(self) -> None:
         self.arch: str | None = None

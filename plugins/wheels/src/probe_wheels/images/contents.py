@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from probe_wheels.images.image import Image
     from probe_wheels.images.layers import Binary
 
-__all__ = ["Contents", "Program", "contents_of"]
-
 SECONDS = 300.0
 _LIBRARIES = (
     "lib", "lib64", "usr/lib", "usr/lib64", "usr/local/lib", "usr/local/lib64",

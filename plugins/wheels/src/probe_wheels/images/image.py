@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     Identity = tuple[str, int, bytes, bytes]
 
-__all__ = ["Image", "Opening", "Place", "digest_in", "scanned"]
-
 WORKERS = 2 if hasattr(os, "pread") else 1
 """Layers that are read at a time: decoders free the interpreter. Windows has one place a file."""
 MAX_SECONDS = 900.0
@@ -34,8 +32,6 @@ class Opening:
     `shared` are the layers of all images of a command: most images of one house have one base. It
     is filled here, and the openings that it is given to must be closed together.
     """
-
-    __slots__ = ("budget", "closing", "read", "shared")
 
     def __init__(
         self, seconds: float = MAX_SECONDS, shared: dict[Identity, Layer] | None = None
@@ -66,8 +62,6 @@ class Opening:
 
 class Place:
     """Where a layer lies: its key within the path, its bytes, and how it is opened or was read."""
-
-    __slots__ = ("key", "label", "open", "problem", "size")
 
     def __init__(
         self, label: str, key: str, open_: Callable[[], Readable] | None, size: int = 0

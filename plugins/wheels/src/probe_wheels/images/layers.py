@@ -25,20 +25,6 @@ if TYPE_CHECKING:
 
     Content: TypeAlias = "Part | Read | bytes | Disk | None"
 
-__all__ = [
-    "Binary",
-    "Disk",
-    "File",
-    "Layer",
-    "Read",
-    "content_of",
-    "is_program",
-    "memory",
-    "read_of",
-    "role_of",
-    "scan",
-]
-
 WHITEOUT = ".wh."
 OPAQUE = ".wh..wh..opq"
 
@@ -127,11 +113,6 @@ class Layer:
     they hide what lower layers have at the same place. `closed` are folders that not everybody may
     search: mode, user and group. `problem` says why it could not be read.
     """
-
-    __slots__ = (
-        "closed", "files", "folders", "hard", "label", "links", "opaque", "others", "problem",
-        "whiteouts",
-    )  # fmt: skip
 
     def __init__(self, label: str) -> None:
         self.label = label

@@ -19,14 +19,6 @@ if TYPE_CHECKING:
 
     from probe_wheels.images.contents import Contents
 
-__all__ = [
-    "CAPABILITIES",
-    "Need",
-    "capabilities_of_image",
-    "processors_of_image",
-    "vendors_of_image",
-]
-
 CAPABILITIES = (
     (5, 0), (5, 2), (6, 0), (6, 1), (7, 0), (7, 5), (8, 0), (8, 6), (8, 9),
     (9, 0), (10, 0), (10, 3), (12, 0), (12, 1),
@@ -105,8 +97,6 @@ class Need:
     `driver` is the first with which it runs, () where none of those known does. `problem` is why
     nobody can tell, None where it was tried.
     """
-
-    __slots__ = ("_contents", "_gpus", "_on_nodes", "driver", "problem")
 
     def __init__(self, contents: Contents, nodes: Sequence[Node]) -> None:
         self._contents = contents

@@ -12,15 +12,13 @@ from probe_core.model.ids import ACCELERATORS
 from probe_core.model.rocm import release_of_driver
 from probe_wheels.devices import TEGRA, gpus_of, module_driver
 from probe_wheels.images.nvidia import CDI, CSV, LEGACY
-from probe_wheels.rules import version_of
+from probe_wheels.rules import ARCHES, version_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.machine import Machine
     from probe_core.model.document import DeviceDoc, ReportDoc, StepDoc
     from probe_wheels.devices import Gpu
-
-__all__ = ["Node", "node_of", "read_node"]
 
 _WSL = "/dev/dxg"
 _GROUPS = ("render", "video")
@@ -48,11 +46,6 @@ class Node:
     NVIDIA's GPUs, "" where the node may do either.
     """
 
-    __slots__ = (
-        "arch", "broken", "flags", "glibc", "gpus", "group", "hidden", "mode", "name", "os",
-        "others", "rocm", "unread",
-    )  # fmt: skip
-
     def __init__(self, name: str, arch: str, os: str, gpus: list[Gpu]) -> None:
         self.name = name
         self.arch = arch
@@ -79,7 +72,7 @@ def _broken(device: DeviceDoc) -> StepDoc | None:
 def node_of(name: str, machine: Machine | None, report: ReportDoc) -> Node:
     """Return what counts of a machine and its report; without a machine less is known."""
     arch = report["node"]["arch"]
-    arch = {"arm64": "aarch64", "amd64": "x86_64"}.get(arch, arch)
+    arch = ARCHES.get(arch, arch)
     node = Node(name, arch, report["node"]["os"], gpus_of(report, {}))
     # Gaudi is no GPU: it takes neither Level Zero nor OpenCL.
     kinds = {device["id"]: device["kind"] for device in report["devices"]}

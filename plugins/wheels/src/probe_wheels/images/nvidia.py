@@ -9,35 +9,13 @@ from __future__ import annotations
 from copy import copy
 
 from probe_core.jsontext import parse
-from probe_wheels.rules import DRIVERS, IMAGES, cuda_of_driver, dotted, version_of
+from probe_wheels.rules import DRIVERS, IMAGES, cuda_of_driver, dotted, text_of, version_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from probe_wheels.devices import Gpu
-
-__all__ = [
-    "APPTAINER",
-    "CDI",
-    "CSV",
-    "LEGACY",
-    "WAIVED",
-    "Compat",
-    "brands_of",
-    "capabilities_of",
-    "gives_no_gpu",
-    "is_geforce",
-    "is_waived",
-    "known_drivers",
-    "last_branch",
-    "least_driver",
-    "mounted_by",
-    "mounts_program",
-    "requirements_of",
-    "start_check",
-    "states_cuda",
-]
 
 LEGACY, CDI, CSV, APPTAINER = "legacy", "cdi", "csv", "apptainer"
 """How a container gets GPUs: the hook that checks requirements, CDI, Tegra's lists, and `--nv` of
@@ -104,7 +82,7 @@ def requirements_of(environ: Mapping[str, str]) -> dict[str, str]:
     if is_legacy_image(environ):
         version = version_of(environ["CUDA_VERSION"])
         if version:
-            found["CUDA_VERSION"] = f"cuda>={'.'.join(map(str, (*version, 0)[:2]))}"
+            found["CUDA_VERSION"] = f"cuda>={text_of((*version, 0)[:2])}"
     return found
 
 
@@ -218,8 +196,6 @@ class Compat:
     those that the image's own requirement names. `forced` is whether LD_LIBRARY_PATH makes the
     loader take it whatever the host has.
     """
-
-    __slots__ = ("allowed", "branches", "forced", "path", "version")
 
     def __init__(
         self,

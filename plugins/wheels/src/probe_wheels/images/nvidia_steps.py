@@ -19,9 +19,9 @@ from probe_wheels.images.nvidia import (
     start_check,
     states_cuda,
 )
-from probe_wheels.images.steps import NO, UNKNOWN, Step, text_of
+from probe_wheels.images.steps import NO, UNKNOWN, Step
 from probe_wheels.images.toolkits import COMPAT
-from probe_wheels.rules import cuda_of_driver, dotted, driver_of_toolkit
+from probe_wheels.rules import cuda_of_driver, dotted, driver_of_toolkit, text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from probe_wheels.images.contents import Contents
     from probe_wheels.images.layers import Binary
     from probe_wheels.images.nvidia import Compat
-
-__all__ = ["nvidia_steps"]
 
 
 def nvidia_steps(contents: Contents, gpu: Gpu, mode: str) -> Iterator[Step]:

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from probe_wheels.images.contents import Contents
 
-__all__ = ["affinity", "compatibility", "label", "yaml"]
-
 LABEL = "probe-will-run"
 MAX_LABEL = 63
 """Characters of a label's value in Kubernetes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from probe_wheels.distributions import unread
 from probe_wheels.frameworks import VENDORS, has_code, name_of_builds
 from probe_wheels.images.layers import WHOLE, role_of
 from probe_wheels.images.purpose import is_backend
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from probe_wheels.documents import DistributionDoc, LibraryDoc
     from probe_wheels.images.layers import File
     from probe_wheels.images.view import ImageFiles
-
-__all__ = ["GGML", "outside_of"]
 
 # Programs that take a library with code for GPUs where one fits, and else the CPU (llama.cpp,
 # ggml/src/ggml-backend-reg.cpp; ollama, docs/gpu.md).
@@ -81,19 +80,9 @@ def _folder(
 ) -> DistributionDoc:
     if len(files) == 1 and name != folder:
         name = f"{folder}/{next(iter(files))}"
-    return {
-        "name": f"/{name}",
-        "version": "",
-        "build": _build_of(files, cuda),
-        "path": f"/{folder}",
-        "site": f"/{folder}",
-        "files": files,
-        "gfx": [],
-        "missing": [],
-        "outside": [],
-        "text": {},
-        "requires": [],
-    }
+    document = unread(f"/{name}", "", _build_of(files, cuda), f"/{folder}", f"/{folder}")
+    document["files"] = files
+    return document
 
 
 def _build_of(files: Iterable[str], version: tuple[int, ...]) -> str | None:

@@ -30,8 +30,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_wheels.images.streams import Source
 
-__all__ = ["Kept", "kept_of"]
-
 CHUNK = 1 << 20
 """Bytes that are searched at once; a multiple of eight."""
 HEAD = 16 << 20

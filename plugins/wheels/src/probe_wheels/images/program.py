@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from probe_wheels.images.tree import Tree
     from probe_wheels.images.view import ImageFiles
 
-__all__ = ["Program", "path_of", "program_of"]
-
 MAX_HOPS = 8
 """Scripts that start scripts, before the program."""
 
@@ -24,8 +22,6 @@ class Program:
 
     `hops` are the files that are executed for it: scripts, and then itself.
     """
-
-    __slots__ = ("binary", "hops", "missing", "path", "problem")
 
     def __init__(self, path: str, hops: list[str]) -> None:
         self.path = path

@@ -23,10 +23,6 @@ if TYPE_CHECKING:
 
     from probe_wheels.documents import DistributionDoc
 
-__all__ = [
-    "FIRST", "NEEDING", "Purpose", "is_backend", "is_spared", "purpose_of", "watcher_of",
-]  # fmt: skip
-
 FIRST, TAKING, NEEDING = "first", "taking", "needing"
 """What code does: it takes the CPU first, takes it where it finds no GPU, or needs a GPU."""
 
@@ -41,8 +37,6 @@ class Purpose:
     time. `use` is what it does without a GPU, `skips` whether it leaves a GPU out that its code is
     not for. `components` is whether it has libraries of vendors alone, which nothing here uses.
     """
-
-    __slots__ = ("compiling", "components", "skips", "use", "vendors")
 
     def __init__(self) -> None:
         self.vendors: set[str] = set()

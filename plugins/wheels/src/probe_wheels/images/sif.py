@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from probe_wheels.files import Budget, Opened
     from probe_wheels.images.image import Opening
 
-__all__ = ["open_sif"]
-
 _COUNTS = Struct("<qqqq")
 _DESCRIPTOR = Struct("<iBIIIqq")
 _SIZE = 585

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from probe_wheels.images.image import Opening
     from probe_wheels.images.streams import Source
 
-__all__ = ["open_images"]
-
 MAX_LAYERS = 1000
 MAX_MANIFESTS = 256
 MAX_NESTING = 4

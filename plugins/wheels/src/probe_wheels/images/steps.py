@@ -9,8 +9,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["LESS", "NO", "RUNS", "UNKNOWN", "Step", "text_of", "worst"]
-
 RUNS, LESS, NO, UNKNOWN = "runs", "less", "no", "unknown"
 
 
@@ -45,8 +43,3 @@ def worst(steps: Iterable[Step]) -> str:
     """Return the word for all steps together: a firm "no" first, "runs" where none speaks."""
     words = {step.word for step in steps}
     return next((word for word in (NO, UNKNOWN, LESS) if word in words), RUNS)
-
-
-def text_of(version: Iterable[int]) -> str:
-    """Return ``12.8`` of (12, 8)."""
-    return ".".join(map(str, version))

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from probe_wheels.files import Budget, Readable
 
-__all__ = ["BadImage", "Part", "Plain", "Source", "Stretch", "Unpacked", "source_of"]
-
 PIECE = 1 << 20
 """Bytes of output at once."""
 INPUT = 256 << 10

@@ -5,22 +5,21 @@ from __future__ import annotations
 from probe_wheels.frameworks import framework_of
 from probe_wheels.images.config import shell_variables
 from probe_wheels.images.nvidia import mounted_by, mounts_program
-from probe_wheels.images.steps import LESS, NO, UNKNOWN, Step, text_of
+from probe_wheels.images.steps import LESS, NO, UNKNOWN, Step
 from probe_wheels.images.users import user_steps
 from probe_wheels.judging import title
 from probe_wheels.records import is_library
-from probe_wheels.rules import IMAGES
+from probe_wheels.rules import IMAGES, text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from probe_wheels.documents import DistributionDoc
-    from probe_wheels.images.contents import Contents, Program
+    from probe_wheels.images.contents import Contents
     from probe_wheels.images.layers import Binary
     from probe_wheels.images.nodes import Node
-
-__all__ = ["glibc_of_node", "missing_library", "system_steps", "version_step"]
+    from probe_wheels.images.program import Program
 
 # Names that musl's loader never looks for: it is all of them itself (musl, ldso/dynlink.c).
 _OF_MUSL = tuple(f"lib{name}." for name in ("c", "pthread", "rt", "m", "dl", "util", "xnet"))

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from probe_wheels.images.tree import Tree
     from probe_wheels.images.view import ImageFiles
 
-__all__ = ["COMPAT", "compats_of", "rocblas_processors", "rocm_of", "toolkit_of"]
-
 
 COMPAT = "usr/local/cuda/compat"
 """Where NVIDIA's hook looks for compat libraries (nvidia-container-toolkit, cudacompat)."""

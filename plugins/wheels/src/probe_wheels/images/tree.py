@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from probe_wheels.images.layers import File, Layer
 
-__all__ = ["Tree", "merge"]
-
 MAX_HOPS = 40
 """Links on the way to one file, as the kernel's limit (MAXSYMLINKS)."""
 

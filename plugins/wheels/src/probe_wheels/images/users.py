@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
     from probe_wheels.images.contents import Contents
 
-__all__ = ["groups_of", "user_steps"]
-
 _PACKED = ("archive", "layout")
 """Kinds whose files have the owners that a container sees; Apptainer runs as who starts it."""
 

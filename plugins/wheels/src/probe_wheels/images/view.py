@@ -18,13 +18,9 @@ if TYPE_CHECKING:
     from probe_wheels.images.layers import Binary, File
     from probe_wheels.images.tree import Tree
 
-__all__ = ["ImageFiles"]
-
 
 class ImageFiles(Budget):
     """A budget whose files are an image's; see `Budget`. Paths begin with a slash."""
-
-    __slots__ = ("_reads", "tree")
 
     def __init__(self, tree: Tree, seconds: float) -> None:
         super().__init__(seconds)
