@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from command import argv, environment, install, probe
 
 from probe_core import Machine
 from probe_core import probe as probe_here
+from probe_core.cli.plugins_run import _prints_to_stderr
 from probe_core.testing import Tree
 
 GOOD = """
@@ -133,6 +135,20 @@ def test_json_is_one_document_whatever_the_prober_prints(run: Run) -> None:
     assert (document["status"], document["prober"]) == ("ok", "acme")
     assert document["merged"][0]["name"] == "Acme One"
     assert document["primary"] == "pci:0000:01:00.0"
+
+
+def test_standard_output_is_the_commands_again_after_the_prober(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with _prints_to_stderr():
+        print("a prober's", flush=True)
+        os.write(1, b"its library's\n")
+    print("the command's", flush=True)
+    os.write(1, b"and its library's\n")
+    assert capfd.readouterr() == (
+        "the command's\nand its library's\n",
+        "a prober's\nits library's\n",
+    )
 
 
 def test_standard_input_is_the_probers_own(run: Run) -> None:

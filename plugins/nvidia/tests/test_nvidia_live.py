@@ -151,10 +151,10 @@ def test_values_are_those_of_the_driver(bench: Bench) -> None:
 
 def test_xid_errors_are_counted_by_code(bench: Bench) -> None:
     def pause(number: int) -> None:
-        bench.now(*(["0 xid 94", "0 xid 94", "7 xid 79"] if number == 2 else []))
+        bench.now(*([*["0 xid 94"] * 16, "7 xid 79"] if number == 2 else []))
 
-    last = bench.rounds(count=4, pause=pause)[-1]
-    assert last.samples[0]["xids"] == [{"code": 94, "count": 2}]
+    last = bench.rounds(count=3, pause=pause)[-1]
+    assert last.samples[0]["xids"] == [{"code": 94, "count": 16}]
     assert last.samples[7]["xids"] == [{"code": 79, "count": 1}]
     assert last.samples[1]["xids"] == []
     assert bench.calls().count("nvmlEventSetCreate") == 8  # and not again in each round

@@ -118,13 +118,9 @@ def _xids(lines: Iterable[str]) -> Lines:
     return result
 
 
-def _gravity(number: int | None) -> int:
-    """Return how bad an error is: a GPU that is lost, one to be reset, one that says so, others."""
-    if number == _OFF_THE_BUS:
-        return 4
-    if number in _RESET:
-        return 3
-    return 0 if number is None else 2 if number == _ACTION else 1
+def _gravity(number: int | None) -> tuple[bool, ...]:
+    """Order errors by how bad they are: a GPU that is lost, to be reset, that says so, others."""
+    return number == _OFF_THE_BUS, number in _RESET, number == _ACTION, number is not None
 
 
 def _xid_number(line: str) -> int | None:
