@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from probe_core.cli import main
-from probe_core.cli.chip import parse_size
+from probe_core.cli.chip import _kind_of, parse_size
 from probe_core.commands.context import CommandError
 
 LSPCI = "01:00.0 VGA compatible controller [0300]: AD102 [GeForce RTX 4090] [10de:2684] (rev a1)"
@@ -65,6 +65,22 @@ def test_live_units_change_the_peaks(capsys: Any) -> None:
         for more in ([], ["--units", "64"])
     )
     assert half == pytest.approx(whole / 2)
+
+
+@pytest.mark.parametrize(
+    ("query", "kind"),
+    [
+        ("compatible = nvidia", "dt"),
+        ("of:NgpuT", "dt"),
+        ("OF_COMPATIBLE_0=nvidia", "dt"),
+        ("nvidia\0gk20a", "dt"),
+        ("nvidia,gv11b", "dt"),
+        ("RTX 4090, 24 GB", "name"),
+        ("RTX", "name"),
+    ],
+)
+def test_the_kind_of_a_query_by_its_form(query: str, kind: str) -> None:
+    assert _kind_of(query) == kind
 
 
 @pytest.mark.parametrize(

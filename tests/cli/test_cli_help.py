@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from argparse import Action
 from collections.abc import Callable
 from importlib import import_module
 
@@ -141,6 +142,16 @@ def test_the_options_of_all_commands_are_behind_help_all(
     head = [line.split()[0] for line in short if line.startswith("      --")]
     in_short = ["--active", "--machine"] if name == "devices" else []
     assert [option for option in head if option in options] == in_short
+
+
+def test_choices_stand_in_the_meaning_once() -> None:
+    def shown(help: str | None, choices: list[str] | None) -> str:
+        return meaning(Action(["--x"], "x", help=help, choices=choices))
+
+    assert shown("a or b, 5 %%", ["a", "b"]) == "a or b, 5 %"
+    assert shown("which", ["a", "b"]) == "which: a or b"
+    assert shown(None, ["a", "b"]) == "a or b"
+    assert shown("which", None) == "which"
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -9,7 +9,16 @@ from hypothesis import strategies as st
 from probe_core.cli import devices
 from probe_core.cli import exec as exec_command
 from probe_core.cli.parser import Parser
-from probe_core.commands.options import Argument, add_options, plain
+from probe_core.commands.options import (
+    COLOR,
+    PROBING,
+    Argument,
+    Option,
+    add_options,
+    plain,
+    under,
+    with_color,
+)
 
 FORMAT = Argument("format", "the format", count="?")
 NAMES = [f"--{option.name}" for option in devices.ARGUMENTS]
@@ -135,3 +144,11 @@ def test_one_positional_is_read(arguments: list[str], expected: str | None) -> N
 @pytest.mark.parametrize("arguments", [["a", "b"], [""], ["--", "a"], ["a", "-x"]])
 def test_more_than_one_positional_is_left_to_argparse(arguments: list[str]) -> None:
     assert plain(arguments, [FORMAT, *devices.ARGUMENTS]) is None
+
+
+def test_the_option_of_colours_stands_between_the_commands_own_and_those_of_a_probe() -> None:
+    own = Option("own", "N", "its own")
+    (probing,) = under(PROBING, Option("only", "N", "shared"))
+    assert with_color([own, probing]) == [own, COLOR, probing]
+    assert with_color([own]) == [own, COLOR]
+    assert with_color([COLOR, own]) == [COLOR, own]

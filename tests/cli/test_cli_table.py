@@ -207,7 +207,8 @@ def test_names_in_wide_characters_are_aligned(tree: Tree, probers: Probers) -> N
 
 
 @pytest.mark.parametrize(
-    ("columns", "width"), [("140", 140), ("3", 40), ("0", 120), ("x", 120), ("9" * 5000, 120)]
+    ("columns", "width"),
+    [("140", 140), ("1", 40), ("99999", 99999), ("0", 120), ("x", 120), ("100000", 120)],
 )
 def test_columns_that_somebody_sets(columns: str, width: int) -> None:
     from probe_core.commands.context import terminal_width

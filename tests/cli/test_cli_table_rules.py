@@ -161,10 +161,14 @@ def test_findings_that_differ_in_their_device_are_one_line(report: Any) -> None:
         report["devices"].append(report["devices"][0] | {"id": name, "ids": [name]})
     report["findings"] = [finding("odd", f"the fan of {name} stands", device=name) for name in ids]
     report["findings"] += [finding("off", f"{name} is off", device=name) for name in ids[:2]]
+    report["findings"] += [finding("hot", f"{name} is hot", device=name) for name in ids[:4]]
+    report["findings"] += [finding("old", f"{ids[0]} is old", device=ids[0])]
     report["findings"] += [finding("same", "twice the same")] * 2
-    assert shown(report)[-3:] == [
+    assert shown(report)[-5:] == [
         "info     the fan of 01:00.0, 02:00.0, 03:00.0, 04:00.0 and 4 more stands [odd]",
         "info     01:00.0 and 02:00.0 are off [off]",
+        "info     01:00.0, 02:00.0, 03:00.0 and 04:00.0 are hot [hot]",
+        "info     01:00.0 is old [old]",
         "info     twice the same (2 times) [same]",
     ]
 
@@ -257,12 +261,13 @@ def test_grid_wraps_then_puts_below_then_stacks() -> None:
         "NAME   WHY",
         "alpha  a reason of several words",
     ]
-    assert grid([("LONG NAME", "N"), ("a name of many words", "1")], 12) == [
-        "a name",
-        "    of many",
-        "    words",
-        "    1",
-    ]
+    for wrap in (None, "WHY"):  # also where no row has a value in its column
+        assert grid([("LONG NAME", "N"), ("a name of many words", "1")], 12, wrap=wrap) == [
+            "a name",
+            "    of many",
+            "    words",
+            "    1",
+        ]
     assert grid([("A", "EMPTY"), ("x", "")], 80) == ["A", "x"]
 
 

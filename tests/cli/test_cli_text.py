@@ -6,12 +6,14 @@ import pytest
 
 from probe_core.commands.text import (
     aligned,
+    bandwidth,
     columns,
     cut,
     encodable,
     folded,
     listed,
     paint,
+    rate,
     size,
     table_width,
     width_of,
@@ -107,6 +109,13 @@ def test_parts_joined_on_lines() -> None:
     assert listed(["aaaa", "bbbb"], 10, separator=", ") == ["aaaa, bbbb"]
     assert listed(["aaaa aaaa aaaa", "b"], 9, "- ", "  ") == ["- aaaa", "  aaaa", "  aaaa", "  b"]
     assert listed([], 9) == []
+
+
+def test_rates_have_three_digits_and_no_more_after_rounding() -> None:
+    rates = [None, 0.0, 9.99, 9.995, 99.94, 99.95, 1000.4]
+    assert [rate(tera) for tera in rates] == ["–", "0.00", "9.99", "10.0", "99.9", "100", "1000"]
+    speeds = [None, 9.94e9, 1e10, 1.008e12]
+    assert [bandwidth(count) for count in speeds] == ["–", "9.9 GB/s", "10 GB/s", "1008 GB/s"]
 
 
 def test_amounts_of_memory() -> None:

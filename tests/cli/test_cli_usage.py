@@ -13,6 +13,8 @@ import probe_core
 from probe_core import __version__
 from probe_core.cli import COMMANDS, main
 from probe_core.cli.plugins import SUB_COMMANDS
+from probe_core.cli.refusals import check_layout
+from probe_core.commands import CommandError
 from probe_core.probing import registered_probers
 from probe_core.registry.prober import RESERVED
 from probe_core.setting_values import load_config
@@ -203,6 +205,17 @@ def test_a_file_of_the_wrong_kind(tmp_path: Path, capsys: pytest.CaptureFixture[
         f"probe: --static {file}: not a report (it is no JSON document);"
         " reports are written by `probe --json > report.json`\n"
     )
+
+
+@pytest.mark.parametrize("layout", ["", "x", "4x", "x2", "0x2", "4x0", "12345x2", "1x2x3", "-1x2"])
+def test_what_is_no_layout(layout: str) -> None:
+    with pytest.raises(CommandError, match="is no layout; write it as 4x2"):
+        check_layout(layout)
+
+
+def test_layouts() -> None:
+    for layout in ("4x2", "1X1", "9999x9999"):
+        check_layout(layout)
 
 
 @pytest.mark.parametrize("argv", [["exec", "-n", "4", "--", "true"], ["layout", "4x1"]])

@@ -257,7 +257,7 @@ def run(name: str = "nvidia", *, started: float, deadline: float = 15.0) -> Any:
 def test_what_it_says(names: list[str], line: str) -> None:
     from probe_core.commands.waiting import _segments
 
-    runs = [run(name, started=100.0) for name in names]
+    runs = [run(name, started=100.0, deadline=15.04) for name in names]
     shown = "".join(piece for piece, _ in _segments(101.5, runs, "utf-8"))
     assert shown == line
     plain = "".join(piece for piece, _ in _segments(101.5, runs, "ascii"))
