@@ -183,8 +183,8 @@ def _block(
     follows = finding.get("follows", [])
     for entry in follows[:_MAX_FOLLOWS]:
         yield from _field("so", f"{entry['what']} ({entry['code']})", width)
-    if hidden := len(follows) - _MAX_FOLLOWS:
-        yield from _field("", f"and {hidden} more of that kind" if hidden > 0 else "", width)
+    if (hidden := len(follows) - _MAX_FOLLOWS) > 0:
+        yield from _field("", f"and {hidden} more of that kind", width)
 
 
 def _subject(finding: ShownFindingDoc, devices: dict[str, DeviceStateDoc]) -> str:

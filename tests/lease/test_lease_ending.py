@@ -5,13 +5,16 @@ from __future__ import annotations
 import io
 import os
 import sys
+import time
+from argparse import Namespace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from probe_core.cli.leases import _confirmed, _obstacle, _unrecorded
-from probe_core.commands import Context
+from probe_core.cli.leases import _confirmed, _obstacle, _row, _unrecorded, _whole, run
+from probe_core.commands import CommandError, Context
 
 OWN, OTHER = os.geteuid(), 4_000_000_001  # a number of no user
 NOBODY = 4_000_000_000  # and of no process
@@ -94,3 +97,67 @@ def test_what_all_leaves_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == (
         "probe leases: lock of a:2 by process ? is not ended: no record says whose it is\n"
     )
+
+
+NOW = time.time()
+ENTRY: Any = {
+    "device": "pci:0000:01:00.0",
+    "state": "held",
+    "pid": 7,
+    "uid": OTHER,
+    "since": NOW,
+    "share": False,
+    "command": "train",
+    "kept_by": [],
+    "proven": True,
+}
+
+
+@pytest.mark.parametrize(
+    ("facts", "cells"),
+    [
+        ({}, {}),
+        ({"pid": None, "uid": None, "since": None}, {1: "?", 2: "?", 3: "?"}),
+        ({"since": 1e30}, {3: "?"}),
+        ({"since": 1e9}, {3: time.strftime("%Y-%m-%d %H:%M", time.localtime(1e9))}),
+        ({"share": True}, {4: "shared"}),
+        ({"share": None}, {4: "?"}),
+        ({"kept_by": [8, 9]}, {5: "held by 8, 9"}),
+        ({"proven": False}, {6: "train (as its record says)"}),
+        ({"proven": False, "command": ""}, {6: "?"}),
+    ],
+)
+def test_a_row_of_the_list(facts: dict[str, Any], cells: dict[int, str]) -> None:
+    clock = time.strftime("%H:%M:%S", time.localtime(NOW))
+    whole = ["01:00.0", "7", str(OTHER), clock, "exclusive", "held", "train"]
+    for place, cell in cells.items():
+        whole[place] = cell
+    row = _row({**ENTRY, **facts}, {ENTRY["device"]: "01:00.0"})
+    assert list(row) == whole
+
+
+def test_short_ids_of_what_is_ended_are_made_whole() -> None:
+    entries: Any = [{"device": f"pci:0000:0{n}:00.0"} for n in (1, 2, 2)]
+    assert _whole("01:00.0, x:1", entries) == "pci:0000:01:00.0, x:1"
+    assert _whole("all", entries) == "all"
+    others: Any = [{"device": f"pci:000{n}:01:00.0"} for n in (1, 2)]
+    with pytest.raises(CommandError) as raised:
+        _whole("01:00.0", others)
+    assert str(raised.value) == (
+        "leases: '01:00.0' names several devices; write one of pci:0001:01:00.0, pci:0002:01:00.0"
+    )
+
+
+def test_without_a_folder_of_leases(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    context = Context(environ={"PROBE_LEASES": str(tmp_path / "none")})
+
+    def status(**options: Any) -> int:
+        return run(Namespace(**{"kill": None, "yes": False, "json": False} | options), context)
+
+    assert status() == 0
+    assert capsys.readouterr() == ("", "no device is leased (there is no folder of leases yet)\n")
+    assert status(json=True) == 0
+    assert capsys.readouterr() == ('{"folder": null, "leases": []}\n', "")
+    assert [status(kill=which) for which in ("", "all", "a:1")] == [0, 0, 3]
+    line = "probe leases: no such lease: there is no folder of leases yet\n"
+    assert capsys.readouterr() == ("", 3 * line)
