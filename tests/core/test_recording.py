@@ -137,6 +137,8 @@ def test_what_is_not_known_is_ignored_and_what_is_missing_has_a_default() -> Non
         {},
         "invented",
     )
+    longest = "recorded" * 128
+    assert parse(raw({"origin": longest})).origin == longest
     assert Recording({"/proc/sys/kernel/arch": b"riscv64\n"}).arch == "riscv64"
     assert Recording({"/proc/sys/kernel/arch": b"\x1b[31m"}).arch == "unknown"
 

@@ -27,7 +27,13 @@ from probe_core.recording.anonymise import Anonymiser, disguised
 from probe_core.recording.declared import Declared, check_records
 from probe_core.recording.document import parse, write
 from probe_core.recording.gather import gather
-from probe_core.recording.process import node_access, process_status
+from probe_core.recording.process import (
+    _mounts,
+    _plain,
+    _renamed,
+    node_access,
+    process_status,
+)
 from probe_core.registry.prober import HOST, Prober
 from probe_core.setting_values import load_config
 
@@ -77,6 +83,7 @@ LOST = {"kind": "unresponsive", "device": "a:1", "ids": ["a:1"], "how": "hangs",
         ({"acme": []}, "the answer of acme is no table"),
         (changed("priority", 0), "the answer of acme: priority cannot be '0'"),
         (changed("priority", True), "priority cannot be 'True'"),
+        (changed("priority", 1000), "priority cannot be '1000'"),
         (changed("deadline_s", -1), "deadline_s cannot be '-1'"),
         (changed("elapsed_ms", "x"), "elapsed_ms cannot be 'x'"),
         (changed("version", 5), "version cannot be '5'"),
@@ -90,6 +97,10 @@ LOST = {"kind": "unresponsive", "device": "a:1", "ids": ["a:1"], "how": "hangs",
         (frames({**END, "status": "timeout"}), "the answer of acme is timeout, without a reason"),
         (frames({**END, "status": "fine"}), "frame 0 of acme: status cannot be 'fine'"),
         (frames({**END, "facts": {"exit_status": -1}}), "frame 0 of acme: facts cannot be"),
+        (frames({**END, "facts": {"exit_status": 1 << 32}}), "frame 0 of acme: facts cannot be"),
+        (frames({**END, "facts": {"exit_status": True}}), "frame 0 of acme: facts cannot be"),
+        (frames({**END, "facts": {"phase": "later"}}), "frame 0 of acme: facts cannot be"),
+        (frames({**END, "reason": 5}), "frame 0 of acme: reason cannot be '5'"),
         (frames({**END, "facts": {"avoided": [5]}}), "facts cannot be"),
         (frames({**END, "abandoned": 1}), "abandoned cannot be '1'"),
         (frames({"kind": "shell"}, END), "frame 0 of acme is of no known kind: 'shell'"),
@@ -106,6 +117,31 @@ def test_what_is_no_answer_is_refused(answers: Any, message: str) -> None:
     with pytest.raises(BadRecording) as caught:
         parse(raw(answers))
     assert message in str(caught.value)
+
+
+FACTS = {"phase": "cleanup", "signal": "SIGSEGV", "exit_status": (1 << 32) - 1, "avoided": ["a:1"]}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"priority": 1},
+        {"priority": 999},
+        {"vendors": ["x"] * 64},
+        {"frames": [*ANSWER["frames"][:1] * 1023, END]},
+        {"frames": [{**END, "status": "crashed", "reason": "r", "facts": FACTS}]},
+        {"frames": [{**LOST, "stuck_at": "a.py, line 1"}, END]},
+    ],
+)
+def test_answers_at_their_bounds_are_kept(answer: dict[str, Any]) -> None:
+    expected = {**ANSWER, **answer}
+    assert parse(raw({"acme": expected})).answers == {"acme": expected}
+
+
+def test_as_many_answers_and_paths_as_a_recording_may_have() -> None:
+    access = {f"/dev/{n}": "ok" for n in range(1024)}
+    recording = parse(raw({f"a{n}": ANSWER for n in range(64)}, access=access))
+    assert (len(recording.answers), recording.access) == (64, access)
 
 
 @pytest.mark.parametrize(
@@ -355,6 +391,36 @@ def test_the_kind_of_container_is_kept(
     assert "10.0.0.77" not in path.read_text()
     with open_machine(str(path)) as again:
         assert container(again) == container(machine) == kind
+
+
+def test_mounts_of_nodes_and_shared_memory_are_kept() -> None:
+    kept = ["tmpfs /dev tmpfs rw 0 0", "shm /dev/shm tmpfs rw,size=65536k 0 0"]
+    others = ["/dev/sda1 /home/somebody ext4 rw 0 0", "x /dev/pts y", "/dev", ""]
+    assert _mounts("\n".join([*others, *kept])) == kept
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [("12.4", "12.4"), ("11.0.0a", "11.0.0a"), ("", ""), ("1" * 23, "1" * 23), ("1" * 24, "?")]
+    + [(value, "?") for value in ("a b", "-1", "1,2", ".")],
+)
+def test_versions_in_variables_are_kept(value: str, kept: str) -> None:
+    assert _plain(value) == kept
+
+
+@pytest.mark.parametrize(
+    ("group", "name"),
+    [
+        ("system.slice", "system.slice"),
+        ("docker-0123.scope", "docker-group3"),
+        ("uid_1000", "uid_group3"),
+        ("secret.service", "group3.service"),
+        ("job_7.service", "job_group3.service"),
+        ("secret.slice", "group3"),
+    ],
+)
+def test_groups_say_who_made_them_alone(group: str, name: str) -> None:
+    assert _renamed(group, 3) == name
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from probe_core.recording import BadRecording, Recording, read
+from probe_core.recording.archives import _number
 
 FORMATS = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}
 
@@ -135,6 +136,20 @@ def test_members_that_are_refused(
     with pytest.raises(BadRecording) as caught:
         read_bytes(tmp_path, archive(members))
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("field", "number"),
+    [
+        (b"00000000017\0", 15),
+        (b"       17 \0\0", 15),
+        (b"\0" * 12, 0),
+        (b"\x80\x01" + bytes(10), 1 << 80),
+        (b"\x80" + bytes(10) + b"\x07", 7),
+    ],
+)
+def test_numbers_of_headers(field: bytes, number: int) -> None:
+    assert _number(field) == number
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,24 @@ def test_a_device_s_files_are_left_out_when_their_limits_are_not_understood(
     assert [rule.files for rule in result.pci] == [{"busy": ""}] * 2
 
 
+@pytest.mark.parametrize(
+    ("name", "is_file"),
+    [
+        ("memory.max", True),
+        ("a." + "x" * 63, True),
+        ("a." + "x" * 64, False),
+        ("cpu.a_b.c", True),
+        ("memory.", False),
+        (".max", False),
+        ("memory", False),
+        ("memory.m x", False),
+    ],
+)
+def test_files_of_control_groups(name: str, is_file: bool) -> None:
+    result, mistakes = check_records({"cgroup": [name]})
+    assert (result.cgroup, bool(mistakes)) == ([name] if is_file else [], not is_file)
+
+
 def test_a_platform_device_has_no_pci_vendor() -> None:
     result, (mistake,) = check_records({"platform": AWAKE})
     assert "records.platform[0]: unknown key 'pci_vendor'" in mistake
@@ -321,6 +339,51 @@ def test_what_is_no_identity_stays() -> None:
     assert masked(text, ["decimal64:id"], Anonymiser(b"x")).startswith(b"name: x\nid_of: 5\nid: ")
     assert masked(b"0\n", ["hex64"], Anonymiser(b"x")) == b"0000000000000000\n"
     assert masked(b"none\n", ["uuid"], Anonymiser(b"x")) == b"none\n"
+
+
+@pytest.mark.parametrize(
+    ("number", "is_replaced"),
+    [(0, False), (1, True), ((1 << 64) - 1, True), (1 << 64, False), (-1, False)],
+)
+def test_numbers_of_64_bits_are_replaced_by_others(number: int, is_replaced: bool) -> None:
+    replaced = Anonymiser(b"s" * 16).number(number)
+    assert bool(replaced) is is_replaced
+    assert replaced != number or not number
+    for kind, text in (("decimal64", f"{number}\n"), ("hex64", f"0x{number:X}\n")):
+        content = masked(text.encode(), [kind], Anonymiser(b"s" * 16))
+        assert int(content, 10 if kind == "decimal64" else 16) == replaced
+
+
+def test_what_is_no_number_of_64_bits_is_zero() -> None:
+    for text in (b"zz\n", b"\n", b"1" * 21, b"0x\n"):
+        assert masked(text, ["decimal64"], Anonymiser(b"x")) == b"0\n"
+        assert masked(text, ["hex64"], Anonymiser(b"x")) == b"0000000000000000\n"
+
+
+def test_digits_and_letters_stay_of_their_kind() -> None:
+    text = "AZaz-09 é_" * 4
+    serial = Anonymiser(b"s" * 16).serial(text)
+    kinds = [(c.isdecimal(), c.isupper(), c.islower(), c.isalnum()) for c in serial]
+    assert kinds == [(c.isdecimal(), c.isupper(), c.islower(), c.isalnum()) for c in text]
+    assert serial.isascii()
+    digits = Anonymiser(b"s" * 16).digits("09afAF-gx" * 4)
+    assert [c.isupper() for c in digits if c.isalpha()].count(True) < len(digits) / 2
+    assert [at for at, c in enumerate(digits) if c in "-gx"] == [
+        at for at, c in enumerate("09afAF-gx" * 4) if c in "-gx"
+    ]
+
+
+def test_addresses_of_the_kernel_are_zeros() -> None:
+    text = b"a 0x1234567 0x12345678 0x0123456789abcdef 0x0123456789abcdef0\n"
+    zeros = b"a 0x1234567 0x00000000 0x0000000000000000 0x0123456789abcdef0\n"
+    assert masked(text, ["addresses"], Anonymiser(b"x")) == zeros
+
+
+def test_of_the_processors_of_x86_the_first_is_kept_without_its_serial_number() -> None:
+    x86 = b"processor\t: 0\nvendor_id\t: A\nserial\t: 7\n\nprocessor\t: 1\n"
+    assert masked(x86, ["cpuinfo"], Anonymiser(b"x")) == b"processor\t: 0\nvendor_id\t: A\n\n"
+    arm = b"processor\t: 0\n\nprocessor\t: 1\n\nSerial\t\t: 7\nModel\t: B\n"
+    assert masked(arm, ["cpuinfo"], Anonymiser(b"x")) == arm.replace(b"Serial\t\t: 7\n", b"")
 
 
 def seconds_of_masks(text: bytes) -> float:
