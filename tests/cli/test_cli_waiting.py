@@ -277,3 +277,61 @@ def test_a_recording_waits_as_a_probe_does(env: dict[str, str], tmp_path: Path) 
     assert child.wait(60) == 0
     assert LINE.search(SGR.sub("", received))
     assert "waiting" not in screen(received)
+
+
+@pytest.mark.parametrize(
+    ("choice", "variables", "dim"),
+    [
+        (None, {}, True),
+        ("always", {}, True),
+        ("never", {}, False),
+        (None, {"NO_COLOR": "1"}, False),
+    ],
+)
+def test_each_drawing_erases_the_one_before_it(
+    choice: str | None, variables: dict[str, str], dim: bool
+) -> None:
+    from probe_core.commands.waiting import WaitingLine
+
+    def line(frame: str, seconds: str) -> str:
+        parts = [
+            (f"{frame} waiting for ", True),
+            ("nvidia", False),
+            (f" … {seconds} s of at most 15 s", True),
+        ]
+        return "".join(
+            f"\x1b[2m{part}\x1b[0m" if dim and is_dim else part for part, is_dim in parts
+        )
+
+    terminal = Terminal(200)
+    with open(terminal.theirs, "w", encoding="utf-8") as stream:
+        waiting = WaitingLine(stream, variables, choice)
+        runs = [run(started=100.0)]
+
+        def shown(now: float, runs: list[Any]) -> str:
+            waiting.show(now, runs)
+            ready = select.select([terminal.ours], [], [], 0)[0]
+            return os.read(terminal.ours, 4096).decode() if ready else ""
+
+        assert shown(100.0, []) == ""
+        assert shown(101.0, runs) == f"\r\x1b[K{line('⠋', '1.0')}\r"
+        assert shown(101.05, runs) == ""  # a frame is shown for a tenth of a second
+        assert shown(101.125, runs) == f"\r\x1b[K{line('⠙', '1.1')}\r"
+        terminal.resize(20)  # what was drawn takes several lines now
+        plain = SGR.sub("", shown(101.3125, runs))
+        assert plain == "\r\x1b[J⠸ waiting for nvid…\r"
+        assert shown(101.4, []) == "\r\x1b[K"
+        assert shown(101.5, []) == ""
+
+
+def test_a_terminal_that_is_gone_ends_nothing() -> None:
+    from probe_core.commands.waiting import WaitingLine
+
+    terminal = Terminal(0)
+    with open(terminal.theirs, "w", encoding="ascii") as stream:
+        waiting = WaitingLine(stream, {}, "never")
+        waiting.show(101.0, [run(f"a{'b' * 90}", started=100.0)])
+        written = os.read(terminal.ours, 4096).decode().strip("\r")
+        assert len(written.removeprefix("\x1b[K")) == 79  # of 80 where the terminal does not say
+    waiting.show(102.0, [run(started=100.0)])
+    waiting.show(102.0, [])
