@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,8 @@ from typing import Any
 import pytest
 
 from probe_core.cli import main
-from probe_core.cli.chip import _kind_of, parse_size
-from probe_core.commands.context import CommandError
+from probe_core.cli.chip import _facts, _kind_of, _measured, _peaks, _units, parse_size
+from probe_core.commands.context import CommandError, Context
 
 LSPCI = "01:00.0 VGA compatible controller [0300]: AD102 [GeForce RTX 4090] [10de:2684] (rev a1)"
 SHAPE = {"query", "match", "by", "confidence", "candidates", "conflicts", "near", "reason"}
@@ -246,3 +247,92 @@ def test_number_formats_in_lines() -> None:
     )
     assert any(cell["by"] == "vllm" and "reason" in cell for cell in cells)
     assert formats_of("no/such-chip") == []
+
+
+MATCH: dict[str, Any] = {
+    "name": "Acme One",
+    "id": "acme/one",
+    "vendor": "acme",
+    "kind": "gpu",
+    "arch": None,
+    "year": 2024,
+    "units": 2,
+    "unit": None,
+    "cores": 1,
+    "clock": {"boost": 1500.0, "base": None},
+    "power": 300.0,
+    "memory": {"bytes": 24 << 30, "type": "GDDR7"},
+    "bandwidth": 1e12,
+    "sources": ["a", "b"],
+    "note": "a note",
+    "formats": [],
+}
+
+
+def peak(**facts: Any) -> dict[str, Any]:
+    kind = {"dtype": "fp16", "path": "matrix", "accumulate": "fp32", "sparsity": "dense"}
+    return {**kind, "tflops": 100.0, "clock": "boost", "confidence": "derived", **facts}
+
+
+def test_facts_of_a_chip() -> None:
+    row = {"rate": "fp16.matrix.fp32", "tflops": 50.0, "source": "a"}
+    more = {"low": 40.0, "watts": 250.0, "runs": 3, "software": "s 1"}
+    peaks = [peak(sparsity="2:4", tflops=200.0), peak()]
+    beside = {"power_limits": (100, 200), "power_limits_at": {"board": "b"}, "ecc": 0.0625}
+    beside |= {"interconnect": ("nvlink", 900.0), "sram": 50.0}
+    read = {"url": "u", "date": "2026-11-28"}
+    match = MATCH | {"sustained": [row, row | more], "peaks": peaks, "reads": [read, read]}
+    facts = list(_facts({**match, **beside}))
+    assert facts[0] == ["acme", "gpu", None, 2024]
+    assert [fact for fact in facts[1] if fact] == [
+        *("2 units", "1 core", "boost 1500 MHz", "300 W", "24.0 GiB", "GDDR7", "1000 GB/s")
+    ]
+    assert facts[2] == [
+        "power limit 100 to 200 W on board b",
+        "nvlink 900 GB/s both ways",
+        "50 MiB on the chip",
+        "ECC takes 6.2% of the memory",
+    ]
+    empty = dict.fromkeys(("power_limits", "interconnect", "sram", "ecc"))
+    assert list(_facts({**match, **empty}))[2] == []
+    assert facts[3:] == [
+        ["measured: fp16 50 TFLOPS, 50% of the peak [a]"],
+        ["measured: fp16 40 to 50 TFLOPS at 250 W, 50% of the peak, 3 runs, s 1 [a]"],
+        ["sources: a, b"],
+        ["read on 2026-11-28: u"],
+        ["note: a note"],
+    ]
+    other = row | {"rate": "fp8.matrix.fp32"}
+    assert _measured(other, peaks) == "measured: fp8 50 TFLOPS [a]"
+
+
+def test_a_table_of_peaks() -> None:
+    context = Context(environ={"COLUMNS": "120"}, stdout=io.StringIO())
+    peaks = [peak(), peak(variant="v", low=28.31, condition="by the maker", confirmed_by="vendor")]
+    assert _peaks(peaks, context) == [
+        "  DTYPE     PATH    ACCUMULATE  SPARSITY     TFLOPS  CLOCK  CONFIDENCE",
+        "  fp16      matrix  fp32        dense           100  boost  derived",
+        "  fp16 (v)  matrix  fp32        dense     28.31–100  boost  derived (vendor)",
+        "  range: by the maker",
+    ]
+    (line,) = _peaks([], context)
+    assert line == "  no theoretical peaks: units, clock or rates of this chip are unknown"
+
+
+@pytest.mark.parametrize(("text", "count"), [(None, None), ("1", 1), ("1000000", 1_000_000)])
+def test_counts_of_units(text: str | None, count: int | None) -> None:
+    assert _units(text) == count
+
+
+@pytest.mark.parametrize("text", ["", "0", "1000001", "00000001", "-1", "1.5", "x"])
+def test_no_counts_of_units(text: str) -> None:
+    with pytest.raises(CommandError, match="not a whole number from 1 to 1000000"):
+        _units(text)
+
+
+def test_an_answer_that_is_none_has_every_key(capsys: Any) -> None:
+    (answer,) = ask(capsys, " zork ", status=0)
+    empty: dict[str, Any] = {"candidates": [], "conflicts": [], "near": [], "shared_peaks": []}
+    empty |= {"parents": [], "profile": None, "virtual": False, "match": None, "by": None}
+    assert answer == {**empty, "query": "zork", "confidence": None, "reason": answer["reason"]}
+    assert answer["reason"]
