@@ -8,7 +8,7 @@ import importlib
 
 import pytest
 
-from probe_nvidia import client
+from probe_nvidia import causes, client, device, links, live
 
 pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed")
 
@@ -43,6 +43,82 @@ def test_functions_are_those_of_nvidia_ml_py() -> None:
     ]
     assert [name for name in own if not hasattr(theirs, name)] == []
     assert len(own) > 40
+
+
+ERRORS = {
+    "ARGUMENT_VERSION": "ARGUMENT_VERSION_MISMATCH",
+    "VERSION_MISMATCH": "LIB_RM_VERSION_MISMATCH",
+}
+
+FIELDS: dict[str, int] = {
+    "ECC_CURRENT": device._ECC[0],
+    "ECC_PENDING": device._ECC[1],
+    "REMAPPED_UNC": device._REMAPPED[0],
+    "REMAPPED_PENDING": device._REMAPPED[1],
+    "REMAPPED_FAILURE": device._REMAPPED[2],
+    "POWER_MAX_LIMIT": device._MAX,
+    "POWER_DEFAULT_LIMIT": device._DEFAULT,
+    "POWER_CURRENT_LIMIT": device._ENFORCED,
+    "NVLINK_SPEED_MBPS_COMMON": links.SPEED,
+    "NVLINK_LINK_COUNT": links.COUNT,
+    "NVLINK_GET_STATE": links._STATE,
+    "PCIE_COUNT_TX_BYTES": live._PCIE_SENT,
+    "PCIE_COUNT_RX_BYTES": live._PCIE_RECEIVED,
+    "NVLINK_THROUGHPUT_DATA_TX": live._NVLINK_SENT,
+    "NVLINK_THROUGHPUT_DATA_RX": live._NVLINK_RECEIVED,
+}
+TALLIES = {
+    "energy_j": ["TOTAL_ENERGY_CONSUMPTION"],
+    "ecc_corrected": ["ECC_SBE_VOL_TOTAL"],
+    "ecc_uncorrected": ["ECC_DBE_VOL_TOTAL"],
+    "pcie_replays": ["PCIE_REPLAY_COUNTER"],
+    "nvlink_crc": ["NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", "NVLINK_CRC_DATA_ERROR_COUNT_TOTAL"],
+    "nvlink_replays": ["NVLINK_REPLAY_ERROR_COUNT_TOTAL"],
+    "nvlink_recoveries": ["NVLINK_RECOVERY_ERROR_COUNT_TOTAL"],
+    "throttled_power_s": ["PERF_POLICY_POWER"],
+    "throttled_thermal_s": ["PERF_POLICY_THERMAL"],
+}
+"""Counter to its fields."""
+
+METRICS = {"sm": "SM_UTIL", "tensor": "ANY_TENSOR_UTIL", "memory": "DRAM_BW_UTIL"}
+
+
+def test_numbers_are_those_of_nvidia_ml_py() -> None:
+    theirs = importlib.import_module("pynvml")
+
+    def number(name: str) -> int:
+        value: int = getattr(theirs, name)
+        return value
+
+    errors = {name: value for name, value in vars(causes).items() if type(value) is int}
+    assert errors == {n: number(f"NVML_ERROR_{ERRORS.get(n, n)}") for n in errors}
+    assert {number(f"NVML_ERROR_{n}"): n for n in causes._NAMES.values()} == causes._NAMES
+    assert {name: number(f"NVML_FI_DEV_{name}") for name in FIELDS} == FIELDS
+    assert {name: fields for name, (fields, _) in live._TALLIES.items()} == {
+        name: tuple(number(f"NVML_FI_DEV_{field}") for field in fields)
+        for name, fields in TALLIES.items()
+    }
+    assert {m: number(f"NVML_GPM_METRIC_{name}") for m, name in METRICS.items()} == live._METRICS
+    clocks = [number("NVML_CLOCK_SM"), number("NVML_CLOCK_MEM")]
+    assert [device._SM, device._MEMORY] == [live._SM, live._MEMORY] == clocks
+    assert number("NVML_TEMPERATURE_GPU") == live._DIE
+    assert number("NVML_ERROR_TIMEOUT") == live._TIMEOUT
+    assert number("nvmlEventTypeXidCriticalError") == live._XID_EVENT
+    assert theirs.NVML_VALUE_NOT_AVAILABLE_ulonglong.value == live._ABSENT
+    assert number("NVML_VALUE_TYPE_UNSIGNED_INT") == live._THIRTY_TWO_BITS
+    assert tuple(name for name, _ in theirs.c_nvmlValue_t._fields_) == live._MEMBERS
+    assert theirs.nvmlMemory_v2 == device._VERSION_2
+    assert list(device._VIRTUALIZATION) == [
+        number(f"NVML_GPU_VIRTUALIZATION_MODE_{name}")
+        for name in ("PASSTHROUGH", "VGPU", "HOST_VGPU", "HOST_VSGA")
+    ]
+    assert list(links._PEERS) == [
+        number(f"NVML_NVLINK_DEVICE_TYPE_{name}") for name in ("GPU", "IBMNPU", "SWITCH")
+    ]
+    assert list(links._FABRIC) == [
+        number(f"NVML_GPU_FABRIC_STATE_{name}")
+        for name in ("NOT_STARTED", "IN_PROGRESS", "COMPLETED")
+    ]
 
 
 def test_missing_library_has_its_code() -> None:
