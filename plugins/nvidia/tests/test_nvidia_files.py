@@ -14,7 +14,7 @@ from probe_core.sysfs.pci import normal_id
 from probe_nvidia import scene
 from probe_nvidia.device import CORES_PER_SM
 from probe_nvidia.files import INTEGRATED
-from probe_nvidia.tegra import COMPUTE_CAPABILITY
+from probe_nvidia.tegra import COMPUTE_CAPABILITY, _driver, _soc_by_devices
 
 
 @pytest.mark.parametrize(
@@ -68,6 +68,40 @@ def test_unused_and_excluded_gpus(trees: ModuleType, tmp_path: Path) -> None:
         "pci:0000:01:00.0": (None, None, False),
         "pci:0000:02:00.0": ("Tesla T4", None, True),
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "minor"),
+    [("0", 0), ("9999", 9999), ("10000", None), ("", None), ("-1", None), ("0x1", None)],
+)
+def test_the_number_of_a_node(text: str, minor: int | None) -> None:
+    assert scene.DriverCard({"Device Minor": text}).minor == minor
+    assert scene.DriverCard({}).minor is None
+
+
+def test_the_driver_of_a_module(trees: ModuleType, tmp_path: Path) -> None:
+    machine = Machine(str(tmp_path))
+    assert _driver(machine, {"driver": {"name": "gk20a"}}) == "gk20a"
+    assert _driver(machine, {"driver": None}) is None
+    trees.Tree(tmp_path).file("/sys/module/nvgpu/version", "1\n")
+    assert _driver(machine, {}) == "nvgpu"
+
+
+def test_devices_that_name_the_soc_of_a_masked_tree(trees: ModuleType, tmp_path: Path) -> None:
+    tree = trees.Tree(tmp_path)
+
+    def named(arch: str = "aarch64") -> list[str]:
+        return _soc_by_devices(Machine(str(tmp_path), arch=arch))
+
+    for number in range(60):
+        uevent = f"OF_COMPATIBLE_0=acme,x{number}\n"
+        tree.file(f"/sys/bus/platform/devices/a{number:02}/uevent", uevent)
+    assert named() == []
+    uevent = "OF_COMPATIBLE_0=acme,x\nOF_COMPATIBLE_1=nvidia,tegra234-gpio\n"
+    tree.file("/sys/bus/platform/devices/z/uevent", uevent)
+    assert (named(), named("x86_64")) == (["nvidia,tegra234"], [])
+    tree.node("", "acme,board")
+    assert named() == []
 
 
 def test_tables_agree() -> None:
