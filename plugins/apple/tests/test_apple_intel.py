@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from probe_apple import ioreg, profiler
-from probe_core.api import NotApplicable, Unavailable
+from probe_apple.sysctl import Sysctl
+from probe_core.api import Machine, NotApplicable, Unavailable
 
 GIB = 1 << 30
 UHD_630 = {
@@ -153,7 +155,8 @@ def test_mac_without_a_gpu_is_not_applicable(intel_mac: Any) -> None:
         ("4 GB", 4 * GIB), ("1536 MB", 1536 << 20), ("1,5 Go", 3 * GIB // 2),
         ("8\u00a0GB", 8 * GIB),
         ("", None), ("GB", None), ("-4 GB", None), ("nan GB", None), ("inf GB", None), ("4", None),
-        ("4 X", None), (None, None), ("0 GB", None),
+        ("4 X", None), (None, None), ("0 GB", None), ("9 KB", 9 << 10), ("1 TB", 1 << 40),
+        ("1048575 KB", 1048575 << 10), ("1048576 KB", None),
     ],
 )  # fmt: skip
 def test_sizes_as_people_read_them(text: str | None, expected: int | None) -> None:
@@ -164,8 +167,42 @@ def test_sizes_as_people_read_them(text: str | None, expected: int | None) -> No
     ("place", "expected"),
     [
         ("0:2:0", "0000:00:02.0"), ("25:0:0", "0000:19:00.0"), ("0:1:0(1:4)", "0000:00:01.0"),
+        ("255:31:7", "0000:ff:1f.7"),
         ("0:32:0", None), ("256:0:0", None), ("0:0:8", None), ("x", None), (7, None), (None, None),
     ],
 )  # fmt: skip
 def test_addresses_are_decimal(place: object, expected: str | None) -> None:
     assert ioreg.address({"pcidebug": place}) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("0x7340", "7340"), ("73", "0073"), ("ABCD", "abcd"), ("0x12345", None), ("0x", None)],
+)
+def test_device_ids_have_four_digits(text: str, expected: str | None) -> None:
+    assert profiler.hexadecimal(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(b"\1\2", 0x201), (b"\xff" * 8, (1 << 64) - 1), (b"\1" * 9, None), (b"", None), (True, None)],
+)
+def test_numbers_of_the_registry(value: object, expected: int | None) -> None:
+    assert ioreg.number(value) == expected
+
+
+def test_texts_and_counts_of_the_registry() -> None:
+    assert [ioreg.text(value) for value in (b" a\0b", b"\0", " ", 5)] == ["a", None, None, None]
+    assert [ioreg.count(value) for value in (0, 1, ioreg.MAX_COUNT - 1, ioreg.MAX_COUNT)] == [
+        *(None, 1, ioreg.MAX_COUNT - 1, None)
+    ]
+
+
+def test_numbers_of_recorded_sysctls(tmp_path: Path) -> None:
+    lines = {"a": "18446744073709551615", "b": "1" * 21, "c": "-1", "d": "x", "e": ""}
+    (tmp_path / "recorded").mkdir()
+    text = "".join(f"{name}: {value}\n" for name, value in lines.items())
+    (tmp_path / "recorded/sysctl.txt").write_text(text)
+    sysctl = Sysctl(Machine(str(tmp_path), os="darwin"))
+    assert [sysctl.number(name) for name in "abcdef"] == [(1 << 64) - 1, *[None] * 5]
+    assert [sysctl.text(name) for name in "def"] == ["x", None, None]
