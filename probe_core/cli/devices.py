@@ -37,15 +37,10 @@ def run(args: argparse.Namespace, context: Context) -> int:
         context.json(report, shared=("devices", "peaks"))
     else:
         # A script that wants JSON does not pay for the table.
-        from probe_core.cli.table import lines
+        from probe_core.cli.table import lines, printed_lines
 
-        for line in lines(report, context):
+        for line in (*lines(report, context), *printed_lines(report["outcomes"])):
             context.out(line)
-        if any("stderr" in outcome for outcome in report["outcomes"]):
-            from probe_core.cli.table import printed_lines
-
-            for line in printed_lines(report["outcomes"]):
-                context.out(line)
     return 1 if args.strict and has_failed(report) else 0
 
 

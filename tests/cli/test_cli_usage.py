@@ -412,4 +412,10 @@ def test_static_report_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[
     document["node"]["model"] = "From a file"
     (tmp_path / "report.json").write_text(json.dumps(document))
     assert outcome(["--static", str(tmp_path / "report.json")]) == 0
-    assert capsys.readouterr().out.startswith("From a file · Linux")
+    plain = capsys.readouterr().out
+    assert plain.startswith("From a file · Linux")
+    document["outcomes"][0] |= {"status": "ok", "stderr": ["a line"]}
+    (tmp_path / "report.json").write_text(json.dumps(document))
+    assert outcome(["--static", str(tmp_path / "report.json"), "--strict"]) == 0
+    name = document["outcomes"][0]["prober"]
+    assert capsys.readouterr().out == f"{plain}{name} printed:\n  | a line\n"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from probe_core.cli.doctor import _assumed, _check, _device
 from probe_core.cli.doctor_text import _sentence, _subject, _tally, _verdict, lines
+from probe_core.commands import CommandError
 from probe_core.doctor.check import CHANGED
 from probe_core.model.findings import NO_FIX
 
@@ -193,3 +196,61 @@ def test_a_check_needs_what_the_report_does_not() -> None:
     entry: Any = {"summary": "Whether it runs", "step": None, "needs": ["report", "/etc/a", "/b"]}
     assert _sentence(entry) == "it runs Needs: /etc/a, /b"
     assert _sentence(entry | {"needs": ["report"]}) == "it runs"
+
+
+def arguments(**given: Any) -> Any:
+    names = ("config", "codes", "machine", "bundle", "supposed")
+    flags = dict.fromkeys(("save", "force", "next_boot"), False)
+    return SimpleNamespace(**{**dict.fromkeys(names), **flags, **given})
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"codes": " , "}, "--only has no code; "),
+        ({"save": True, "machine": "a"}, "--save keeps the state of this computer; leave out"),
+        ({"next_boot": True, "save": True}, "--next-boot and --if look at another state; leave"),
+        ({"next_boot": True, "bundle": "a"}, "--next-boot and --if look at another state; leave"),
+        ({"supposed": "torch=2", "codes": "a"}, "--next-boot and --if look at another state;"),
+        ({"force": True}, "--force overwrites an archive; name it with --bundle FILE"),
+        ({"bundle": "/no/such/a.zip"}, "--bundle /no/such/a.zip: no such folder"),
+        ({"supposed": "drver=5"}, "--if drver=5: no such assumption; did you mean 'driver'?"),
+        ({"supposed": ""}, "--if : no such assumption; "),
+        ({"supposed": "kernel"}, "--if kernel: no version; write it as kernel=6.8.0-62-generic"),
+        ({"supposed": "torch=a b"}, "--if torch=a b: no version; write it as torch=2.11"),
+        ({"supposed": "driver=5x"}, "--if driver=5x: no version; write driver=595"),
+    ],
+)
+def test_options_that_contradict_each_other(given: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(CommandError) as raised:
+        _check(arguments(**given))
+    assert str(raised.value).startswith(f"doctor: {sentence}")
+
+
+def test_options_that_do_not(tmp_path: Path) -> None:
+    for given in (
+        *({"codes": "a,b"}, {"save": True}, {"machine": "a", "bundle": str(tmp_path / "a")}),
+        *({"bundle": "a.zip", "force": True}, {"next_boot": True}, {}),
+    ):
+        _check(arguments(**given))
+    supposed = _assumed(arguments(supposed="driver=595.58, kernel=6.8.0-62_a", next_boot=True))
+    assert supposed == {"boot": "next", "driver": "595.58", "kernel": "6.8.0-62_a"}
+    assert _assumed(arguments()) == {}
+
+
+def test_the_device_that_is_looked_at() -> None:
+    devices = [{"kind": "gpu", "ids": [id, f"uuid:{at}A"]} for at, id in enumerate(IDS[:2])]
+    listed = [{"id": "cpu:0", "kind": "cpu", "ids": ["cpu:0"]}]
+    report: Any = {"devices": listed + [d | {"id": d["ids"][0]} for d in devices]}
+    assert [_device(part, report) for part in (None, IDS[1], "uuid:0a", "02:00")] == [
+        *(None, IDS[1], IDS[0], IDS[1])
+    ]
+    for part, sentence in (
+        ("pci", f"--device pci names 2 devices; there are: {IDS[0]}, {IDS[1]}"),
+        ("cpu:0", f"--device cpu:0: no device; there are: {IDS[0]}, {IDS[1]}"),
+    ):
+        with pytest.raises(CommandError) as raised:
+            _device(part, report)
+        assert str(raised.value) == f"doctor: {sentence}"
+    with pytest.raises(CommandError, match="no device; there are: no accelerator"):
+        _device("a", {"devices": listed})  # type: ignore[arg-type]

@@ -115,6 +115,10 @@ def test_firmwares_table(raw: bytes, busy: float | None, reasons: list[str] | No
     assert (metrics.busy(raw), metrics.throttled(raw)) == (busy, reasons)
 
 
+def test_a_table_that_is_a_header_alone_has_a_layout() -> None:
+    assert metrics.layout(b"\x04\x00\x01\x02") == (1, 2)
+
+
 # Bytes before `average_gfx_activity`, by kgd_pp_interface.h: the header, then temperatures of 16
 # bits, and of v1.4 on the socket's power; and what of it is all.
 ACTIVITY = {

@@ -59,7 +59,9 @@ def test_ttm_limits_what_of_gtt_can_be_used(tree: Any) -> None:
 
 def test_ttm_limit_above_gtt_limits_nothing(tree: Any) -> None:
     tree.file(f"{TTM}/pages_limit", 0)
-    assert "ttm" not in apu(tree)["extra"]
+    sighting = apu(tree)
+    assert "ttm" not in sighting["extra"]
+    assert "limit" not in sighting["memory"]["parts"]
     tree.file(f"{TTM}/pages_limit", 7_812_500)
     memory = apu(tree)["memory"]
     assert memory["usable"] == memory["total"] == (512 << 20) + 15 * GIB

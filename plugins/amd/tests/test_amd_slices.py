@@ -163,7 +163,7 @@ def test_single_cpx_partition_has_its_own_memory_and_units(
                 high=high)  # fmt: skip
     card, own = tree.devices().values()
     assert own["ids"] == [f"amd:0000:05:00.0/xcp{part}"]
-    assert own["parent"] == "pci:0000:05:00.0"
+    assert (own["parent"], own["gfx"]) == ("pci:0000:05:00.0", "gfx942")
     assert own["memory"]["total"] == own["memory"]["usable"] == 25_769_803_776
     assert (own["units"], own["share"]) == (38, {"units": 38})
     assert own["node_index"] == {"kfd": 0, "drm_render": 128 + part}

@@ -154,7 +154,7 @@ def _beyond_ttm(machine: Machine, draft: Draft, sizes: Sizes) -> int:
     pages = {
         name: number
         for name in ("pages_limit", "page_pool_size")
-        if (number := machine.read_int(f"{TTM}/{name}")) and number > 0
+        if (number := machine.read_int(f"{TTM}/{name}") or 0) > 0
     }
     draft.put("extra.ttm", {name: number * _PAGE for name, number in pages.items()})
     limit = pages.get("pages_limit", 0) * _PAGE
