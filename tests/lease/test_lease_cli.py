@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from lease_node import Node, gpu
 
+from probe_core.cli import main
+
 
 def test_visible_for_one_runtime(node: Node) -> None:
     done = node.run("visible", "--for", "cuda", "--json", CUDA_VISIBLE_DEVICES="1")
@@ -138,3 +140,41 @@ def test_exec_takes_the_ids_of_the_table(node: Node) -> None:
     unknown = node.run("exec", "--device", "07:00.0", "--dry-run")
     assert unknown.returncode != 0
     assert "no device is called '07:00.0'" in unknown.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "processes"),
+    [(("2x1",), [[0], [1]]), (("2x1", "--index", "0"), [[0]]), (("1x2",), [[0, 1]])],
+)
+def test_a_layout_in_this_process(
+    words: tuple[str, ...],
+    processes: list[list[int]],
+    node: Node,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name in ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"):
+        monkeypatch.delenv(name, raising=False)
+    command = ["layout", *words, "--static", str(node.folder / "report.json")]
+    uuids = [f"GPU-0000000{n}-0000-0000-0000-00000000000{n}" for n in (1, 2)]
+    assert main(command) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert [line for line in shown if line.startswith(("#", "export CUDA_V"))] == [
+        line
+        for number, places in enumerate(processes)
+        for line in (
+            f"# process {number}: "
+            + ", ".join(f"{node.devices[at]['id']} ({node.devices[at]['name']})" for at in places),
+            f"export CUDA_VISIBLE_DEVICES={','.join(uuids[at] for at in places)}",
+        )
+    ]
+    assert main([*command, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["layout"], document["consumer"]) == (words[0], "cuda")
+    assert [entry["devices"] for entry in document["instances"]] == [
+        [node.devices[at]["id"] for at in places] for places in processes
+    ]
+    for index, status in ((len(uuids), 3), (-1, 3)):
+        assert main(["layout", "2x1", "--index", str(index), *command[-2:]]) == status
+        sentence = f"probe layout: there is no process {index}; 0 to 1 exist\n"
+        assert capsys.readouterr().err == sentence
