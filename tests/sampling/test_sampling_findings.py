@@ -40,3 +40,10 @@ def test_findings_beyond_the_most_are_dropped() -> None:
     for number in range(258):
         found.note(fact(evidence=str(number)))
     assert len(found.findings) == 256
+
+
+def test_what_a_sampler_finds_is_told_unless_it_is_no_finding() -> None:
+    found = samples()
+    good = {"code": "c", "severity": "info", "what": "a", "why": "b", "fix": "c"}
+    found.add_findings("acme", [7, {**good, "device": "x:1"}, {"code": "d"}])
+    assert [(f["code"], f["prober"], f["device"]) for f in found.findings] == [("c", "acme", "x:1")]

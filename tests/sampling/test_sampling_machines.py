@@ -10,15 +10,18 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 import probe_core
+from probe_core.api import SampleRequest
 from probe_core.machine import Machine
-from probe_core.sampling.cpu import _busy, interfaces, read_times
+from probe_core.sampling import boards
+from probe_core.sampling.cpu import CpuSampler, _busy, interfaces, read_times
 from probe_core.sampling.node import NODE
 from probe_core.sampling.roster import IDLE_S, Idle, Roster
+from probe_core.sysfs import rates
 from probe_core.sysfs.rates import NEEDS_TWO, WENT_BACK
 from probe_core.testing import Tree
 
@@ -231,17 +234,37 @@ def test_processors_and_the_node(stage: Any, tree: Tree) -> None:
     assert node["links"][0]["sent"] == 0
 
 
-def test_an_energy_counter_gives_power_and_wraps(stage: Any, tree: Tree) -> None:
+def test_an_energy_counter_gives_power_and_wraps(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cpus(tree)
     zone = "/sys/class/powercap/intel-rapl:0"
     tree.file(f"{zone}/name", "package-0\n")
     tree.file(f"{zone}/max_energy_range_uj", 1_000_000)
     tree.file(f"{zone}/energy_uj", 999_000)
-    rounds = stage.rounds(machine=tree.machine())
-    assert next(rounds).sample("cpu:0")["power_w"] is None
+    monkeypatch.setattr(rates, "monotonic", iter([10.0, 12.0]).__next__)
+    sampler = CpuSampler(tree.machine(), [[0, 1]])
+    (first,) = sampler.sample()
+    assert (first["counters"], first["unknown"]["power_w"]) == ({"energy_j": 0.999}, NEEDS_TWO)
     tree.file(f"{zone}/energy_uj", 1_000)
-    watts = next(rounds).sample("cpu:0")["power_w"]
-    assert 0 < watts < 20_000
+    (second,) = sampler.sample()
+    assert (second["counters"], second["power_w"]) == ({"energy_j": 0.001}, pytest.approx(0.001))
+    tree.file(f"{zone}/energy_uj", "much\n")
+    (third,) = sampler.sample()
+    assert third["unknown"]["power_w"] == f"{zone}/energy_uj holds no number"
+
+
+@pytest.mark.parametrize(("count", "mhz"), [(1, 0.0), (2, 0.5), (17, 7.5), (40, 15.0)])
+def test_the_clock_of_a_package_is_that_of_sixteen_processors(
+    tmp_path: Path, count: int, mhz: float
+) -> None:
+    """A read takes 15 µs; each processor's clock is its number here."""
+    tree = Tree(tmp_path)
+    for cpu in range(count):
+        folder = f"/sys/devices/system/cpu/cpu{cpu}/cpufreq"
+        tree.file(f"{folder}/scaling_cur_freq", cpu * 1000 or 1)
+    (sample,) = CpuSampler(tree.machine(), [range(count)]).sample()
+    assert sample["clocks_mhz"] == {"sm": pytest.approx(mhz, abs=0.01)}
 
 
 def test_a_counter_that_root_alone_may_read_is_named(stage: Any, tree: Tree) -> None:
@@ -342,6 +365,21 @@ def test_other_systems_count_each_interface_but_loopbacks(monkeypatch: pytest.Mo
     ]
 
 
+def test_other_systems_times_are_counted_in_milliseconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Times(NamedTuple):
+        user: float
+        idle: float
+
+    def times(*, percpu: bool) -> list[Times]:
+        return [Times(1.5, 2.25), Times(0.5, 4.0)] if percpu else []
+
+    monkeypatch.setitem(sys.modules, "psutil", SimpleNamespace(cpu_times=times))
+    assert read_times(Machine(os="windows")) == {0: (1500, 3750), 1: (500, 4500)}
+    assert interfaces(Machine(os="windows")) == []  # this psutil counts no interface
+    monkeypatch.setitem(sys.modules, "psutil", SimpleNamespace())
+    assert read_times(Machine(os="windows")) == {}
+
+
 def test_the_portable_way_samples_too(stage: Any, tree: Tree) -> None:
     stage.add(SOURCE.replace("asked.append(name)", "asked.append(name); time.sleep(0.01)"))
     rounds = stage.rounds(machine=tree.machine(), portable=True)
@@ -363,6 +401,46 @@ def test_a_board_without_a_prober_is_sampled_by_the_core(stage: Any, tree: Tree)
     assert sample["clocks_mhz"]["sm"] == 960
     assert sample["temperature_c"] == pytest.approx(47.5)
     assert sample["busy"] is None
+
+
+@pytest.mark.parametrize(
+    ("sighting", "is_board"),
+    [
+        ({"ids": ["dt:/gpu", "pci:1"], "vendor": "broadcom"}, True),
+        ({"ids": ["dt:/gpu"]}, True),
+        ({"ids": ["dt:/gpu"], "vendor": "arm"}, False),  # its prober samples it
+        ({"ids": ["pci:0000:01:00.0"], "vendor": "amd"}, False),
+        ({"ids": []}, False),
+        ({}, False),
+    ],
+)
+def test_boards_are_what_the_device_tree_has_and_no_prober(
+    sighting: dict[str, Any], is_board: bool
+) -> None:
+    assert boards.present([{"ids": ["pci:0000:02:00.0"]}, sighting]) is is_board
+
+
+def test_boards_with_a_driver_are_sampled(tree: Tree) -> None:
+    paths = {"arm": "v3d", "broadcom": "v3d", "qualcomm": None, "vivante": "etnaviv"}
+    tree.node("", "acme,board")
+    for number, (vendor, driver) in enumerate(paths.items()):
+        tree.node(f"/gpu@{number}", f"{vendor},gpu")
+        folder = tree.platform(f"{number}.gpu", f"/gpu@{number}", driver=driver)
+        tree.file(f"{folder}/load", 100 * number)
+    machine = Machine(str(tree.root), arch="aarch64")
+    bus = [{"ids": [f"dt:/gpu@{n}"], "kind": "npu", "vendor": v} for n, v in enumerate(paths)]
+    sampler = boards.open_sampler(SampleRequest(machine, bus))
+    assert isinstance(sampler, boards.Sampler)
+    (one, two) = sampler.sample(SampleRequest(machine, bus))
+    assert [(s["device"], s["busy"], s["processes"]) for s in (one, two)] == [
+        ("dt:/gpu@1", 0.1, []),
+        ("dt:/gpu@3", 0.3, []),
+    ]
+    assert one["unknown"]["temperature_c"] == "no thermal zone is named after a npu"
+    (two,) = sampler.sample(SampleRequest(machine, bus, asleep=["dt:/gpu@1"]))
+    assert two["device"] == "dt:/gpu@3"
+    nothing = boards.open_sampler(SampleRequest(machine, bus[:1]))
+    assert getattr(nothing, "reason", None) == "no such device has a driver"
 
 
 def test_a_host_that_just_ends_is_quiet(tmp_path: Path) -> None:

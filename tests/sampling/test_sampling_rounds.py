@@ -17,7 +17,7 @@ import pytest
 import probe_core
 from probe_core import ConfigError
 from probe_core.sampling.node import NODE
-from probe_core.sampling.rounds import Rhythm
+from probe_core.sampling.rounds import Rhythm, is_readable
 
 GPU = "pci:0000:01:00.0"
 
@@ -225,10 +225,18 @@ def test_a_bad_argument_is_named_at_the_call(arguments: dict, word: str) -> None
         probe_core.samples_async(**arguments)
 
 
+def test_an_argument_that_is_no_setting_is_refused_by_the_call_that_has_it() -> None:
+    for call in (probe_core.samples, probe_core.samples_async):
+        with pytest.raises(TypeError, match=rf"^{call.__name__}\(\) .* 'device': .*'devices'"):
+            call(**{"device": "cpu:0"})
+
+
 def test_a_device_that_the_report_lacks_is_named() -> None:
     report = {"devices": [{"id": "pci:0000:01:00.0", "ids": ["pci:0000:01:00.0"], "kind": "gpu"}]}
     with pytest.raises(ConfigError, match=r"'02:00.0': .*pci:0000:01:00.0"):
         probe_core.samples(devices="02:00.0", report=report)
+    for arguments in ({"devices": "01:00.0"}, {"report": report}):
+        probe_core.samples(**arguments).close()
     probe_core.samples(devices="01:00.0", report=report).close()
     # The node is in no report, and has samples.
     with probe_core.samples(devices=["01:00.0", "node:self"], report=report, only=[]) as rounds:
@@ -243,6 +251,39 @@ def test_the_rhythm_skips_beats_that_are_late() -> None:
         rhythm.wait()
     # At 0; after 0.6 at 1; 3.5 is late for 2, so at once; then 4.
     assert pauses == [pytest.approx(0.6), pytest.approx(0.4)]
+
+
+@pytest.mark.parametrize(
+    ("answers", "waits"), [([0, 0, 0], [1.0, 1.0, 0.5]), ([0, 1], [1.0, 1.0]), ([1], [1.0])]
+)
+def test_who_waits_for_a_round_is_woken_by_what_is_readable(
+    monkeypatch: pytest.MonkeyPatch, answers: list[int], waits: list[float]
+) -> None:
+    waited, readable = list[float](), iter(answers)
+
+    def select(fds: list[int], writing: list[int], other: list[int], seconds: float) -> tuple:
+        assert (fds, writing, other) == ([7], [], [])
+        waited.append(seconds)
+        return fds * next(readable), [], []
+
+    monkeypatch.setattr("select.select", select)
+    rhythm = Rhythm(2.5, iter([0.0, 0.0, 0.0, 2.5]).__next__, pytest.fail)
+    rhythm.wait(7)  # the first comes at once
+    rhythm.wait(7)
+    assert waited == waits
+    assert not is_readable(-1)
+
+
+def test_the_last_round_ends_the_processes(stage, children: Callable[[], list[int]]) -> None:
+    stage.add(GOOD.replace("open(", "time.sleep(0.03)\n    open("))
+    before = children()
+    rounds = stage.rounds(1)
+    assert next(rounds).number == 1
+    assert not (stage.folder / "closed").exists()
+    assert next(rounds, None) is None
+    assert children() == before
+    # Closing takes a while, which it has.
+    assert (stage.folder / "closed").read_text() == "[1]"
 
 
 def test_it_may_be_closed_during_the_wait_for_a_round(
@@ -262,6 +303,7 @@ def test_an_iterator_needs_no_first_round_to_be_closed() -> None:
     probe_core.samples().close()
     with probe_core.samples() as rounds:
         assert iter(rounds) is rounds
+    assert rounds._rhythm._interval == probe_core.samples_async()._rounds._rhythm._interval == 1
 
 
 def test_a_static_report_means_that_no_plugin_runs(
