@@ -240,6 +240,9 @@ def test_tabs_keys_filter_and_themes() -> None:
         assert " 11 %" not in text(app, "devices-table")
         await pilot.press("space")
         assert " 11 %" in text(app, "devices-table")
+        grid = app.query_one("#devices-table", Grid)
+        shown = [grid.get_row_at(number)[0].plain for number in range(grid.row_count)]
+        assert shown == text(app, "devices-table").splitlines()[1:]
 
     run([node], scenario)
 
@@ -627,6 +630,42 @@ def test_a_command_line_that_cannot_be_read_holds_up_no_other(tmp_path: Path) ->
     assert (hung.title, train.title) == ("hung", "train --job 22\ufffd[2J")
     assert table.unread == []
     os.close(os.open(tmp_path / "proc/21/cmdline", os.O_WRONLY | os.O_NONBLOCK))  # lets it go
+
+
+def test_what_hangs_holds_four_threads_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pids = range(21, 27)
+    for pid in pids:
+        place(tmp_path, pid, 1, "hung")
+        (tmp_path / f"proc/{pid}/cmdline").unlink()
+        os.mkfifo(tmp_path / f"proc/{pid}/cmdline")
+    processes = [{"pid": pid, "user": "ann", "memory": GIB} for pid in pids]
+    rows = node_of([busy(address(1), processes=processes)], H100).rows()
+    monkeypatch.setattr("probe_watch.processes.READ_S", 0.001)
+    table = Table(str(tmp_path))
+    table.tasks(rows)
+    asyncio.run(table.read_commands())
+    assert [pid for pid, _ in table.unread] == [25, 26]
+    for pid in (21, 22, 23, 24):  # lets them go
+        while True:
+            try:
+                os.close(os.open(tmp_path / f"proc/{pid}/cmdline", os.O_WRONLY | os.O_NONBLOCK))
+                break
+            except OSError:  # its reader is not there yet
+                time.sleep(0.001)
+
+
+def test_a_task_stands_below_what_started_it_whatever_else_did(tmp_path: Path) -> None:
+    """An ancestor further up is shown where it is a task, or started more than one."""
+    for pid, parent in ((2, 1), (3, 2), (4, 3), (5, 4), (6, 2)):
+        place(tmp_path, pid, parent, "job")
+    table = Table(str(tmp_path))
+    pids = [{"pid": pid, "user": "ann", "memory": GIB} for pid in (5, 3)]
+    tasks = table.tasks(node_of([busy(address(1), processes=pids)], H100).rows())
+    assert [(task.depth, task.pid) for task in table.tree(tasks)] == [
+        (0, 2), (1, 3), (2, 4), (3, 5)
+    ]  # fmt: skip
 
 
 def test_commands_of_many_processes_are_read_one_after_the_other(tmp_path: Path) -> None:

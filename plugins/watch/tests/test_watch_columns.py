@@ -161,6 +161,7 @@ def test_the_newest_values_as_bars() -> None:
     assert spark([0, 0.5, 1], 2, "012") == "12"
     assert spark([None, 1], 4, "012") == "   2"
     assert spark([1.0], 0) == ""
+    assert spark([0, 1.0], 1, "012") == "2"
     assert spark([], 3) == "   "
     assert spark([0.07, 0.08, 0.92, 0.93], 4) == "▁▂▇█"
 

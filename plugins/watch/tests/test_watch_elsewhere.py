@@ -123,6 +123,10 @@ def test_events_alerts_and_blank_lines_of_strangers() -> None:
     ]
     assert (ended.edges, ended.notes) == (None, ())
     assert reader.end() is None
+    for line in (full[0][:-1] + " " * (1 << 20) + "}", '["time"]', '"time"', "{", "[" * 100_000):
+        before = reader.skipped
+        assert reader.feed(line.encode()) is None
+        assert reader.skipped == before + 1
 
 
 def test_a_recording_is_read_by_rounds_and_one_cut_short_says_so(tmp_path: Path) -> None:

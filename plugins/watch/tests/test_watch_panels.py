@@ -294,6 +294,10 @@ def test_thresholds(node: Node) -> None:
         "latency                           off in the file of settings",
         "temperature  80 °C  1 s    77 °C  ! 0",
     ]
+    styles = [panels.thresholds(node, 90).spans[-1].style]
+    node.rows()[0].alerts = {"temperature": "error"}
+    styles.append(panels.thresholds(node, 90).spans[-1].style)
+    assert styles == ["yellow", "bold red"]
 
 
 def test_what_happened_lately(node: Node) -> None:
