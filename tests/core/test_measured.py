@@ -129,6 +129,20 @@ def test_sparse_peak_is_no_yardstick() -> None:
     assert (result.get("fraction"), result.get("fraction_at_clock")) == (0.8, 0.8889)
 
 
+@pytest.mark.parametrize(
+    ("accumulate", "fraction"), [("fp16", 0.5), ("fp32", 1.0), ("int32", 0.25), (None, 0.25)]
+)
+def test_the_peak_has_the_same_sums_or_is_the_fastest(
+    accumulate: str | None, fraction: float
+) -> None:
+    peak = {"dtype": "fp16", "path": "matrix", "sparsity": "dense", "clock": "boost", "mhz": 1.0,
+            "source": "", "confidence": ""}  # fmt: skip
+    peaks = [{**peak, "accumulate": sums, "tflops": tflops}
+             for sums, tflops in (("fp32", 100.0), ("fp16", 200.0), ("tf32", 400.0))]  # fmt: skip
+    entry = figure(kind="matmul", dtype="fp16", accumulate=accumulate, best=100.0, threads=None)
+    assert with_fractions(device(peaks=peaks), entry).get("fraction") == fraction
+
+
 def test_register_loop_compares_with_the_vector_units() -> None:
     vector = {
         "dtype": "bf16",

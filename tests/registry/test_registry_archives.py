@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from probe_core.registry import scan
+from probe_core.registry.archives import left_out
 from probe_core.registry.prober import discover
 
 ENTRIES = "[console_scripts]\nx = y:z\n[probe_core.probers.v1]\nacme = acme_prober\n"
@@ -69,6 +70,10 @@ def test_an_archive_without_plugins_is_nobodys_mistake(tmp_path: Path) -> None:
         str(tmp_path / "python311.zip"),
     ]
     assert scan(paths) == ([], [])
+
+
+def test_a_file_that_cannot_be_read_is_no_archive(tmp_path: Path) -> None:
+    assert left_out([str(tmp_path), str(tmp_path / "none.zip"), "a\0b.zip"], "probe_core.") == []
 
 
 def test_what_is_no_archive_costs_nothing(tmp_path: Path) -> None:

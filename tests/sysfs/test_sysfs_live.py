@@ -10,6 +10,7 @@ import pytest
 from probe_core.sysfs.drm_use import DrmUse
 from probe_core.sysfs.live import Live, share
 from probe_core.sysfs.rates import MAX_KEYS, NEEDS_TWO, WENT_BACK, Rates
+from probe_core.sysfs.sighting import AVOIDED, Draft
 from probe_core.sysfs.users import Users
 from probe_core.testing import Tree
 
@@ -30,6 +31,9 @@ def test_a_counter_that_wraps_is_mended() -> None:
     rates = Rates()
     rates.per_second("x", 250, 0.0, wrap=256)
     assert rates.per_second("x", 4, 1.0, wrap=256) == 10
+    assert rates.per_second("x", 4.5, 2.0, wrap=256) == 0.5
+    assert rates.per_second("x", 4.5, 3.0, wrap=256) == 0
+    assert rates.per_second("x", 4.75, 4.0) == 0.25
 
 
 def test_the_same_reading_twice_is_none() -> None:
@@ -77,6 +81,24 @@ def test_a_file_that_refuses_has_its_errno(tmp_path: Path) -> None:
     assert live.first("power_w", "/sys/absent", "/sys/good") == live.number("x", "/sys/good") == 42
     assert live.first("power_w", "/sys/absent", "/sys/busy") is None
     assert live.unknown["power_w"] == "/sys/absent: No such file or directory"
+
+
+def test_a_figure_is_known_or_has_the_first_reason(tmp_path: Path) -> None:
+    live = Live(Tree(tmp_path).machine(), "x:1")
+    for value, reason in ((None, "first"), (None, "second"), (None, None)):
+        live.put("busy", value, reason)
+    assert live.sample == {"device": "x:1", "unknown": {"busy": "first"}}
+    live.put("busy", 0.0, "third")
+    assert live.sample == {"device": "x:1", "unknown": {}, "busy": 0.0}
+
+
+def test_a_device_that_is_left_alone_says_so() -> None:
+    draft = Draft()
+    draft.left_alone()
+    assert draft.fields["step_facts"] == [
+        {"step": "responding", "status": "broken", "evidence": AVOIDED, "code": "driver-hangs"}
+    ]
+    assert draft.unknown == {"memory.total": AVOIDED}
 
 
 def test_users_by_passwd_and_never_by_a_server(tmp_path: Path) -> None:
@@ -140,6 +162,8 @@ def test_a_client_in_several_processes_counts_once(tmp_path: Path) -> None:
     use.refresh()
     here = use.of(["renderD128"])
     assert [(p["pid"], p["memory"]) for p in here.processes] == [(10, 1 << 20), (11, 0)]
+    tree.file("/proc/11/status", "Name:\tx\nUid:\t7\t0\t0\t0\n")
+    assert [p.get("user") for p in use.of(["renderD128"]).processes] == [None, "7"]
 
 
 def test_a_value_that_steps_back_keeps_the_larger(tmp_path: Path) -> None:

@@ -48,6 +48,11 @@ def test_card_in_a_slot_is_its_own_slowest_hop(tree: Tree) -> None:
     ]  # fmt: skip
 
 
+def test_a_link_of_one_lane(tree: Tree) -> None:
+    (link,) = pcie.links(tree.machine(), tree.pci("0000:01:00.0", "10de:2684", link=(1, 2.5)))
+    assert (link["width"], link["generation"]) == (1, 1)
+
+
 def test_emulated_root_port_has_no_say(tree: Tree) -> None:
     """Both ends of a link agree; QEMU's port may tell figures of its own."""
     port = tree.bridge("0000:00:02.0", "1b36:000c", link=(1, 2.5))
