@@ -165,10 +165,11 @@ class File:
 def _is_without_effect(node: ast.AST) -> bool:
     """Return whether only a checker of types reads it, or it forbids what nobody does.
 
-    So do `zip(strict=True)` and `dataclass(frozen=True, slots=True)`, as an assertion does.
+    So do `zip(strict=True)` and `dataclass(frozen=True, slots=True)`, as an assertion does; whether
+    a `TypedDict` is `total` is for the first alone.
     """
     if isinstance(node, ast.keyword):
-        return node.arg in ("strict", "frozen", "slots")
+        return node.arg in ("strict", "frozen", "slots", "total")
     name = node.test if isinstance(node, ast.If) else None
     if isinstance(node, ast.Assign):
         name = node.targets[0]
