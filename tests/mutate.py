@@ -169,7 +169,8 @@ def _is_without_effect(node: ast.AST) -> bool:
     a `TypedDict` is `total` is for the first alone.
     """
     if isinstance(node, ast.keyword):
-        return node.arg in ("strict", "frozen", "slots", "total")
+        is_total = node.arg == "total" and isinstance(node.value, ast.Constant)
+        return is_total or node.arg in ("strict", "frozen", "slots")
     name = node.test if isinstance(node, ast.If) else None
     if isinstance(node, ast.Assign):
         name = node.targets[0]
