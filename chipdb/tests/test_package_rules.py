@@ -168,7 +168,11 @@ def test_a_row_needs_a_word_that_no_other_vendor_has(
     install: Install, pattern: str, fault: str | None
 ) -> None:
     text = row(pattern) if "4095" in pattern or "{any}" in pattern else ""
-    problems = install(text).problems
+    db = install(text)
+    (own,) = [table for table in db.tables() if table.origin.startswith("package:")]
+    lines = [line.partition("\t")[0] for line in own.rules.splitlines()].count("line")
+    assert lines == (1 if fault else 2)  # one is of the package itself
+    problems = db.problems
     assert [problem.partition(": pattern: ")[2] for problem in problems] == (
         [f"{fault}; add a word of your own to the pattern"] if fault else []
     )
