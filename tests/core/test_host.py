@@ -171,6 +171,17 @@ def test_hook_with_a_wrong_signature_is_refused(tree: Tree, probers: Probers) ->
         run(tree, probers, Host())
 
 
+def test_a_hook_that_there_is_not_is_refused(tree: Tree, probers: Probers) -> None:
+    class Host(Watcher):
+        @hookimpl
+        def probe_vetoo(self) -> None: ...
+
+    with pytest.raises(
+        ConfigError, match=r"a host hook cannot be used: unknown hook 'probe_vetoo'"
+    ):
+        run(tree, probers, Host())
+
+
 def test_same_object_twice_is_refused(tree: Tree, probers: Probers) -> None:
     watcher = Watcher()
     with pytest.raises(ConfigError, match="a host hook cannot be used"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,7 +12,13 @@ import pytest
 from probe_cluster import ClusterError, Links, read_members
 from probe_cluster.gathering.model import LINK_CODES
 from probe_cluster.gathering.summaries import Nic, summary_of
-from probe_cluster.network.links import Network, failed_link, link_findings, measured_link
+from probe_cluster.network.links import (
+    Network,
+    failed_link,
+    link_findings,
+    link_lines,
+    measured_link,
+)
 from probe_cluster.planning.reading import each_report
 from probe_cluster.shared import bits, is_cluster_file, milliseconds
 from probe_core.cli import main
@@ -53,6 +60,23 @@ def test_a_link_has_both_directions_and_its_hardware() -> None:
         "reason": None,
         "fix": None,
     }
+
+
+def test_the_slowest_links_come_first_and_those_beyond_a_page_are_counted() -> None:
+    gathered: Any = SimpleNamespace(nodes={}, findings=[], links=[
+        link(ends=["a", f"b{n}"], bandwidth=n * 1e8 or None, bandwidths=[n * 1e8 or None, None])
+        for n in (3, 0, 1, *range(4, 31), 2)
+    ])  # fmt: skip
+    context: Any = SimpleNamespace(encodable=str, width=120, colour=False)
+    head, *lines = [line for line in link_lines(gathered, context) if line]
+    assert head.split()[0] == "LINK"
+    assert [line.split()[2] for line in lines[:-1]] == [f"b{n}" for n in range(1, 29)]
+    assert lines[-1] == (
+        "30 of 31 pairs measured: 800 Mbit/s to 24 Gbit/s, round trips 0.4 ms; the 28 slowest are"
+        " shown, --json has all"
+    )
+    gathered.links = []
+    assert [*link_lines(gathered, context)] == []
 
 
 def test_what_agents_do_not_know_is_none() -> None:
