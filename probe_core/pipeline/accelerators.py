@@ -286,9 +286,10 @@ def troubles(
     answers = [(device, usable_here(device)) for device in accelerators]
     refused = [(device, answer) for device, answer in answers if answer.usable is False]
     broken = [device for device, answer in refused if answer.severity != "info"]
-    present = {pci_vendor(device) for device, answer in answers if answer.usable is not False}
-    reserved = {pci_vendor(device) for device in accelerators} - present
-    reserved -= {pci_vendor(device) for device in broken}
+    reserved = {pci_vendor(device) for device, answer in refused if answer.severity == "info"}
+    if reserved:  # of a vendor's devices all, and not one that works or is broken
+        present = [device for device, answer in answers if answer.usable is not False]
+        reserved -= {pci_vendor(device) for device in present + broken}
     unexplained = [
         outcome for outcome in failures if not _is_explained(outcome, decisions, reserved)
     ]
