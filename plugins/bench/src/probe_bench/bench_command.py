@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.commands import CommandError, add_probe_options, seconds_of
+from probe_core.commands import CommandError, Option, probe_options, seconds_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,22 +32,16 @@ EXAMPLES = (
 _SECONDS, LEAST_SECONDS, MOST_SECONDS = "10", 0.1, 25.0
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `probe bench`."""
-    parser.add_argument(
-        "--dtype", metavar="TYPES", help="fp64, fp32, fp16, bf16 or int8 (comma-separated)"
-    )
-    parser.add_argument(
-        "--kind", metavar="KINDS", help="alu, matmul, memory or link (comma-separated)"
-    )
-    parser.add_argument(
-        "--seconds", metavar="N", help="time of each device, 0.1 to 25 (default: 10)"
-    )
-    parser.add_argument("--device", metavar="ID", help="this device alone (an id, or part of it)")
-    parser.add_argument("--list", action="store_true", help="print what would run; run nothing")
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-    parser.add_argument("--no-save", action="store_true", help="do not keep the figures")
-    add_probe_options(parser)
+ARGUMENTS = (
+    Option("dtype", "TYPES", "fp64, fp32, fp16, bf16 or int8 (comma-separated)"),
+    Option("kind", "KINDS", "alu, matmul, memory or link (comma-separated)"),
+    Option("seconds", "N", "time of each device, 0.1 to 25 (default: 10)"),
+    Option("device", "ID", "this device alone (an id, or part of it)"),
+    Option("list", "", "print what would run; run nothing"),
+    Option("json", "", "print one JSON document"),
+    Option("no-save", "", "do not keep the figures"),
+    *probe_options(),
+)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:

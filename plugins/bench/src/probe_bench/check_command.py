@@ -9,7 +9,7 @@ from probe_bench.bench_command import (
     devices_named,
     measured_here,
 )
-from probe_core.commands import CommandError, add_probe_options, seconds_of
+from probe_core.commands import CommandError, Option, probe_options, seconds_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,15 +38,13 @@ NO_PROOF = "No error in some seconds is no proof that a device is sound."
 _SECONDS = "4"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `probe check`."""
-    parser.add_argument(
-        "--seconds", metavar="N", help="time of each device, 0.1 to 25 (default: 4)"
-    )
-    parser.add_argument("--device", metavar="ID", help="this device alone (an id, or part of it)")
-    parser.add_argument("--save", action="store_true", help="keep the figures of what is ok")
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-    add_probe_options(parser)
+ARGUMENTS = (
+    Option("seconds", "N", "time of each device, 0.1 to 25 (default: 4)"),
+    Option("device", "ID", "this device alone (an id, or part of it)"),
+    Option("save", "", "keep the figures of what is ok"),
+    Option("json", "", "print one JSON document"),
+    *probe_options(),
+)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:

@@ -10,7 +10,6 @@ from probe_core.commands import (
     CommandError,
     Option,
     Request,
-    add_options,
     grid,
     probe_options,
 )
@@ -39,7 +38,7 @@ EXAMPLES = (
 
 ACTIONS = ("add", "show", "verify", "unit")
 
-_OWN: tuple[Argument | Option, ...] = (
+ARGUMENTS: tuple[Argument | Option, ...] = (
     Argument(
         "action",
         "add (default), show, verify or unit",
@@ -53,8 +52,8 @@ _OWN: tuple[Argument | Option, ...] = (
     Option("identity", "WHO", "verify: whose signature it must be"),
     Option("json", "", "print one JSON document"),
     Option("quiet", "", "print nothing"),
+    *probe_options(),
 )
-OPTIONS: tuple[Argument | Option, ...] = (*_OWN, *probe_options())
 
 UNIT = """\
 # ~/.config/systemd/user/probe-journal.service
@@ -82,11 +81,6 @@ WantedBy=timers.target
 
 PASSIVE = "bus,cpu"
 """The probers that a journal asks: those of the kernel's files. No vendor's library is loaded."""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `probe journal`."""
-    add_options(parser, OPTIONS)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:

@@ -12,7 +12,6 @@ from probe_core.commands import (
     Argument,
     CommandError,
     Option,
-    add_options,
     grid,
     probe_options,
     wrapped,
@@ -39,17 +38,12 @@ EXAMPLES = (
 _UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _SHOWN = 20
 
-OPTIONS: tuple[Argument | Option, ...] = (
+ARGUMENTS: tuple[Argument | Option, ...] = (
     Argument("age", "a time such as 12h, 3d, 2w", count="?", metavar="AGE"),
     Option("device", "ID", "this device alone"),
     Option("json", "", "print one JSON document"),
     *probe_options(),
 )
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `probe since`."""
-    add_options(parser, OPTIONS)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 
-from probe_core.commands import CommandError, add_probe_options, did_you_mean
+from probe_core.commands import CommandError, Option, did_you_mean, probe_options
 from probe_core.commands.recorded import opened
 from probe_core.machine import Machine
 from probe_core.model.naming import named_by
@@ -37,22 +37,22 @@ EXAMPLES = (
 )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `probe env`."""
-    parser.add_argument(
-        "--for",
+KINDS = ("uv", "pip", "conda", "variants")
+
+ARGUMENTS = (
+    Option(
+        "for",
+        "INSTALLER",
+        "uv (default), pip, conda or variants",
+        absent="uv",
         dest="installer",
         choices=KINDS,
-        default="uv",
-        metavar="INSTALLER",
-        help="uv (default), pip, conda or variants",
-    )
-    parser.add_argument(
-        "--explain", action="store_true", help="also print what the installer alone would choose"
-    )
-    parser.add_argument("--device", metavar="ID", help="the device to choose for, by its id")
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-    add_probe_options(parser)
+    ),
+    Option("explain", "", "also print what the installer alone would choose"),
+    Option("device", "ID", "the device to choose for, by its id"),
+    Option("json", "", "print one JSON document"),
+    *probe_options(),
+)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
@@ -231,8 +231,6 @@ def _document(
 
 
 # What installers choose by themselves, and the variables that tell them better.
-
-KINDS = ("uv", "pip", "conda", "variants")
 
 _INTEL_DISPLAY = "03"
 """Class of PCI devices that uv takes for a GPU with XPU when their vendor is Intel."""
