@@ -54,13 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, context: Context) -> int:
     """Print the answers; exit with 1 when the model fits on none of the nodes."""
     from probe_cluster.planning.model_spec import parse_model
-    from probe_cluster.shared import ClusterError
 
-    try:
-        model = parse_model(vars(args))
-        answers = dict(_answers(args, context, model))
-    except ClusterError as error:
-        raise CommandError(str(error)) from None
+    model = parse_model(vars(args))
+    answers = dict(_answers(args, context, model))
     if args.json:
         from probe_cluster.planning.document import fit_document
 

@@ -96,7 +96,6 @@ def run(args: argparse.Namespace, context: Context) -> int:
     from probe_cluster.planning.answer import answer, answer_many
     from probe_cluster.planning.predict import RESERVE
     from probe_cluster.planning.strategies import STRATEGIES
-    from probe_cluster.shared import ClusterError
 
     if args.starts is not None:
         args.starts = _form(args.starts)
@@ -104,24 +103,21 @@ def run(args: argparse.Namespace, context: Context) -> int:
         args.engine = args.starts if args.engine == "auto" else args.engine
     links = links_of(args)
     members = members_of(args, links)
-    try:
-        load = _load(args)
-        options: dict[str, Any] = {
-            "links": links,
-            "engine": args.engine,
-            "policy": args.fit,
-            "use": args.use,
-            "reserve": RESERVE if args.reserve is None else args.reserve,
-            "strategies": _strategies(args.strategy, STRATEGIES),
-            "pinned": layers_of(args.layers_on),
-        }
-        if load is None:
-            found, served = answer(members, vars(args), **options), None
-        else:
-            found, served = answer_many(members, vars(args), load, **options)
-        started = _started(args, found, served)
-    except ClusterError as error:
-        raise CommandError(str(error)) from None
+    load = _load(args)
+    options: dict[str, Any] = {
+        "links": links,
+        "engine": args.engine,
+        "policy": args.fit,
+        "use": args.use,
+        "reserve": RESERVE if args.reserve is None else args.reserve,
+        "strategies": _strategies(args.strategy, STRATEGIES),
+        "pinned": layers_of(args.layers_on),
+    }
+    if load is None:
+        found, served = answer(members, vars(args), **options), None
+    else:
+        found, served = answer_many(members, vars(args), load, **options)
+    started = _started(args, found, served)
     if args.json:
         from probe_cluster.planning.document import answer_document, serving_document
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from probe_core.commands import parse_json
+from probe_core.commands import CommandError, parse_json
 from probe_core.model.verdict import native_runtime, usable_here
 from probe_core.wording import TEXT_LIMIT, clean_text, counted
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from probe_core.model.verdict import Answer
 
 
-class ClusterError(ValueError):
+class ClusterError(CommandError, ValueError):
     """The one error of this package: a sentence that names the node or figure, and what would do.
 
     `node` is the id of the node it is about, where it is about one.

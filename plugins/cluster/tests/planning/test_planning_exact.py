@@ -14,6 +14,7 @@ import pytest
 
 from probe_cluster import ClusterError, Links, Member, Model, compare, plan
 from probe_cluster.planning.document import comparison_document
+from probe_cluster.planning.fitting import Fit
 from probe_cluster.planning.links import KINDS, Link
 from probe_core.cli import main
 
@@ -84,8 +85,7 @@ def test_no_pipeline_is_faster_by_the_costs_in_the_document(nodes: int) -> None:
     for _ in range(60 if nodes < 6 else 35):
         members, links, model = random_cluster(source, nodes)
         comparison = compare(members, model, links=links)
-        fit: Any = type("Fit", (), dict.fromkeys("ok policy required have layers bits".split(), 0))
-        fit.params, fit.sentence = 0, ""
+        fit = Fit(ok=True, policy="", required=0, have=0, layers=0, bits=None, params=0)
         document = json.loads(json.dumps(comparison_document(model, fit, comparison)))
         least = brute_force(document["costs"], model.layers)
         plans = [p for p in document["plans"] if p["strategy"] == "fastest"]

@@ -27,7 +27,7 @@ from probe_cluster.shared import ClusterError
 from probe_core.commands import shorthand, system_memory, within
 from probe_core.machine import Machine
 from probe_exo import mac
-from probe_exo.figures import UNKNOWN_CHIP, UNKNOWN_MODEL, no_reasons
+from probe_exo.figures import UNKNOWN_CHIP, UNKNOWN_MODEL
 from probe_exo.figures import figures as node_figures
 from probe_exo.memory import node_memory, overridden
 from probe_exo.node import node_document
@@ -61,7 +61,7 @@ class Facts:
     fp32: float = 0.0
     fp16: float = 0.0
     int8: float = 0.0
-    reasons: Mapping[str, str] = field(default_factory=no_reasons)
+    reasons: Mapping[str, str] = field(default_factory=dict)
     """Field → why it is 0 or incomplete."""
 
 
@@ -102,7 +102,7 @@ class Figures:
     """fp32, fp16 and int8; 0.0 with a reason where unknown."""
 
     numbers: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    reasons: Mapping[str, str] = field(default_factory=no_reasons)
+    reasons: Mapping[str, str] = field(default_factory=dict)
     ambiguous: bool = False
     """Whether the name is that of several chips."""
     known: bool = True

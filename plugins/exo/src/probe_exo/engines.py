@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from probe_cluster.planning.offers import table
 from probe_cluster.shared import amount, text, verdict
 from probe_core.model.runtimes import in_runtime_order
-from probe_exo.figures import no_reasons, rows, table
+from probe_exo.figures import rows
 from probe_exo.installed import MLX_WHEELS, Installed
 
 MLX_SHARE = 0.95
@@ -42,7 +43,7 @@ class EngineMemory:
     """What it can allocate at most."""
     available: int | None
     """What of it can be allocated now, or what OVERRIDE_MEMORY_MB says."""
-    reasons: Mapping[str, str] = field(default_factory=no_reasons)
+    reasons: Mapping[str, str] = field(default_factory=dict)
     """Field → why it is unknown, or which limit binds; ``runner`` → why exo does not start it."""
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from probe_cluster.planning.offers import offer
+from probe_cluster.planning.offers import offer, table
 from probe_core.model.verdict import native_runtime
 
 TYPE_CHECKING = False
@@ -32,20 +32,10 @@ if TYPE_CHECKING:
         reasons: dict[str, str]
 
 
-def table(value: object) -> Mapping[str, Any]:
-    """Return a mapping, or an empty one."""
-    return value if isinstance(value, Mapping) else {}
-
-
 def rows(value: object) -> list[Mapping[str, Any]]:
     """Return the tables in a list that hold anything; nothing when it is no list."""
     items: list[Any] = [*value] if isinstance(value, (list, tuple)) else []
     return [row for row in map(table, items) if row]
-
-
-def no_reasons() -> Mapping[str, str]:
-    """Return the default of every field named `reasons`."""
-    return {}
 
 
 BACKENDS = ("MlxCpu", "MlxMetal", "MlxCuda", "Vllm")

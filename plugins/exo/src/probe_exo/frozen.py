@@ -7,8 +7,8 @@ import os
 from importlib.util import find_spec
 from typing import Any
 
+from probe_cluster.planning.offers import table
 from probe_core import child_entry, register
-from probe_exo.figures import table
 
 __all__ = ["MODULES", "child_entry", "register_probers"]
 

@@ -9,7 +9,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from probe_exo.figures import UNKNOWN_CHIP, UNKNOWN_MODEL, rows, table
+from probe_cluster.planning.offers import table
+from probe_exo.figures import UNKNOWN_CHIP, UNKNOWN_MODEL, rows
 
 # Seconds; a judgement: system_profiler has no time limit of its own, and a hang must end.
 _TIMEOUT_S = 10

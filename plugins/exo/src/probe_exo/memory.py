@@ -15,11 +15,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from probe_cluster.planning.members import Capacity, capacity
-from probe_cluster.planning.offers import counted_devices
+from probe_cluster.planning.offers import counted_devices, table
 from probe_core.commands import system_memory
 from probe_core.machine import Machine, decimal
 from probe_exo.engines import RUNNERS, EngineMemory, Free, engine_memories, uses
-from probe_exo.figures import no_reasons, table
 from probe_exo.installed import Installed, installed_engines
 from probe_exo.node import node_document
 from probe_exo.resident import FreeMemory, Reading
@@ -89,7 +88,7 @@ class NodeMemory:
     """The GPUs with memory of their own that count."""
     engines: tuple[EngineMemory, ...] = ()
     """What each installed engine can allocate on the device that it uses; MLX first."""
-    reasons: Mapping[str, str] = field(default_factory=no_reasons)
+    reasons: Mapping[str, str] = field(default_factory=dict)
     """Field → why it is unknown or not the system's own figure; ``mlx`` and ``vllm`` → why there is
     no such engine."""
 

@@ -13,7 +13,7 @@ from typing import Any
 from probe_cluster.planning.members import capacity
 from probe_core.commands import document_of, probe_document
 from probe_core.machine import Machine
-from probe_exo.figures import UNKNOWN_CHIP, UNKNOWN_MODEL, engines, no_reasons
+from probe_exo.figures import UNKNOWN_CHIP, UNKNOWN_MODEL, engines
 from probe_exo.installed import installed_engines
 
 # What decides who sees which device; another value is another answer.
@@ -75,7 +75,7 @@ class NodeBackends:
 
     backends: tuple[str, ...]
     """Values of exo's `Backend`: ``MlxCpu``, ``MlxMetal``, ``MlxCuda``, ``Vllm``."""
-    why_not: Mapping[str, str] = field(default_factory=no_reasons)
+    why_not: Mapping[str, str] = field(default_factory=dict)
     """Backend → why it cannot."""
 
 
@@ -89,7 +89,7 @@ class NodeCompute:
     """Bytes per second of the memory that a model lies in."""
     devices: tuple[str, ...]
     """Ids of the devices that count."""
-    reasons: Mapping[str, str] = field(default_factory=no_reasons)
+    reasons: Mapping[str, str] = field(default_factory=dict)
     """Field → why it is unknown or incomplete."""
 
 

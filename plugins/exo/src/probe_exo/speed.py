@@ -9,7 +9,6 @@ from typing import Any
 from probe_cluster.planning.efficiency import efficiency_of
 from probe_cluster.planning.members import member
 from probe_exo.engines import RUNNERS, uses
-from probe_exo.figures import no_reasons
 from probe_exo.installed import Installed, installed_engines
 from probe_exo.node import node_document
 
@@ -27,7 +26,7 @@ class EngineSpeed:
     or what `probe bench` read there; None is unknown."""
     layer_seconds: float = 0.0
     """Seconds of a layer of a dense model beyond its bytes; 0 where nothing was published."""
-    reasons: Mapping[str, str] = field(default_factory=no_reasons)
+    reasons: Mapping[str, str] = field(default_factory=dict)
     """``bandwidth`` → why it is unknown; ``basis`` → what the figures rest on."""
 
 

@@ -6,6 +6,8 @@ distributions too. Nothing is probed and nothing written.
 
 from __future__ import annotations
 
+from probe_core.commands import CommandError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.model.document import ReportDoc
@@ -14,15 +16,14 @@ if TYPE_CHECKING:
 __all__ = ["ExportError", "export", "formats"]
 
 
-class ExportError(Exception):
+class ExportError(CommandError):
     """An export that cannot be made: whose fault it is, why, and the next step in one sentence.
 
     `status` is the exit status of the command: 1 for a broken format, 2 for a wrong option.
     """
 
     def __init__(self, message: str, status: int = 1) -> None:
-        super().__init__(message)
-        self.status = status
+        super().__init__(message, status)
 
 
 def formats() -> dict[str, str]:

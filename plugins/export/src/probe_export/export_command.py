@@ -81,20 +81,17 @@ def run(args: argparse.Namespace, context: Context) -> int:
         raise CommandError("name a format; `probe export --list` prints them")
     from probe_export.installed import installed_formats, load
 
-    try:
-        formats, _ = installed_formats(_rules(args, context), args.format)
-        export = load(args.format, formats)
-        if args.listen is not None:
-            return _serve(args, context, formats[args.format], export)
-        if args.output == "":
-            raise CommandError("--output is empty; name a file")
-        if args.output is not None:
-            return _write(args.output, seconds, context, _lapsing(formats, args, seconds, export))
-        if seconds is not None:
-            raise CommandError("--watch replaces a file; name it with --output FILE")
-        context.out(export(context.report()).removesuffix("\n"))
-    except ExportError as error:
-        raise CommandError(str(error), error.status) from None
+    formats, _ = installed_formats(_rules(args, context), args.format)
+    export = load(args.format, formats)
+    if args.listen is not None:
+        return _serve(args, context, formats[args.format], export)
+    if args.output == "":
+        raise CommandError("--output is empty; name a file")
+    if args.output is not None:
+        return _write(args.output, seconds, context, _lapsing(formats, args, seconds, export))
+    if seconds is not None:
+        raise CommandError("--watch replaces a file; name it with --output FILE")
+    context.out(export(context.report()).removesuffix("\n"))
     return 0
 
 
@@ -189,7 +186,7 @@ def _serve(args: argparse.Namespace, context: Context, chosen: Format, export: E
     def text() -> str:
         try:
             return export(context.report())
-        except (ExportError, CommandError) as error:
+        except CommandError as error:
             context.err(f"probe export: {error}")
             raise
 

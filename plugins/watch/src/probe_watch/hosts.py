@@ -47,13 +47,10 @@ def names_of(text: str) -> list[str]:
     try:
         from probe_cluster.gathering.document import SavedCluster
         from probe_cluster.gathering.ssh import parse_hosts
-        from probe_cluster.shared import ClusterError, is_cluster_file
+        from probe_cluster.shared import is_cluster_file
     except ImportError:
         raise CommandError("--hosts needs probe-cluster: pip install probe-cluster") from None
-    try:
-        return list(SavedCluster(text).nodes) if is_cluster_file(text) else parse_hosts(text)
-    except ClusterError as error:
-        raise CommandError(str(error)) from None
+    return list(SavedCluster(text).nodes) if is_cluster_file(text) else parse_hosts(text)
 
 
 def interval_for(count: int) -> float:

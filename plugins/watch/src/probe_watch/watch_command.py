@@ -98,19 +98,15 @@ def run(args: argparse.Namespace, context: Context) -> int:
     alerts = _alerts(context, _peer(args.peer, interval))
     if args.listen is None:
         return _watch(args, context, (interval, count), Intake(alerts, commands))
-    from probe_export import ExportError
     from probe_export.live import serving
     from probe_watch.metrics import Published
 
     published = Published(alerts, context)
-    try:
-        # Bound before anything is asked: a driver that hangs refuses no scrape.
-        with serving(args.listen, published) as endpoint:
-            context.err(f"probe watch: serving {endpoint.url}")
-            intake = Intake(alerts, commands, published.publish)
-            return _watch(args, context, (interval, count), intake)
-    except ExportError as error:
-        raise CommandError(str(error)) from None
+    # Bound before anything is asked: a driver that hangs refuses no scrape.
+    with serving(args.listen, published) as endpoint:
+        context.err(f"probe watch: serving {endpoint.url}")
+        intake = Intake(alerts, commands, published.publish)
+        return _watch(args, context, (interval, count), intake)
 
 
 def _watch(

@@ -15,27 +15,9 @@ from probe_wheels.surveying import survey
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Protocol
-
+    from probe_core.doctor.check import Request
     from probe_core.doctor.document import ResultDoc, WheelDoc
-    from probe_core.machine import Machine
-    from probe_core.model.document import ReportDoc
     from probe_wheels.surveying import Survey
-
-    class Request(Protocol):
-        """What the doctor asks a check."""
-
-        machine: Machine
-        report: ReportDoc
-        environment: str | None
-        device: str | None
-
-        def remember(self, paths: Iterable[str]) -> None:
-            """Say that all answers hold while these paths stay as they are."""
-
-        def once(self, key: str, make: Callable[[], Survey]) -> Survey:
-            """Return what `make` returned at the first call with this key."""
 
 
 _WHEELS = {

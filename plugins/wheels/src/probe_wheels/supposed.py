@@ -16,19 +16,11 @@ from probe_wheels.rules import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Protocol
-
+    from probe_core.doctor.check import Request
     from probe_core.doctor.document import CheckFindingDoc, ResultDoc, Status
-    from probe_core.model.document import ReportDoc, Severity
+    from probe_core.model.document import Severity
     from probe_wheels.devices import Gpu
     from probe_wheels.documents import BuildDoc
-
-    class Request(Protocol):
-        """What the doctor asks a check."""
-
-        report: ReportDoc
-        assumed: Mapping[str, str]
 
 
 CODE = "supposed-torch"

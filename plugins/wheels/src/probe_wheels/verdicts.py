@@ -54,14 +54,12 @@ class Judgement:
 
     __slots__ = ("has", "library", "needs", "reason", "verdict")
 
-    def __init__(
-        self, verdict: Verdict, has: str, needs: str, reason: str, library: str | None = None
-    ) -> None:
+    def __init__(self, verdict: Verdict, has: str, needs: str, reason: str) -> None:
         self.verdict = verdict
         self.has = has
         self.needs = needs
         self.reason = reason
-        self.library = library
+        self.library: str | None = None
 
     @property
     def rank(self) -> int:

@@ -47,8 +47,6 @@ process a terminal there, whose reads of 4,095 bytes cut lines, and a pipe for s
 class Lines:
     """Splits bytes into lines; what is longer than a line of ours is dropped, not kept."""
 
-    __slots__ = ("_buffer", "_skipping")
-
     def __init__(self) -> None:
         self._buffer = b""
         self._skipping = False
@@ -87,8 +85,6 @@ def _at(text: bytes, start: int) -> Line | None:
 
 class Stream:
     """What arrived of one message: pieces by number, and how it ended."""
-
-    __slots__ = ("_pieces", "_size", "end", "node")
 
     def __init__(self, node: str) -> None:
         self.node = node
@@ -136,8 +132,6 @@ def _unpacked(text: bytes) -> bytes:
 
 class Streams:
     """The messages of all nodes of one process; `ended` is called for each that is complete."""
-
-    __slots__ = ("_ended", "_lines", "_streams")
 
     def __init__(self, ended: Callable[[Stream], None]) -> None:
         self._lines = Lines()

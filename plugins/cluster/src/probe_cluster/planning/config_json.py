@@ -16,8 +16,6 @@ MOST_LAYERS = 4096
 class ConfigTable:
     """The table that describes the text model, and the name by which errors call its file."""
 
-    __slots__ = ("_table", "label", "outer")
-
     def __init__(self, config: Mapping[str, Any], label: str) -> None:
         # Models with text and vision keep the text's shape under text_config.
         inner = config.get("text_config")

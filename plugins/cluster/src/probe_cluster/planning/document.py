@@ -82,16 +82,7 @@ def comparison_document(model: Model, answer: Fit, comparison: Comparison) -> di
     return {
         "schema": SCHEMA,
         "model": model_document(model),
-        "fit": {
-            "ok": answer.ok,
-            "policy": answer.policy,
-            "required": answer.required,
-            "have": answer.have,
-            "layers": answer.layers,
-            "bits": answer.bits,
-            "params": answer.params,
-            "sentence": answer.sentence,
-        },
+        "fit": asdict(answer) | {"sentence": answer.sentence},
         "best": comparison.best.strategy if comparison.best else None,
         "plans": [plan_document(plan) for plan in comparison.plans],
         "refused": [{"strategy": name, "reason": reason} for name, reason in comparison.refused],

@@ -54,9 +54,9 @@ class Fit:
     def sentence(self) -> str:
         """What a person wants to know."""
         need, have = gib(self.required), gib(self.have)
-        if self.ok:
-            return f"the model needs {need} and the nodes have {have} for it"
         amounts = f"the model needs {need} and the nodes have {have} for it"
+        if self.ok:
+            return amounts
         if self.bits:
             return f"{amounts}; at {self.bits:g} bits it would fit"
         if self.params:

@@ -191,8 +191,6 @@ def nvlink_between(chips: Iterable[str], link: Link) -> Link:
 class Links:
     """Who is connected to whom; what nobody named is the default link. Both ways alike."""
 
-    __slots__ = ("_named", "default", "named_default", "software")
-
     def __init__(
         self,
         named: Mapping[tuple[str, str], Link] | None = None,

@@ -164,7 +164,7 @@ def offer(document: Mapping[str, Any], devices: str | tuple[str, ...] = "all") -
 
 def offer_of(document: Mapping[str, Any], chosen: list[Device], reasons: dict[str, str]) -> Offer:
     """Return what the devices that `counted_devices` chose offer; `reasons` gets more."""
-    node = _table(document.get("node"))
+    node = table(document.get("node"))
     ram_total, ram_available = _system(node)
     total, available, pools, unified = _model_memory(
         chosen, node, (ram_total, ram_available), reasons
@@ -219,11 +219,11 @@ def _model_memory(
 
 
 def _kind(device: Device) -> str | None:
-    return text(_table(device.get("memory")).get("kind"))
+    return text(table(device.get("memory")).get("kind"))
 
 
 def _memory(device: Device, name: str) -> int | None:
-    return amount(_table(device.get("memory")).get(name))
+    return amount(table(device.get("memory")).get(name))
 
 
 def _takeable(device: Device) -> int | None:
@@ -248,9 +248,9 @@ def _sum(devices: list[Device], name: str, reasons: dict[str, str], field_: str)
 
 
 def _system(node: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    table = _table(node.get("memory"))
-    total, limit = amount(table.get("total")), amount(table.get("limit"))
-    available = amount(table.get("available"))
+    memory = table(node.get("memory"))
+    total, limit = amount(memory.get("total")), amount(memory.get("limit"))
+    available = amount(memory.get("available"))
     if limit is not None:
         total = limit if total is None else min(total, limit)
     if total is not None and available is not None:
@@ -274,7 +274,7 @@ def _unified(
     if reach:
         total, available = max(reach), max(free)
     limits = [value for device in integrated if (value := _limit(device)) is not None]
-    if amount(_table(node.get("memory")).get("limit")) is not None:
+    if amount(table(node.get("memory")).get("limit")) is not None:
         limits += [ram_total or 0]
         available = min(filter(None, (available, ram_available)), default=None)
     if total is not None:
@@ -284,10 +284,11 @@ def _unified(
 
 
 def _limit(device: Device) -> int | None:
-    return amount(_table(_table(device.get("memory")).get("parts")).get("limit"))
+    return amount(table(table(device.get("memory")).get("parts")).get("limit"))
 
 
-def _table(value: Any) -> Mapping[str, Any]:
+def table(value: object) -> Mapping[str, Any]:
+    """Return a mapping, or an empty one."""
     return value if isinstance(value, Mapping) else {}
 
 
@@ -358,5 +359,5 @@ def _bandwidth(chosen: list[Device], reasons: dict[str, str]) -> float | None:
 
 
 def _because(device: Device, field_: str) -> str:
-    reason = text(_table(device.get("unknown")).get(field_))
+    reason = text(table(device.get("unknown")).get(field_))
     return f": {reason}" if reason else ""

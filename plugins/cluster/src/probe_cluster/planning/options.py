@@ -7,9 +7,12 @@ from probe_core.commands import CommandError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+    from typing import TypeVar
 
     from probe_cluster import Links, Member
+
+    Number = TypeVar("Number", int, float)
 
 
 MODEL_HELP = (
@@ -75,14 +78,10 @@ def add_have(parser: argparse.ArgumentParser) -> None:
 def links_of(args: argparse.Namespace) -> Links:
     """Return the links of the options; raises `CommandError`."""
     from probe_cluster.planning.links import Links, parse_kind, parse_link
-    from probe_cluster.shared import ClusterError
 
-    try:
-        links = Links(default=parse_kind(args.default_link) if args.default_link else None)
-        for text in args.link:
-            links.connect(*parse_link(text))
-    except ClusterError as error:
-        raise CommandError(str(error)) from None
+    links = Links(default=parse_kind(args.default_link) if args.default_link else None)
+    for text in args.link:
+        links.connect(*parse_link(text))
     return links
 
 
@@ -95,58 +94,49 @@ def members_of(args: argparse.Namespace, links: Links) -> list[Member]:
     from probe_cluster.planning.reading import read_members
     from probe_cluster.shared import ClusterError
 
-    try:
-        assumed = getattr(args, "assume_bandwidth", None)
-        if not args.files and not args.have:
-            raise ClusterError("there is no node: give a FILE of `probe --json`, or --have")
-        members = read_members(
-            args.files,
-            have=args.have,
-            devices=args.devices,
-            bandwidth=_bandwidths(getattr(args, "bandwidth", [])),
-            assumed=_speed(assumed) if assumed else None,
-            links=links,
-        )
-        members = with_memory(members, memories_of(getattr(args, "memory", [])))
-        links.check(member.id for member in members)
-    except ClusterError as error:
-        raise CommandError(str(error)) from None
+    assumed = getattr(args, "assume_bandwidth", None)
+    if not args.files and not args.have:
+        raise ClusterError("there is no node: give a FILE of `probe --json`, or --have")
+    members = read_members(
+        args.files,
+        have=args.have,
+        devices=args.devices,
+        bandwidth=_by_node("--bandwidth", getattr(args, "bandwidth", []), _speed, "pi=17GB/s"),
+        assumed=_speed(assumed) if assumed else None,
+        links=links,
+    )
+    members = with_memory(members, memories_of(getattr(args, "memory", [])))
+    links.check(member.id for member in members)
     return members
 
 
 def layers_of(texts: Iterable[str]) -> dict[str, int]:
     """Return the layers by hand of ``NODE=N``; raises `CommandError`."""
-    layers = {}
-    for text in texts:
-        id_, _, count = text.rpartition("=")
-        if not id_ or not count.isdecimal() or len(count) > 6:
-            raise CommandError(f"--layers-on {text}: write it as studio=32")
-        layers[id_] = int(count)
-    return layers
+    return _by_node("--layers-on", texts, _count, "studio=32")
+
+
+def _count(text: str) -> int | None:
+    return int(text) if text.isdecimal() and len(text) < 7 else None
 
 
 def memories_of(texts: Iterable[str]) -> dict[str, int]:
     """Return the bytes of ``NODE=SIZE``; raises `CommandError`."""
     from probe_cluster.shared import parse_bytes
 
-    memories = {}
+    return _by_node("--memory", texts, parse_bytes, "studio=96GiB")
+
+
+def _by_node(
+    option: str, texts: Iterable[str], parse: Callable[[str], Number | None], example: str
+) -> dict[str, Number]:
+    found = {}
     for text in texts:
         id_, _, amount = text.rpartition("=")
-        value = parse_bytes(amount)
-        if not id_ or value is None:
-            raise CommandError(f"--memory {text}: write it as studio=96GiB")
-        memories[id_] = value
-    return memories
-
-
-def _bandwidths(texts: Iterable[str]) -> dict[str, float]:
-    bandwidths = {}
-    for text in texts:
-        id_, equals, speed = text.rpartition("=")
-        if not equals or not id_:
-            raise CommandError(f"--bandwidth {text}: write it as pi=17GB/s")
-        bandwidths[id_] = _speed(speed)
-    return bandwidths
+        value = parse(amount) if id_ else None
+        if value is None:
+            raise CommandError(f"{option} {text}: write it as {example}")
+        found[id_] = value
+    return found
 
 
 def _speed(text: str) -> float:

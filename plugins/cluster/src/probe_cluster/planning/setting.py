@@ -25,8 +25,6 @@ Counts = Sequence[tuple[int, int]]
 class Setting:
     """One question to the strategies; raises `ClusterError` when it makes no sense."""
 
-    __slots__ = ("cables", "caps", "links", "members", "model", "pinned", "reserve", "rooms", "use")
-
     def __init__(
         self,
         members: Sequence[Member],
