@@ -29,13 +29,13 @@ EXAMPLES = (
     ("probe bench --device 01:00.0 --json", "one device, for a script"),
 )
 
-_SECONDS, LEAST_SECONDS, MOST_SECONDS = "10", 0.1, 25.0
+LEAST_SECONDS, MOST_SECONDS = 0.1, 25.0
 
 
 ARGUMENTS = (
     Option("dtype", "TYPES", "fp64, fp32, fp16, bf16 or int8 (comma-separated)"),
     Option("kind", "KINDS", "alu, matmul, memory or link (comma-separated)"),
-    Option("seconds", "N", "time of each device, 0.1 to 25 (default: 10)"),
+    Option("seconds", "N", "time of each device, 0.1 to 25 (default: 10)", absent="10"),
     Option("device", "ID", "this device alone (an id, or part of it)"),
     Option("list", "", "print what would run; run nothing"),
     Option("json", "", "print one JSON document"),
@@ -61,8 +61,7 @@ class _Plan:
 
         self.dtypes = _selected("dtype", args.dtype, DTYPES)
         self.kinds = _selected("kind", args.kind, KINDS) or KINDS
-        text = _SECONDS if args.seconds is None else args.seconds
-        self.seconds = seconds_of("seconds", text, LEAST_SECONDS, MOST_SECONDS)
+        self.seconds = seconds_of("seconds", args.seconds, LEAST_SECONDS, MOST_SECONDS)
         self.device: str | None = args.device
 
 

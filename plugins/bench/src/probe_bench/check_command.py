@@ -35,11 +35,10 @@ EXAMPLES = (
 )
 
 NO_PROOF = "No error in some seconds is no proof that a device is sound."
-_SECONDS = "4"
 
 
 ARGUMENTS = (
-    Option("seconds", "N", "time of each device, 0.1 to 25 (default: 4)"),
+    Option("seconds", "N", "time of each device, 0.1 to 25 (default: 4)", absent="4"),
     Option("device", "ID", "this device alone (an id, or part of it)"),
     Option("save", "", "keep the figures of what is ok"),
     Option("json", "", "print one JSON document"),
@@ -52,8 +51,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     for option in ("machine", "static"):
         if getattr(args, option) is not None:
             raise CommandError(f"check computes on this computer; leave out --{option}")
-    text = _SECONDS if args.seconds is None else args.seconds
-    seconds = seconds_of("seconds", text, LEAST_SECONDS, MOST_SECONDS)
+    seconds = seconds_of("seconds", args.seconds, LEAST_SECONDS, MOST_SECONDS)
     return context.examined(lambda machine, report: _check(seconds, args, context, machine, report))
 
 
