@@ -155,6 +155,21 @@ def test_what_is_much_is_measured_by_all_that_could_be_had() -> None:
     assert roomiest_group(devices, 1, [card(2, 55 * GIB)]) == [devices[1]]
 
 
+def test_a_processors_own_graphics_come_behind_cards() -> None:
+    """A desktop's 7900 XTX beside its Ryzen: the processor has more memory, the system's."""
+    cards = [card(0, 5 * GIB, processes=[{"pid": 1}]), card(1, 20 * GIB, processes=None)]
+    own = card(9, 60 * GIB, processes=[])
+    own["memory"] = {**own["memory"], "kind": "shared"}
+    devices = [own, *cards]
+    assert roomiest_group(devices, 1) == [cards[1]]
+    assert roomiest_group(devices, 2) == cards
+    assert roomiest_group(devices, 3) == devices
+    assert sorted(devices, key=load) == [cards[1], cards[0], own]
+    # The processor's memory is no measure of what is much for a card.
+    linked = [card(number, free * GIB, processes=[]) for number, free in enumerate((20, 5, 20))]
+    assert roomiest_group([own, *linked], 2) == [linked[0], linked[2]]
+
+
 def test_idle_devices_come_before_used_ones() -> None:
     devices = [card(0, 80 * GIB, processes=[{"pid": 1}]), card(1, 8 * GIB, processes=[])]
     assert roomiest_group(devices, 1) == [devices[1]]
