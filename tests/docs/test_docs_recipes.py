@@ -75,6 +75,30 @@ def test_ray_runs_the_task_on_a_node_of_its_own(place: Place) -> None:
     walk(place, "Ray")
 
 
+TEST = """
+import os
+
+def test_every_variable_of_the_lease_is_set(gpu):
+    assert os.environ["GPU_DEVICE_ORDINAL"] == os.environ["HIP_VISIBLE_DEVICES"] == "0"
+    assert os.environ["DEV"] == ":0+AMD" and os.environ["PROBE_LEASE"]
+"""
+
+
+def test_the_fixture_of_pytest_confines_every_runtime(place: Place) -> None:
+    """A test of OpenCL, Level Zero or tinygrad would else share the first GPU with the others."""
+    (block,) = (block for block in docpages.blocks(PAGE) if block.detail == "conftest.py")
+    place.write("conftest.py", block.text)
+    place.write("test_variables.py", TEST)
+    machine = "$REPOSITORY/tests/machines/desktop--amd-radeon-rx-7900-xtx.json"
+    ran = place.run(
+        "sh",
+        f'probe --machine "{machine}" --json > desktop.json\nmkdir -p leases\n'
+        "export PROBE_STATIC=desktop.json PROBE_LEASES=$PWD/leases\n"
+        "python -m pytest -q test_variables.py",
+    )
+    assert (ran.returncode, "1 passed" in ran.stdout) == (0, True), ran.stdout
+
+
 WORKER = """
 import json, sys
 from celery.contrib.testing.worker import start_worker
