@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from probe_core.model.findings import NO_FIX
-from probe_core.model.ids import ACCELERATORS, NO_PLACE, pci_place
+from probe_core.model.ids import ACCELERATORS, KIND_ORDER, NO_PLACE, pci_place
 from probe_core.model.runtimes import NATIVE, canonical
 from probe_core.model.verdict import blocking_step, is_integrated, native_runtime, state_word
 
@@ -172,17 +172,19 @@ def free_memory(device: DeviceDoc) -> int | None:
     return None
 
 
-def load(device: DeviceDoc) -> tuple[bool, int, bool, int]:
+def load(device: DeviceDoc) -> tuple[tuple[int, bool], int, bool, int]:
     """Rank a device: idle ones first, then those with more free memory; unknown behind known.
 
-    A processor's graphics stand behind all cards: the system's memory is larger than any card's.
-    In whole GiB, so that a few MiB of a desktop do not decide between equal cards. A driver that
-    tells no free memory would otherwise pass for an empty device.
+    As for `primary`, NPUs are behind all GPUs, and a processor's own graphics behind all cards:
+    their memory is the system's, of which there often is more. In whole GiB, so that a few MiB of
+    a desktop do not decide between equal cards. A driver that tells no free memory would otherwise
+    pass for an empty device.
     """
     processes, memory = device.get("processes"), device["memory"]
     used = 1 if processes is None else 2 if processes else 0
     unknown = memory["free"] is None and memory["usable"] is None
-    return is_integrated(device), used, unknown, -((free_memory(device) or 0) >> 30)
+    kind = KIND_ORDER[device["kind"]], is_integrated(device)
+    return kind, used, unknown, -((free_memory(device) or 0) >> 30)
 
 
 # Where a host's report comes in: checked and completed here once, typed from here on.

@@ -140,8 +140,9 @@ def roomiest_group(
 ) -> list[DeviceDoc]:
     """Return the `size` devices that are closest together among those with the most memory free.
 
-    Cards come before a processor's graphics, idle devices before used ones. `among` are all that
-    could have been had: what counts as much memory is measured by the emptiest card of them.
+    GPUs come before NPUs, cards before a processor's own graphics, and idle devices before used
+    ones. `among` are all that could have been had: what counts as much memory is measured by the
+    emptiest card of them.
     """
     from probe_core.selection.layout import best_group
 
@@ -153,12 +154,7 @@ def roomiest_group(
     return best_group([device for device in devices if classes[device["id"]] <= worst], size)
 
 
-def _class(device: DeviceDoc, most: int) -> tuple[bool, int, bool, int]:
-    integrated, used, unknown, _ = load(device)
+def _class(device: DeviceDoc, most: int) -> tuple[tuple[int, bool], int, bool, int]:
+    kind, used, unknown, _ = load(device)
     amount = free_memory(device) or 0
-    return (
-        integrated,
-        used,
-        unknown,
-        0 if amount >= _MUCH * most else 1 if amount >= _HALF * most else 2,
-    )
+    return kind, used, unknown, 0 if amount >= _MUCH * most else 1 if amount >= _HALF * most else 2

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import recorded
 import visibility_nodes as nodes
+from reports import report_of_recording
 
 from probe_core.pipeline.refresh import refresh
 from probe_core.selection import SelectionError, select
@@ -128,7 +130,7 @@ def test_the_memory_that_counts(memory: Any, free: int | None, rank: tuple[bool,
     device = at(FIRST, memory={"kind": "dedicated", **memory})
     assert free_memory(device) == free
     used = [load({**device, "processes": value}) for value in ([], None, [{"pid": 1}])]
-    assert used == [(False, 0, *rank), (False, 1, *rank), (False, 2, *rank)]
+    assert used == [((0, False), count, *rank) for count in (0, 1, 2)]
 
 
 @pytest.mark.parametrize(
@@ -165,9 +167,19 @@ def test_a_processors_own_graphics_come_behind_cards() -> None:
     assert roomiest_group(devices, 2) == cards
     assert roomiest_group(devices, 3) == devices
     assert sorted(devices, key=load) == [cards[1], cards[0], own]
+    npu = {**card(8, None, processes=[]), "kind": "npu"}
+    assert roomiest_group([npu, own], 1) == [own]
     # The processor's memory is no measure of what is much for a card.
     linked = [card(number, free * GIB, processes=[]) for number, free in enumerate((20, 5, 20))]
     assert roomiest_group([own, *linked], 2) == [linked[0], linked[2]]
+
+
+@pytest.mark.parametrize("name", ["desktop--amd", "jetson", "laptop--amd", "raspberry-pi-5-ai"])
+def test_one_device_is_the_primary_one(name: str) -> None:
+    """Beside it stand graphics of the processor with more memory, NPUs that sleep, a Hailo."""
+    (recording,) = (full for full in recorded.names() if full.startswith(name))
+    document: Any = report_of_recording(recording, *(["amd"] if "amd" in name else []))
+    assert select(document, count=1).ids == [document["primary"]]
 
 
 def test_idle_devices_come_before_used_ones() -> None:
