@@ -90,7 +90,9 @@ def _faults(view: View) -> Iterator[FindingDoc]:
             step="visible",
             evidence=mask.detail or mask.reason,
         )
-    unsure = [name for name in view.pool if view.entry(name)["visible"] is None]
+    # Of one that is withheld, as a lost GPU is, the finding about its broken step has the repair.
+    own = (name for name in view.pool if name not in view.withheld)
+    unsure = [name for name in own if view.entry(name)["visible"] is None]
     if unsure and view.runtime == "cuda":
         yield finding(
             "order-unknown",

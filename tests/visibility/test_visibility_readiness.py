@@ -215,6 +215,17 @@ def test_a_missing_library_leaves_vulkan_and_tinygrad_in_doubt() -> None:
     assert sights(mismatch, 1)["vulkan"] is False, "its driver is of the same version"
 
 
+def test_of_a_lost_gpu_only_its_broken_step_is_a_finding() -> None:
+    """That CUDA may number it has no repair of its own; what stands behind it may be another."""
+    first, lost, last = nodes.h100s(3)
+    gpus = [ready(first), blocked(lost, "responding", "gpu-lost"), ready(last)]
+    for value, doubtful in (("0", []), ("0,2", [last["id"]])):
+        told = findings(see(gpus, {"CUDA_VISIBLE_DEVICES": value}))
+        told = [one for one in told if one["code"] == "order-unknown"]
+        expected = [f"which GPUs CUDA shows is not known: one of {name}" for name in doubtful]
+        assert [one["what"] for one in told] == expected
+
+
 def test_a_lost_gpu_may_still_take_a_number() -> None:
     gpus = nodes.h100s(3)
     devices = seen([ready(gpus[0]), blocked(gpus[1], "responding", "gpu-lost"), ready(gpus[2])])
