@@ -64,18 +64,15 @@ def test_a_text_is_as_long_as_it_may_be(tmp_path: Path) -> None:
 def test_what_is_no_recording(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps({"schema": 2}))
     (tmp_path / "file").touch()
-    for path, sentence in (
-        (f"{tmp_path}/none", f"--machine {tmp_path}/none: no such file or folder"),
-        (f"{tmp_path}/file/a", f"--machine {tmp_path}/file/a: Not a directory"),
-        (
-            f"{tmp_path}/a.json",
-            f"--machine: '{tmp_path}/a.json' is no recorded machine:"
-            " it is no recording of schema 1",
-        ),
+    for name, sentence in (
+        ("none", " {}: no such file or folder"),
+        ("file/a", " {}: Not a directory"),
+        ("a.json", ": '{}' is no recorded machine: it is no recording of schema 1"),
     ):
+        path = f"{tmp_path}/{name}"
         with pytest.raises(CommandError) as raised, opened(path):
             pass
-        assert str(raised.value) == sentence
+        assert str(raised.value) == f"--machine{sentence.format(path)}"
 
 
 @pytest.mark.parametrize("error", [FileNotFoundError("a"), ValueError("a")])

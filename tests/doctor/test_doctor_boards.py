@@ -1,0 +1,115 @@
+"""What the device tree of a board switches off, and what else the doctor reads in pieces."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from trees import Tree
+
+from probe_core.doctor.baseline import _of_device
+from probe_core.doctor.causes import _named
+from probe_core.doctor.check import ASSUMED, ENVIRONMENT, JOURNAL, Request
+from probe_core.doctor.checks.boards import disabled, disabled_nodes
+
+GPU, NPU = "/gpu@fb000000", "/soc/rknpu@fdab0000"
+
+
+def report(*kinds: str) -> Any:
+    devices = [{"kind": kind, "id": f"a:{at}"} for at, kind in enumerate(kinds)]
+    return {"devices": devices, "findings": [], "outcomes": []}
+
+
+def board(folder: Path, **status: str) -> Tree:
+    tree = Tree(folder)
+    tree.node("", "acme,board")
+    for path, name in ((GPU, "gpu"), (NPU, "npu"), ("/bus@0/npu@1", "other")):
+        tree.node(path, "acme,x", status=status.get(name, "okay"))
+    tree.node("/gpu", "acme,x", status="disabled")  # no device: it has no address
+    tree.node("/cpus/gpu@2", "acme,x", status="disabled")  # no bus
+    return tree
+
+
+def test_nodes_that_are_switched_off(tmp_path: Path) -> None:
+    assert disabled_nodes(Tree(tmp_path / "none").machine()) == {}
+    machine = board(tmp_path / "some", gpu="disabled", npu="disabled", other="disabled").machine()
+    paths = {
+        path.removeprefix("/sys/firmware/devicetree/base").removeprefix("/proc/device-tree"): kind
+        for path, kind in disabled_nodes(machine).items()
+    }
+    assert paths == {GPU: "gpu", NPU: "npu", "/bus@0/npu@1": "npu"}
+
+
+@pytest.mark.parametrize(
+    ("status", "kinds", "answer"),
+    [
+        ({}, (), "passed"),
+        ({"gpu": "disabled"}, (), "failed"),
+        ({"gpu": "disabled"}, ("cpu", "npu"), "failed"),
+        ({"gpu": "disabled"}, ("gpu",), "passed"),
+        ({"gpu": "disabled", "npu": "disabled"}, ("gpu",), "failed"),
+    ],
+)
+def test_what_is_off_and_missed(
+    status: dict[str, str], kinds: tuple[str, ...], answer: str, tmp_path: Path
+) -> None:
+    result: Any = disabled.run(Request(board(tmp_path, **status).machine(), report(*kinds)))
+    assert result["status"] == answer
+    if answer == "failed":
+        node = NPU if "npu" in status else GPU
+        assert result["findings"][0]["evidence"].endswith(f"{node}/status: disabled")
+
+
+def test_without_a_device_tree(tmp_path: Path) -> None:
+    result = disabled.run(Request(Tree(tmp_path).machine(), report()))
+    assert result["status"] == "not_applicable"
+
+
+def test_what_a_set_of_checks_needs_is_here(tmp_path: Path) -> None:
+    machine = Tree(tmp_path).machine()
+    plain = Request(machine, report())
+    assert [plain.supplies([word]) for word in ("report", ENVIRONMENT, ASSUMED, JOURNAL)] == [
+        *(True, False, False, False)
+    ]
+    other = Request(machine, report(), environment="/a", assumed={"boot": "next"})
+    assert other.supplies([ENVIRONMENT, ASSUMED])
+    assert not other.supplies([ENVIRONMENT, JOURNAL])
+
+
+def test_facts_of_a_device_that_are_compared() -> None:
+    device: Any = {"name": None, "vendor": "acme", "id": "a:1", "driver": None, "links": []}
+    device["memory"] = {"total": 8, "parts": {"vram": 4}}
+    assert dict(_of_device(device)) == {"driver of acme (a:1)": "", "VRAM of acme (a:1)": "4"}
+    device |= {"name": "One", "memory": {"total": 8}}
+    device["links"] = [{"kind": "x"}, {"kind": "pcie", "local_width": 16}]
+    assert dict(_of_device(device)) == {
+        "driver of One (a:1)": "",
+        "VRAM of One (a:1)": "8",
+        "PCIe lanes of One (a:1)": "16",
+    }
+
+
+@pytest.mark.parametrize(
+    ("step", "found", "is_named"),
+    [
+        ("query-fails", {}, True),
+        ("query-fails", {"prober": "b"}, True),
+        ("query-fails", {"prober": "c"}, False),
+        ("query-fails", {"code": "other"}, False),
+        ("query-fails", {"evidence": "no-such-cause"}, False),
+        ("query-fails", {"evidence": None}, False),
+        ("gpu-lost", {}, False),
+    ],
+)
+def test_a_plugin_names_the_cause_of_its_own_device(
+    step: str, found: dict[str, Any], is_named: bool
+) -> None:
+    own: Any = {"step": "responding", "status": "broken", "code": step, "evidence": "e"}
+    device: Any = {"vendor": "a", "seen_by": ["b"]}
+    finding = {"code": "prober-unavailable", "evidence": "module-not-loaded", "prober": "a"}
+    finding |= {"why": "w", **found}
+    named = _named(device, own, [finding])  # type: ignore[list-item]
+    assert (named["code"], named["evidence"]) == (
+        ("module-not-loaded", "w") if is_named else (step, "e")
+    )
