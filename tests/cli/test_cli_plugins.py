@@ -129,6 +129,9 @@ def test_verdicts() -> None:
     ]
 
 
+PARTIAL = "What it had reported before is in the report: 2 devices."
+
+
 @pytest.mark.parametrize(
     ("given", "skipped", "words"),
     [
@@ -144,8 +147,7 @@ def test_verdicts() -> None:
         (
             outcome("a", "timeout", reason="r", partial=True, fix="do it"),
             None,
-            "was run and ended as timeout: r. "
-            + "What it had reported before is in the report: 2 devices. What would help: do it.",
+            f"was run and ended as timeout: r. {PARTIAL} What would help: do it.",
         ),
     ],
 )

@@ -12,6 +12,8 @@ from probe_core.doctor.baseline import _of_device
 from probe_core.doctor.causes import _named
 from probe_core.doctor.check import ASSUMED, ENVIRONMENT, JOURNAL, Request
 from probe_core.doctor.checks.boards import disabled, disabled_nodes
+from probe_core.doctor.checks.containers import driver_versions, specifications
+from probe_core.doctor.checks.devices import _speeds, link_speed
 
 GPU, NPU = "/gpu@fb000000", "/soc/rknpu@fdab0000"
 
@@ -113,3 +115,64 @@ def test_a_plugin_names_the_cause_of_its_own_device(
     assert (named["code"], named["evidence"]) == (
         ("module-not-loaded", "w") if is_named else (step, "e")
     )
+
+
+SLOW = {"kind": "pcie", "local_gts": 2.5, "local_max_gts": 16.0}
+
+
+@pytest.mark.parametrize(
+    ("device", "link", "speeds"),
+    [
+        ({}, {}, (2.5, 16.0)),
+        ({"power_state": None}, {}, (2.5, 16.0)),
+        ({"power_state": "suspended"}, {}, None),
+        ({"kind": "npu"}, {}, None),
+        ({}, {"kind": "nvlink"}, None),
+        ({}, {"local_gts": 16.0}, None),
+        ({}, {"local_gts": None}, None),
+        ({}, {"local_max_gts": None}, None),
+    ],
+)
+def test_the_speed_of_a_slow_link(
+    device: dict[str, Any], link: dict[str, Any], speeds: tuple[float, float] | None
+) -> None:
+    links = [{"kind": "x"}, SLOW | link]
+    gpu: Any = {"kind": "gpu", "power_state": "active", "links": links, **device}
+    assert _speeds(gpu) == speeds
+
+
+@pytest.mark.parametrize(
+    ("links", "busy", "answer"),
+    [
+        ([], None, "not_applicable"),
+        ([SLOW | {"local_gts": 16.0}], 99, "passed"),
+        ([SLOW], 99, "failed"),
+        ([SLOW], 0, "passed"),
+        ([SLOW], None, "unknown"),
+    ],
+)
+def test_a_slow_link_counts_where_its_device_works(
+    links: list[Any], busy: int | None, answer: str, tmp_path: Path
+) -> None:
+    tree = Tree(tmp_path)
+    files = {} if busy is None else {"gpu_busy_percent": busy}
+    tree.pci("0000:03:00.0", "1002:744c", driver="amdgpu", **files)
+    found = report("gpu")
+    found["devices"][0] |= {"id": "pci:0000:03:00.0", "ids": ["pci:0000:03:00.0"], "links": links}
+    found["devices"][0] |= {"power_state": "active", "name": "One", "vendor": "amd"}
+    result: Any = link_speed.run(Request(tree.machine(), found))
+    assert result["status"] == answer
+    if answer == "failed":
+        evidence = result["findings"][0]["evidence"]
+        assert evidence.endswith(": 2.5 of 16 GT/s at gpu_busy_percent 99")
+
+
+def test_specifications_of_containers(tmp_path: Path) -> None:
+    tree = Tree(tmp_path)
+    text = "kind: nvidia.com/gpu"
+    for name, content in (("a.yaml", text), ("b.json", text), ("c.txt", text), ("d.yaml", "x")):
+        tree.file(f"/etc/cdi/{name}", content)
+    listed = [path for path, _ in specifications(tree.machine())]
+    assert listed == ["/etc/cdi/a.yaml", "/etc/cdi/b.json"]
+    text = "libcuda.so.580.95.05, libcuda.so.1\nlibcuda.so.570.1"
+    assert list(driver_versions(text)) == ["580.95.05", "1", "570.1"]
