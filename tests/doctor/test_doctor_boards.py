@@ -8,18 +8,23 @@ from typing import Any
 import pytest
 from trees import Tree
 
+from probe_core import Machine
 from probe_core.doctor.baseline import _of_device
 from probe_core.doctor.causes import _named
 from probe_core.doctor.check import ASSUMED, ENVIRONMENT, JOURNAL, Request
 from probe_core.doctor.checks.boards import disabled, disabled_nodes
 from probe_core.doctor.checks.containers import driver_versions, specifications
 from probe_core.doctor.checks.devices import _speeds, link_speed
+from probe_core.doctor.checks.systems import guest, resets, wired
 
 GPU, NPU = "/gpu@fb000000", "/soc/rknpu@fdab0000"
 
 
 def report(*kinds: str) -> Any:
-    devices = [{"kind": kind, "id": f"a:{at}"} for at, kind in enumerate(kinds)]
+    devices = [
+        {"kind": kind, "id": f"a:{at}", "name": "One", "vendor": "acme", "ids": [f"a:{at}"]}
+        for at, kind in enumerate(kinds)
+    ]
     return {"devices": devices, "findings": [], "outcomes": []}
 
 
@@ -176,3 +181,61 @@ def test_specifications_of_containers(tmp_path: Path) -> None:
     assert listed == ["/etc/cdi/a.yaml", "/etc/cdi/b.json"]
     text = "libcuda.so.580.95.05, libcuda.so.1\nlibcuda.so.570.1"
     assert list(driver_versions(text)) == ["580.95.05", "1", "570.1"]
+
+
+def event(provider: str, id: int, time: str = "now") -> str:
+    return f"TimeCreated  : {time}\r\nProviderName : {provider}\r\nId           : {id}\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("events", "evidence"),
+    [
+        (["", event("Display", 4101)], None),
+        ([event("disk", 153), event("Display", 4101), event("nvlddmkm", 4101)], None),
+        (
+            [event("nvlddmkm", 153, "11/28/2026 10:11"), event("Display", 4101), "Id : 4101"],
+            "2 resets in the event log, the last 11/28/2026 10:11",
+        ),
+    ],
+)
+def test_resets_in_windows_log(events: list[str], evidence: str | None, tmp_path: Path) -> None:
+    machine = Machine(str(tmp_path), os="windows")
+    assert resets.run(Request(machine, report("npu")))["status"] == "not_applicable"
+    assert resets.run(Request(machine, report("gpu")))["status"] == "unknown"
+    Tree(tmp_path).file("/recorded/events.txt", "".join(events))
+    result: Any = resets.run(Request(machine, report("gpu")))
+    assert result["status"] == ("passed" if evidence is None else "failed")
+    if evidence is not None:
+        (finding,) = result["findings"]
+        assert (finding["severity"], finding["evidence"]) == ("warning", evidence)
+
+
+@pytest.mark.parametrize(
+    ("limit", "memory", "answer"),
+    [
+        ("0", "17179869184", "passed"),
+        ("12288", "17179869184", "passed"),
+        ("1024", "17179869184", "failed"),
+        ("x", "17179869184", "unknown"),
+        ("1" * 20, "17179869184", "unknown"),
+        ("1024", "", "unknown"),
+    ],
+)
+def test_a_limit_of_wired_memory(limit: str, memory: str, answer: str, tmp_path: Path) -> None:
+    machine = Machine(str(tmp_path), os="darwin")
+    text = f"iogpu.wired_limit_mb: {limit}\nhw.memsize: {memory}\n"
+    Tree(tmp_path).file("/recorded/sysctl.txt", text)
+    found = {**report("gpu"), "node": {"memory": {"total": None}}}
+    result: Any = wired.run(Request(machine, found))
+    assert result["status"] == answer
+    if answer == "failed":
+        assert result["findings"][0]["evidence"].endswith(": 1024 of 16384 MiB")
+    found["devices"] = []
+    assert wired.run(Request(machine, found))["status"] == "not_applicable"
+
+
+@pytest.mark.parametrize(("value", "answer"), [("0", "passed"), ("1", "failed"), ("", "unknown")])
+def test_a_guest_of_macos(value: str, answer: str, tmp_path: Path) -> None:
+    Tree(tmp_path).file("/recorded/sysctl.txt", f"kern.hv_vmm_present: {value}\n")
+    result = guest.run(Request(Machine(str(tmp_path), os="darwin"), report()))
+    assert result["status"] == answer

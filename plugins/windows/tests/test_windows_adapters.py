@@ -180,6 +180,15 @@ def test_address_is_read_from_the_untranslated_end(text: object, expected: objec
 def test_two_machines_worth_of_ids_are_not_mixed() -> None:
     """A hardware id that only begins like another's is another device."""
     assert identity.pci("PCI\\VEN_10DE&DEV_28E0\\4&1", {}) == {"id": "10de:28e0"}
+    whole = "pci\\ven_10DE&dev_2684&subsys_889A1043&rev_A1\\4&1"
+    known = {"id": "10de:2684", "subsystem": "1043:889a", "revision": "a1"}
+    classes = ["PCI\\CC_03", "PCI\\CC_03000G", "PCI\\VEN_10DE&CC_030200&x", "PCI\\CC_030000"]
+    assert identity.pci(whole, {"compatibleids": classes}) == known | {"class": "030200"}
+    assert identity.pci(whole, {"compatibleids": "PCI\\CC_030000"}) == known
+    assert identity.pci(whole.replace("889A1043", "00000000"), {}) == {
+        "id": "10de:2684",
+        "revision": "a1",
+    }
     assert identity.pci("PCI\\VEN_10DE\\4&1", {}) == {}
     assert identity.pci("PCI\\VEN_10DG&DEV_28E0\\4&1", {}) == {}
     assert identity.pci("USB\\VID_17E9&PID_6000\\1", {}) == {}
