@@ -10,9 +10,11 @@ from importlib import import_module
 import pytest
 
 from probe_core.cli import COMMANDS, GROUPS, main
+from probe_core.cli.help import _headed, _pairs, help_lines
 from probe_core.cli.parser import Parser, command_parser, meaning, sections, written
 from probe_core.cli.plugin_commands import BROUGHT_BY
 from probe_core.cli.plugins import SUB_COMMANDS
+from probe_core.commands import Context
 from probe_core.commands.options import SHARED_OPTIONS
 from probe_core.commands.text import width_of
 
@@ -142,6 +144,38 @@ def test_the_options_of_all_commands_are_behind_help_all(
     head = [line.split()[0] for line in short if line.startswith("      --")]
     in_short = ["--active", "--machine"] if name == "devices" else []
     assert [option for option in head if option in options] == in_short
+
+
+def test_a_meaning_stands_beside_its_name_where_there_is_room() -> None:
+    rows = [("abcd", "one two three"), ("abcde", "one two"), ("a", "")]
+    assert list(_pairs(rows, 17, 8, False)) == [
+        "  abcd  one two",
+        "        three",
+        "  abcde",
+        "        one two",
+        "  a",
+    ]
+    assert list(_pairs(rows[:1], 40, 8, True)) == ["  \x1b[36mabcd\x1b[0m  one two three"]
+
+
+def test_a_heading_stands_above_each_group() -> None:
+    assert _headed(["A", "A", "B", "C"], ["1", "2", "3", "4"], False) == [
+        *("A:", "1", "2", "", "B:", "3", "", "C:", "4")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("probe abcd", "  probe abcd  1234567890 1234567890 1234"),
+        ("probe abcde", "  probe abcde       1234567890"),
+    ],
+)
+def test_examples_leave_their_meanings_room(name: str, line: str) -> None:
+    parser = Parser(prog="probe x")
+    parser.examples = ((name, "1234567890 1234567890 1234"),)
+    shown = list(help_lines(parser, Context(environ={"COLUMNS": "40"})))
+    assert shown[shown.index("Examples:") + 1] == line
 
 
 def test_choices_stand_in_the_meaning_once() -> None:
