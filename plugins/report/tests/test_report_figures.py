@@ -23,6 +23,8 @@ from probe_report.figures import (
     summed,
     word_of,
 )
+from probe_report.readiness import _finding, _reasons, _view
+from probe_report.sources import _source, sources_of
 
 GIB = 1 << 30
 
@@ -350,3 +352,102 @@ def test_names_of_files(text: str, expected: tuple[str, str], stem: str) -> None
 def test_counts_of_findings(severities: str, expected: str) -> None:
     report: Any = {"findings": [{"severity": word} for word in severities.split()]}
     assert _counts(report) == expected
+
+
+# What is said of readiness, numbers and sources, from the smallest devices that say it.
+
+
+def small(number: int, **facts: Any) -> Any:
+    id = f"pci:0000:0{number}:00.0"
+    chip = {"id": None, "by": None, "confidence": None, "candidates": []}
+    empty = {"id": id, "ids": [id], "kind": "gpu", "vendor": "acme", "name": "Acme", "chip": chip}
+    empty |= {"parent": None, "visibility": {}, "peaks": [], "unknown": {}, "sources": {}}
+    return {**empty, "readiness": None, **facts}
+
+
+def named(*devices: Any) -> Names:
+    return Names({"devices": [*devices]})  # type: ignore[typeddict-item]  # all that it reads
+
+
+def seen(visible: bool | None, index: int | None = None, reason: str | None = None) -> Any:
+    return {"visible": visible, "index": index, "reason": reason}
+
+
+@pytest.mark.parametrize(
+    ("sights", "mark", "text", "order"),
+    [
+        ([seen(True, 0), seen(True, 1)], "✓", "2 of 2 devices visible", "numbers 0–1"),
+        ([seen(True, 0), seen(False)], "!", "1 of 2 devices visible", "number 0"),
+        ([seen(True, 1), seen(True, 0)], "✓", "2 of 2 devices visible", "0 is GPU 1, 1 is GPU 0"),
+        ([seen(False), seen(False)], "–", "0 of 2 devices visible", ""),
+        (
+            [seen(None), seen(False)],
+            "?",
+            "0 of 2 devices visible, 1 known to the driver alone",
+            "",
+        ),
+        (
+            [seen(True), seen(None)],
+            "!",
+            "1 of 2 devices visible, 1 known to the driver alone",
+            "",
+        ),
+        ([seen(True, 0), seen(True)], "✓", "2 of 2 devices visible", "number 0"),
+    ],
+)
+def test_what_a_runtime_sees(sights: list[Any], mark: str, text: str, order: str) -> None:
+    devices = [small(1), small(2)]
+    entries = [(d["id"], entry) for d, entry in zip(devices, sights, strict=True)]
+    view = _view(entries, named(*devices))
+    assert (view.mark, view.shown, view.order) == (mark, text, order)
+
+
+def test_reasons_are_counted() -> None:
+    entries = [seen(False, reason="a"), seen(False, reason="b"), seen(False, reason="a")]
+    entries += [seen(True, reason="c"), seen(False), seen(None, reason="d")]
+    assert _reasons(entries) == ("a (2 devices)", "b", "d")
+
+
+def test_the_finding_of_a_broken_step() -> None:
+    device = small(1)
+    step: Any = {"step": "granted", "code": "node-denied", "status": "broken", "evidence": "e"}
+    own = {"device": device["id"], "step": "granted", "code": "other", "why": "w", "fix": "f"}
+    by_code = own | {"code": "node-denied", "step": None}
+    other = by_code | {"device": "a:9"}
+    findings: Any = [other, own, by_code]
+    assert _finding(device, None, findings) is None
+    assert _finding(device, step, findings) == by_code
+    assert _finding(device, step, findings[:2]) == own
+    assert _finding(device, step, findings[:1]) is None
+
+
+def test_sources_of_a_device() -> None:
+    peak = {"dtype": "fp16", "path": "matrix", "tflops": 9.0, "sparsity": "dense"}
+    peak |= {"source": "units", "confidence": "high"}
+    whole = small(
+        1,
+        peaks=[
+            peak,
+            {**peak, "dtype": "int8", "variant": "v", "sparsity": "2:4", "bound": "lower"},
+        ],
+        unknown={"arch": "no file"},
+        sources={"name": "a", "peaks": "chipdb", "memory.total": "a", "units": "b"},
+        chip={"id": "acme/one", "by": "pci", "confidence": "high", "candidates": ["x"]},
+    )
+    devices = [whole, {**whole, "id": "pci:0000:02:00.0"}, small(3)]
+    found = sources_of({"devices": devices}, named(*devices))  # type: ignore[typeddict-item]
+    (first, second), hidden = found.groups, found.hidden
+    assert (first.title, first.ids, hidden) == ("2 × Acme", "01:00.0 02:00.0", 0)
+    assert first.chip == "chip acme/one by pci, high confidence"
+    assert [(line.name, line.value, line.how, line.confidence) for line in first.lines] == [
+        ("fp16 matrix", "9.00 TFLOPS", "units", "high"),
+        ("int8 matrix, v, 2:4", "≥ 9.00 TOPS", "units", "high"),
+        ("arch", "–", "no file", "unknown"),
+        ("fields", "", "memory.total, name", "a"),
+        ("fields", "", "units", "b"),
+    ]
+    assert (first.hidden, second.lines, second.chip) == (0, (), "")
+    cut_off = _source([whole], named(whole), 3)
+    assert (cut_off.title, len(cut_off.lines), cut_off.hidden) == ("Acme", 3, 2)
+    ambiguous = small(1, chip=small(1)["chip"] | {"candidates": ["a", "b"]})
+    assert _source([ambiguous], named(ambiguous), 3).chip.startswith("ambiguous: a")
