@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from probe_core.commands import bandwidth, rate
+from probe_core.commands import CommandError, bandwidth, rate
 from probe_report.cluster import _counts, _split, _stem
 from probe_report.devices import best_of, devices_of, measured_of
 from probe_report.fabric import fabrics_of
@@ -23,8 +24,11 @@ from probe_report.figures import (
     summed,
     word_of,
 )
+from probe_report.page import only
 from probe_report.readiness import _finding, _reasons, _view
-from probe_report.sources import _source, sources_of
+from probe_report.sources import _source, raw_of, runs_of, sources_of
+from probe_report.summary import _host_memory, _memory, _meta, _processors
+from probe_report.terminal import _bar
 
 GIB = 1 << 30
 
@@ -451,3 +455,94 @@ def test_sources_of_a_device() -> None:
     assert (cut_off.title, len(cut_off.lines), cut_off.hidden) == ("Acme", 3, 2)
     ambiguous = small(1, chip=small(1)["chip"] | {"candidates": ["a", "b"]})
     assert _source([ambiguous], named(ambiguous), 3).chip.startswith("ambiguous: a")
+
+
+def test_runs_of_probers() -> None:
+    def run(number: int, status: str, ms: float, **facts: Any) -> Any:
+        named = {"prober": f"p{number}", "distribution": "d 1", "status": status, "reason": None}
+        return {**named, "elapsed_ms": ms, "devices": 1, "partial": False, **facts}
+
+    outcomes = [run(1, "ok", 40), run(2, "call_error", 10, partial=True, reason="odd")]
+    outcomes += [run(3, "skipped", 0), run(4, "not_applicable", 1, stderr=["a"] * 9)]
+    ran, skipped, hidden = runs_of({"outcomes": outcomes})  # type: ignore[typeddict-item]
+    assert [(r.name, r.status, r.style, r.spent, r.share, len(r.output)) for r in ran] == [
+        ("p1", "ok", "good", "40.0 ms", 100.0, 0),
+        ("p2", "call error (partial)", "bad", "10.0 ms", 25.0, 0),
+        ("p4", "not applicable", "none", "1.0 ms", 2.5, 8),
+    ]
+    assert ([r.name for r in skipped], hidden) == (["p3"], 0)
+    many: Any = {"outcomes": [run(n, "ok", 1) for n in range(49)]}
+    assert (len(runs_of(many)[0]), runs_of(many)[2]) == (48, 1)
+
+
+def test_half_of_the_raw_text_may_be_findings() -> None:
+    report: Any = {"a": 1, "devices": ["d" * 10] * 9, "findings": ["f" * 10] * 9}
+    frame = len('{\n "a": 1,\n "devices": [],\n "findings": []\n}')
+    entry = len('  "dddddddddd",\n')
+    for room, devices, findings in ((0, 0, 0), (2 * entry, 1, 1), (20 * entry, 9, 9)):
+        raw = raw_of(report, frame + room)
+        assert (raw.shown, raw.shown_findings) == (devices, findings)
+        assert (raw.devices, raw.findings, bool(raw.text)) == (9, 9, bool(room))
+        if room:
+            shown = {"a": 1, "devices": ["d" * 10] * devices, "findings": ["f" * 10] * findings}
+            assert json.loads(raw.text) == shown
+    assert raw_of(report, frame + 2 * entry - 1).shown_findings == 0
+
+
+def test_tiles() -> None:
+    own = {"kind": "dedicated", "total": 24 << 30, "free": 20 << 30}
+    devices = [small(1, memory=own), small(2, memory=own | {"free": None})]
+    assert _memory(devices[:1])[1:] == ("24.0", "GiB", "20.0 GiB free")
+    assert _memory(devices)[1:] == ("48.0", "GiB", "what is free is not known")
+    unknown = small(3, memory={"kind": "dedicated", "total": None, "free": None})
+    assert _memory([devices[0], unknown])[1:] == ("≥ 24.0", "GiB", "at least: 1 device not known")
+    shared = [small(4, memory={"kind": "unified", "total": total}) for total in (None, 8 << 30)]
+    assert _memory(shared)[1:] == ("8.0", "GiB", "shared with the system")
+    assert _memory([])[1:] == ("–", "", "not known")
+    report: Any = {"node": {"memory": {"total": 1 << 40, "available": 1 << 30, "limit": 2 << 30}}}
+    assert _host_memory(report)[1:] == (*("1.00", "TiB", "1.0 GiB available, limited to 2.0 GiB"),)
+    report["node"]["memory"]["limit"] = None
+    assert _host_memory(report).note == "1.0 GiB available"
+
+
+def test_processors() -> None:
+    def cpus(*counts: tuple[int | None, int | None]) -> Any:
+        devices = [small(n, kind="cpu", units=u, threads=t) for n, (u, t) in enumerate(counts)]
+        return _processors({"devices": devices})[1:]  # type: ignore[typeddict-item]
+
+    assert cpus((8, 16)) == ("8", "", "1 package, 16 threads")
+    assert cpus((8, 16), (8, 16)) == ("16", "", "2 packages, 32 threads")
+    assert cpus((8, None)) == ("8", "", "1 package, threads not known")
+    assert cpus((8, 16), (None, 16)) == ("–", "", "32 threads")
+
+
+def test_when_a_report_was_made() -> None:
+    report: Any = {"probe_core": "1.0", "chipdb": None, "timings_ms": {}, "node": {"time": None}}
+    assert _meta(report) == "probe-core 1.0 · a recorded machine"
+    report |= {"chipdb": "2026.11", "timings_ms": {"total": 12.4}}
+    report["node"]["time"] = "2026-11-22T09:30:00.000Z"
+    expected = "probe-core 1.0 · chipdb 2026.11 · 2026-11-22 09:30 UTC · probed in 12 ms"
+    assert _meta(report) == expected
+
+
+def test_devices_and_findings_that_are_chosen() -> None:
+    devices = [small(1), small(2, name="Beta"), small(3, parent="pci:0000:02:00.0", name="Part")]
+    findings = [{"device": device} for device in (None, devices[0]["id"], devices[1]["id"])]
+    report: Any = {"devices": devices, "findings": findings, "node": {"network": ["x"]}}
+    for text in ("beta", "02:00.0"):
+        chosen = only(report, text)
+        assert chosen["devices"] == devices[1:]
+        assert chosen["findings"] == [findings[0], findings[2]]
+        assert chosen["node"]["network"] == []
+    with pytest.raises(CommandError, match="no device has this id or name; there are: pci:0000:01"):
+        only(report, "gamma")
+
+
+def test_bars() -> None:
+    assert [_bar(share) for share in (None, 0, 14.9, 15.1, 100)] == [
+        "[??????????]",
+        "[..........]",
+        "[#.........]",
+        "[##........]",
+        "[##########]",
+    ]
