@@ -13,7 +13,15 @@ from reports import report_of
 
 from probe_core.doctor.causes import of_cause, own_findings, shown
 from probe_core.doctor.check import Request, failed, finding
-from probe_core.doctor.examine import _rank, examine, ordered
+from probe_core.doctor.examine import (
+    _alike,
+    _explains,
+    _link,
+    _other_side,
+    _rank,
+    examine,
+    ordered,
+)
 from probe_core.doctor.remote import RemoteCheck
 
 
@@ -219,3 +227,91 @@ def test_the_break_of_a_later_step_is_also_a_blocked_device() -> None:
         for code in ("device-blocked", "no-group", "no-driver")
     ]
     assert own_findings(group, found) == found[:2]
+
+
+# What explains what, one pair at a time.
+
+
+def entry(code: str, **facts: Any) -> Any:
+    empty = dict.fromkeys(("device", "prober", "variable", "evidence", "step"))
+    return {"code": code, "severity": "error", "what": code, "why": "w", "fix": "f"} | empty | facts
+
+
+CARD = {"kind": "gpu", "vendor": "acme", "seen_by": ["other"]}
+LOST = entry("gpu-lost", step="responding", device="a:1")
+SEEN = entry("xid-seen", device="a:1")
+FAILED = entry("prober-failed", prober="acme")
+
+
+@pytest.mark.parametrize(
+    ("cause", "finding", "explains"),
+    [
+        (entry("environment-other-architecture"), entry("wheel-other-architecture"), True),
+        (entry("environment-other"), entry("wheel-other-architecture"), False),
+        (entry("variable-skips", variable="A"), entry("hidden-by-variable", variable="A"), True),
+        (entry("variable-skips", variable="A"), entry("hidden-by-variable", variable="B"), False),
+        (LOST, SEEN, True),
+        (LOST, SEEN | {"device": "a:2"}, False),
+        (LOST, SEEN | {"device": None}, False),
+        (LOST | {"severity": "warning"}, SEEN, False),
+        (LOST | {"step": "driver"}, SEEN, False),
+        (SEEN | {"step": "responding"}, SEEN, False),
+        (LOST, FAILED, True),
+        (LOST, FAILED | {"prober": "other"}, True),
+        (LOST, FAILED | {"prober": "third"}, False),
+        (LOST, FAILED | {"device": "a:1", "prober": "third"}, True),
+        (LOST, FAILED | {"code": "other"}, False),
+        (LOST | {"step": "visible-to-all"}, FAILED, False),
+        (LOST | {"severity": "warning"}, FAILED, False),
+        (LOST, FAILED | {"severity": "warning"}, True),
+        (LOST | {"device": None}, FAILED, False),
+        (
+            entry("module-gone", step="driver"),
+            entry("prober-unavailable", evidence="module-gone", prober="third"),
+            True,
+        ),
+        (
+            entry("module-gone", step="driver"),
+            entry("prober-unavailable", evidence="other", prober="third"),
+            False,
+        ),
+    ],
+)
+def test_what_explains_a_finding(cause: Any, finding: Any, explains: bool) -> None:
+    devices: Any = {"a:1": CARD, "a:3": CARD | {"kind": "cpu"}}
+    assert _explains(cause, finding, devices) is explains
+
+
+def test_alike_findings_are_joined() -> None:
+    own = [entry("a", device="a:1"), entry("a", device="a:2"), entry("a", device="a:2", why="x")]
+    own += [entry("b"), entry("b", what="other"), entry("b")]
+    joined = _alike(own)
+    assert [(f["code"], f.get("devices")) for f in joined] == [
+        *(("a", ["a:1", "a:2"]), ("a", None), ("b", []), ("b", None))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("link", "words"),
+    [
+        ({"local_width": 16, "local_generation": 4}, "PCIe 4 ×16"),
+        ({"local_width": 16}, "PCIe ×16"),
+        ({"local_width": 8, "local_max_width": 16, "local_generation": 5}, "PCIe 5 ×8 of 16"),
+        ({"local_width": 16, "local_max_width": 8}, "PCIe ×16"),
+        ({"local_width": None, "local_generation": 4}, None),
+    ],
+)
+def test_the_link_of_a_device(link: dict[str, Any], words: str | None) -> None:
+    device: Any = {"links": [{"kind": "nvlink"}, {"kind": "pcie", **link}]}
+    assert _link(device) == words
+    assert _link({"links": []}) is None  # type: ignore[typeddict-item]
+
+
+def test_what_the_report_has_against_a_check() -> None:
+    steps = [{"step": s, "status": "ok", "evidence": None, "code": None} for s in ("a", "b")]
+    device: Any = {"readiness": {"state": "ready", "steps": steps}}
+    assert _other_side(device) == "the report has it as ready: a and b hold"
+    device["readiness"]["steps"] = steps[:1]
+    assert _other_side(device) == "the report has it as ready: a holds"
+    device["readiness"]["steps"] = []
+    assert _other_side(device) == "the report has it as ready"
