@@ -427,3 +427,19 @@ def test_any_value_is_declared_or_a_mistake(value: Any) -> None:
     assert len(mistakes) <= MAX_MISTAKES
     assert all(mistake.isprintable() for mistake in mistakes)
     gather(Machine(str(Path(__file__).parent)), "recorded", [result])
+
+
+def test_what_is_declared_at_all() -> None:
+    empty = [{}, {"files": []}, {"answers": False}]
+    full = [{"answers": True}, {"files": ["/sys/x"]}, {"nodes": ["/dev/x"]}, {"cgroup": ["a.b"]}]
+    assert [check_records(records)[0].is_empty for records in empty + full] == [
+        *([True] * 3 + [False] * 4)
+    ]
+
+
+def test_a_node_below_a_link_is_kept_with_the_link(tree: Tree) -> None:
+    tree.file("/dev/acme/x", "")
+    tree.link("/dev/card", "/dev/acme")
+    recording = record(tree, {"nodes": ["/dev/card/#", "/dev/card/x"]}).recording
+    assert recording.files["/dev/acme/x"] == b""
+    assert recording.links["/dev/card"] == "acme"
