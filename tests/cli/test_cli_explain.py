@@ -161,7 +161,11 @@ Devices
     03:00.0
 
 Plugins
-PLUGIN  PACKAGE  STATUS  TIME  DEVICES  REASON
+PLUGIN  PACKAGE  STATUS               TIME  DEVICES  REASON
+a       d 1      ok                 1.2 ms        2
+b       d 1      timeout (partial)  1.2 ms        2  r
+  b| a line
+c       d 1      skipped                             off
 
 Time
 find 1.2 ms · merge 0.5 ms
@@ -184,7 +188,16 @@ def test_a_whole_run() -> None:
     for at, own in enumerate(devices[:2]):
         own["others"] = {"name": [{"prober": "other", "value": "Acme I"}]}
         own["unknown"] = {"arch": "no file", "units": "no file", "pci": f"odd {at}"}
+    ended: dict[str, Any] = {"distribution": "d 1", "elapsed_ms": 1.25, "devices": 2}
+    ended |= {"reason": None, "partial": False}
+    outcomes = [
+        {**ended, "prober": "a", "status": "ok"},
+        {**ended, "prober": "b", "status": "timeout", "partial": True, "reason": "r"},
+        {**ended, "prober": "c", "status": "skipped", "reason": "off", "devices": 0},
+    ]
+    outcomes[1]["stderr"] = ["a line"]
     whole = report(*devices, primary=devices[0]["id"], timings_ms={"find": 1.25, "merge": 0.5})
+    whole["outcomes"] = outcomes
     assert "\n".join(run_lines(whole, context())) == RUN
 
 
