@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from probe_mcp.bounds import LIMIT, MAX_TEXT, bounded, brief_device, clean
+from probe_mcp.bounds import LIMIT, MAX_TEXT, _cut, _shortened, bounded, brief_device, clean
 
 
 def size(value: object) -> int:
@@ -74,11 +74,24 @@ def test_any_document_is_bounded(document: dict[str, Any], cursor: int) -> None:
 def test_texts_show_all_that_they_hold() -> None:
     hidden = "a\u202eb\u200bc\x1b[31md\U000e0041\nnext"
     assert clean({hidden: [hidden]}) == {"a b c [31md \nnext": ["a b c [31md \nnext"]}
-    assert len(clean("x" * 9999)) == MAX_TEXT
+    assert clean("x" * MAX_TEXT) == "x" * MAX_TEXT
+    assert clean("x" * (MAX_TEXT + 1)) == f"{'x' * (MAX_TEXT - 1)}…"
     deep: Any = "x"
     for _ in range(99):
         deep = [deep]
-    assert json.dumps(clean(deep)).count("[") < 40
+    assert json.dumps(clean(deep)).count("[") == 33
+
+
+def test_lists_that_are_cut_are_named() -> None:
+    names: dict[str, None] = {}
+    assert _cut({"a": [1, 2], "b": [[1, 2, 3]]}, 2, names) == {"a": [1, 2], "b": [[1, 2]]}
+    assert list(names) == ["b"]
+    many = {f"k{at}": ["x" * 100] * 9 for at in range(40)}
+    value, named = _shortened(many, 9000)
+    assert size(value) <= 9000
+    assert named == list(many)[:32]
+    assert _shortened(many, size(many)) == (many, [])
+    assert _shortened(many, size(many) - 1)[1] == named
 
 
 def test_a_device_in_brief_has_what_tells_it_apart() -> None:
