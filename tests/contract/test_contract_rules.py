@@ -13,6 +13,7 @@ from trees import Tree
 
 from probe_core import Machine
 from probe_core.recording.declared import check_records
+from probe_core.testing import ExporterContract, export_contract
 from probe_core.testing.check_contract import _is_declared, covers
 from probe_core.testing.checks_hardware import _empty, _ids, _shapes, _some, contents
 from probe_core.testing.reading import Coverage, _can_be_declared, _declaration
@@ -327,3 +328,70 @@ def test_what_a_new_plugin_may_be_called_and_asks_for() -> None:
     ]
     assert [_problem(name) for name in ("a", "a" * 40, "a-9")] == [None] * 3
     assert [_vendor_problem(vendor) for vendor in ("10de", "1AC0")] == [None, None]
+
+
+# What an exporter must not do.
+
+
+class Exporter(ExporterContract):
+    """One whose text a test decides, and whose module it names."""
+
+    name = "acme"
+    target = "acme_exporter:export"
+    text: Any = "count=0\n"
+
+    def export(self, report: Any) -> str:
+        return self.text(report) if callable(self.text) else self.text  # type: ignore[no-any-return]
+
+    def count(self, text: str) -> int:
+        return int(text.partition("count=")[2].partition("\n")[0])
+
+
+def grown(report: Any) -> str:
+    report["devices"].append("x")
+    return "count=0\n"
+
+
+@pytest.mark.parametrize(
+    ("check", "text", "words"),
+    [
+        ("every_node_gives_text", 5, "none: int is no text"),
+        ("every_node_gives_text", "a", "none: the last line has no end"),
+        ("every_node_gives_text", "\ud800\n", "surrogates not allowed"),
+        ("unknown_is_absent", "a=None\n", "none: None stands for an unknown value"),
+        ("unknown_is_absent", "a=inf\n", "inf stands for an unknown value"),
+        ("no_identity_is_told", "GPU-00000000\n", "none: a UUID"),
+        ("the_report_is_not_changed", grown, "none: the format changed the report"),
+        ("what_is_blocked_is_not_offered", "count=1\n", "it offers {'none': 1}"),
+    ],
+)
+def test_a_bad_exporter_fails(
+    check: str, text: Any, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export_contract, "NODES", {"none": []})
+    good, bad = Exporter(), Exporter()
+    bad.text = text
+    getattr(good, f"test_{check}")()
+    with pytest.raises((AssertionError, UnicodeEncodeError), match=words):
+        getattr(bad, f"test_{check}")()
+
+
+def test_identities_are_told_by_who_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(export_contract, "NODES", {"none": []})
+    exporter = Exporter()
+    exporter.text, exporter.identities = "GPU-00000000\n", True
+    exporter.test_no_identity_is_told()
+
+
+def test_an_exporter_whose_import_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module = tmp_path / "acme_exporter.py"
+    module.write_text("def export(report): return ''\n")
+    Exporter().test_importing_has_no_effects(capfd)
+    with pytest.raises(AssertionError, match=r"exporter\.json is missing beside acme_exporter"):
+        Exporter().test_its_manifest_has_a_summary()
+    module.write_text("print('hello')\n")
+    with pytest.raises(AssertionError):
+        Exporter().test_importing_has_no_effects(capfd)
