@@ -9,7 +9,7 @@ import pytest
 from trees import Tree
 
 from probe_core import Machine
-from probe_core.doctor.baseline import _of_device
+from probe_core.doctor.baseline import _libraries, _of_device
 from probe_core.doctor.causes import _named
 from probe_core.doctor.check import ASSUMED, ENVIRONMENT, JOURNAL, Request
 from probe_core.doctor.checks.boards import disabled, disabled_nodes
@@ -239,3 +239,19 @@ def test_a_guest_of_macos(value: str, answer: str, tmp_path: Path) -> None:
     Tree(tmp_path).file("/recorded/sysctl.txt", f"kern.hv_vmm_present: {value}\n")
     result = guest.run(Request(Machine(str(tmp_path), os="darwin"), report()))
     assert result["status"] == answer
+
+
+def test_where_libraries_lead(tmp_path: Path) -> None:
+    tree = Tree(tmp_path)
+    tree.file("/usr/lib/x86_64-linux-gnu/libcuda.so.580.1", "")
+    folder = "/usr/lib/x86_64-linux-gnu"
+    tree.link(f"{folder}/libcuda.so.1", f"{folder}/libcuda.so.580.1")
+    tree.file("/opt/rocm/.info/version", "6.4.1\n")
+    found = dict(_libraries(Request(tree.machine(), report())))
+    assert found == {
+        "library libcuda.so.1": "/usr/lib/x86_64-linux-gnu/libcuda.so.580.1",
+        "library libnvidia-ml.so.1": None,
+        "library libze_intel_gpu.so.1": None,
+        "ROCm": "6.4.1",
+    }
+    assert list(_libraries(Request(Machine(str(tmp_path), os="darwin"), report()))) == []

@@ -152,3 +152,22 @@ def test_the_oldest_order_is_read_from_its_code(fake: Any) -> None:
     answer = fake.probe()
     assert answer.devices[0]["extra"]["tinygrad"]["executed"] == ["CLANG"]
     assert answer.devices[0]["backends"] == ["tinygrad:cpu"]
+
+
+@pytest.mark.parametrize(
+    ("name", "backend", "index"),
+    [
+        ("CUDA", "CUDA", 0),
+        ("CUDA:1", "CUDA", 1),
+        ("CUDA:", "CUDA", 0),
+        ("CUDA:x", "CUDA:x", 0),
+        ("CUDA:²", "CUDA:²", 0),
+        (f"CUDA:{'1' * 20}", "CUDA", int("1" * 20)),
+        (f"CUDA:{'1' * 21}", f"CUDA:{'1' * 21}", 0),
+        ("", None, 0),
+        (None, None, 0),
+    ],
+)
+def test_an_index_behind_a_backend(name: str | None, backend: str | None, index: int) -> None:
+    made = Choice(name, None, None)
+    assert (made.backend, made.index) == (backend, index)
