@@ -57,6 +57,7 @@ def test_what_is_wrong() -> None:
         wheels=[
             {"wheel": "a 1", "verdict": "native", "devices": IDS[:2]},
             {"wheel": "b 2", "verdict": "cpu-build", "devices": ["x:1", IDS[0]]},
+            {"wheel": "c 3", "verdict": "unknown", "devices": IDS[:1]},
         ],
         baseline={
             "lost": [IDS[0], "x:1"],
@@ -106,9 +107,10 @@ def test_what_is_wrong() -> None:
  ? c-unknown   it is closed
    fix    open it
 
-   WHEEL  VERDICT         ON
-   a 1    runs natively   2 × Acme One
-   b 2    is a CPU build  x:1, Acme One
+   WHEEL  VERDICT           ON
+   a 1    runs natively     2 × Acme One
+   b 2    is a CPU build    x:1, Acme One
+   c 3    cannot be judged  Acme One
 
  Acme One, x:1 was ready on 2026-11-28. Changed since:
    driver: none → 9
@@ -121,7 +123,11 @@ def test_what_is_wrong() -> None:
 def test_what_is_well() -> None:
     facts = {"driver": "acme 9", "link": "PCIe 5.0 x16", "memory": 24 << 30}
     shown = document(
-        devices=[device(IDS[0], **facts), device(IDS[1], **facts), device(IDS[2], None)],
+        devices=[
+            device(IDS[0], **facts),
+            device(IDS[1], **facts),
+            device(IDS[2], None, link="PCIe 4.0 x8", memory=1 << 30),
+        ],
         checks=[check("passed"), check("passed"), check("not_applicable")],
         baseline={"lost": [], "saved": "2026-11-28T10:11:12Z", "changed": []},
     )
@@ -135,6 +141,8 @@ def test_what_is_well() -> None:
    link   PCIe 5.0 x16 each
    memory 24.0 GiB each
    pci:0000:03:00.0: ready
+   link   PCIe 4.0 x8
+   memory 1.0 GiB
 
 
 CHECK             RESULT           MS
@@ -160,6 +168,10 @@ def test_devices_without_one_name_are_not_counted() -> None:
     ):
         shown: Any = finding("a", devices=ids)
         assert _subject(shown, devices) == subject
+    pair: Any = {id: device(id) for id in IDS[:2]}
+    alike: Any = finding("a", devices=IDS[:2])
+    assert _subject(alike, pair) == f"2 × Acme One  {IDS[0]}, {IDS[1]}"
+    assert _subject(finding("a", device=IDS[0]), pair) == f"Acme One  {IDS[0]}"  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
