@@ -133,8 +133,7 @@ class _Line:
         if action is None:
             return WORDS, [] if self.ended else _matching(self._option_names(), self.typed)
         if action.nargs == "...":
-            inside = self.filled[1:] if self.filled[:1] == ["--"] else self.filled
-            return (FILES if inside else PROGRAMS), []
+            return (PROGRAMS if self.filled in ([], ["--"]) else FILES), []
         return self._values(action, self.typed, "")
 
     def _positional(self, index: int) -> argparse.Action | None:

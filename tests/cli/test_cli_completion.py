@@ -90,6 +90,7 @@ CASES: list[tuple[str, str, list[str]]] = [
     ("exec -- python --js", "files", []),
     ("exec python --js", "files", []),
     ("visible --for ", "words", [*RUNTIMES]),
+    ("visible --for --js", "words", ["--json"]),
     ("plugins ", "words", [*SUB_COMMANDS]),
     ("plugins why-not nvi", "words", ["nvidia"]),
     ("plugins new ", "words", []),
