@@ -161,3 +161,20 @@ def test_without_a_folder_of_leases(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert [status(kill=which) for which in ("", "all", "a:1")] == [0, 0, 3]
     line = "probe leases: no such lease: there is no folder of leases yet\n"
     assert capsys.readouterr() == ("", 3 * line)
+
+
+def test_a_folder_without_leases(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "leases"
+    folder.mkdir(mode=0o700)
+    context = Context(environ={"PROBE_LEASES": str(folder)})
+
+    def status(**options: Any) -> int:
+        return run(Namespace(**{"kill": None, "yes": False, "json": False} | options), context)
+
+    assert status(json=True) == 0
+    assert capsys.readouterr().out == f'{{"folder": "{folder}", "leases": []}}\n'
+    assert [status(kill=which) for which in ("", "all", "a:1", "a:1,all")] == [0, 0, 3, 3]
+    line = f"probe leases: no such lease ({folder})\n"
+    assert capsys.readouterr() == ("", 4 * line)
