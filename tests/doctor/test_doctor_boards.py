@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,17 @@ from trees import Tree
 
 from probe_core import Machine
 from probe_core.doctor.baseline import _libraries, _of_device
+from probe_core.doctor.bundle import _versions
 from probe_core.doctor.causes import _named
 from probe_core.doctor.check import ASSUMED, ENVIRONMENT, JOURNAL, Request
 from probe_core.doctor.checks.boards import disabled, disabled_nodes
-from probe_core.doctor.checks.containers import driver_versions, specifications
+from probe_core.doctor.checks.containers import (
+    driver_versions,
+    specification,
+    specifications,
+)
 from probe_core.doctor.checks.devices import _speeds, link_speed
+from probe_core.doctor.checks.drivers import initialisation, skew, uvm
 from probe_core.doctor.checks.systems import guest, resets, wired
 
 GPU, NPU = "/gpu@fb000000", "/soc/rknpu@fdab0000"
@@ -255,3 +262,111 @@ def test_where_libraries_lead(tmp_path: Path) -> None:
         "ROCm": "6.4.1",
     }
     assert list(_libraries(Request(Machine(str(tmp_path), os="darwin"), report()))) == []
+
+
+def of_vendor(vendor: str, **facts: Any) -> Any:
+    found = report("gpu")
+    found["devices"][0] |= {"vendor": vendor, **facts}
+    return found
+
+
+SLEPT = "/sys/power/suspend_stats/success"
+
+
+@pytest.mark.parametrize(
+    ("slept", "params", "code", "answer"),
+    [
+        (None, "", "cuda-error-999", "passed"),
+        ("0", "", "cuda-error-999", "passed"),
+        ("3", "", "cuda-error-999", "failed"),
+        ("3", "PreserveVideoMemoryAllocations: 1", "cuda-error-999", "passed"),
+        ("3", "", "cuda-error-100", "passed"),
+        ("3", "", None, "unknown"),
+    ],
+)
+def test_cuda_after_the_machine_slept(
+    slept: str | None, params: str, code: str | None, answer: str, tmp_path: Path
+) -> None:
+    tree = Tree(tmp_path)
+    if slept is not None:
+        tree.file(SLEPT, f"{slept}\n")
+    tree.file("/proc/driver/nvidia/params", f"{params}\n")
+    asked = {"asked": {"cuda": {"code": code}}} if code else {}
+    result: Any = uvm.run(Request(tree.machine(), of_vendor("nvidia") | asked))
+    assert result["status"] == answer
+    if answer == "failed":
+        assert result["findings"][0]["evidence"] == f"{SLEPT}: 3; cuInit answered 999"
+    assert uvm.run(Request(tree.machine(), of_vendor("amd")))["status"] == "not_applicable"
+    container = Machine(str(tmp_path), {"container": "lxc"})
+    assert uvm.run(Request(container, of_vendor("nvidia")))["status"] == "not_applicable"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "persistence", "answer"),
+    [
+        ({}, False, "failed"),
+        ({"elapsed_ms": 1999.0}, False, "passed"),
+        ({}, True, "passed"),
+        ({}, None, "passed"),
+        ({"status": "timeout"}, False, "not_applicable"),
+        ({"prober": "amd"}, False, "not_applicable"),
+    ],
+)
+def test_a_slow_first_query(
+    outcome: dict[str, Any], persistence: bool | None, answer: str, tmp_path: Path
+) -> None:
+    found = of_vendor("nvidia", persistence=persistence)
+    found["outcomes"] = [{"prober": "nvidia", "status": "ok", "elapsed_ms": 2000.0, **outcome}]
+    result = initialisation.run(Request(Tree(tmp_path).machine(), found))
+    assert result["status"] == answer
+
+
+@pytest.mark.parametrize(
+    ("rocm", "driver", "answer"),
+    [
+        ("6.4.1-83", "6.12.12", "passed"),
+        ("7.2.0", "6.12.12", "failed"),
+        ("6.4.1", None, "not_applicable"),
+        (None, "6.12.12", "not_applicable"),
+        ("9.9.0", "6.12.12", "unknown"),
+        ("6", "6.12.12", "not_applicable"),
+    ],
+)
+def test_releases_of_rocm_and_its_driver(
+    rocm: str | None, driver: str | None, answer: str, tmp_path: Path
+) -> None:
+    tree = Tree(tmp_path)
+    for path, text in (("/opt/rocm/.info/version", rocm), ("/sys/module/amdgpu/version", driver)):
+        if text is not None:
+            tree.file(path, f"{text}\n")
+    assert skew.run(Request(tree.machine(), of_vendor("amd")))["status"] == answer
+    absent = skew.run(Request(tree.machine(), of_vendor("nvidia")))
+    assert absent["status"] == "not_applicable"
+
+
+def test_a_specification_of_another_driver(tmp_path: Path) -> None:
+    tree = Tree(tmp_path)
+
+    def status() -> str:
+        return specification.run(Request(tree.machine(), of_vendor("nvidia")))["status"]
+
+    assert status() == "not_applicable"
+    line = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  Thu Feb 22\n"
+    tree.file("/proc/driver/nvidia/version", line)
+    assert status() == "not_applicable"
+    tree.file("/etc/cdi/a.yaml", "nvidia.com/gpu libcuda.so.580.95.05 libcuda.so.1")
+    assert status() == "passed"
+    tree.file("/etc/cdi/b.yaml", "nvidia.com/gpu libcuda.so.1")
+    assert status() == "passed"
+    tree.file("/etc/cdi/c.yaml", "nvidia.com/gpu libcuda.so.570.1")
+    assert status() == "failed"
+
+
+def test_versions_of_an_archive() -> None:
+    outcomes = [{"distribution": name} for name in ("b 1", "a 2", "b 1")]
+    found: Any = {"probe_core": "1.0", "chipdb": None, "outcomes": outcomes}
+    python = ".".join(map(str, sys.version_info[:3]))
+    own = {"probe_core": "1.0", "chipdb": None, "plugins": ["a 2", "b 1"]}
+    versions = _versions(found)
+    assert str(versions["python"]).startswith(python)
+    assert {name: versions[name] for name in own} == own
