@@ -3,7 +3,7 @@
 import pytest
 
 from probe_chipdb.database import Database
-from probe_chipdb.exclusions import exclusion
+from probe_chipdb.exclusions import exclusion, hosted_in
 from probe_chipdb.name_facts import facts_in
 
 
@@ -54,3 +54,17 @@ def test_display_vendors(db: Database, pci: str) -> None:
     match = db.match(pci=pci)
     assert match.chip is None
     assert "a display, not an accelerator" in (match.reason or "")
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("Virtio-GPU Venus (NVIDIA L4)", "NVIDIA L4"),
+        ("NVIDIA L4 of a host", "NVIDIA L4"),
+        ("İ Virtio-GPU Venus (NVIDIA L4)", "nvidia l4"),  # "İ" in lower case is two letters
+        ("Virtio-GPU Venus (L4)", "nvidia l4"),
+    ],
+)
+def test_the_hosts_device_is_as_the_name_writes_it(name: str, written: str) -> None:
+    assert hosted_in({"host": "nvidia l4"}, name) == written
+    assert hosted_in({}, name) == ""

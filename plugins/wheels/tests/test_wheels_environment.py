@@ -17,6 +17,8 @@ import probe_wheels
 from probe_wheels import find_environment, survey, wheels
 from probe_wheels.checks import CHECKS
 from probe_wheels.distributions import build_tag
+from probe_wheels.environment import _of_pth
+from probe_wheels.files import Budget
 from probe_wheels.surveying import cache_path
 
 REPORT: Any = {
@@ -64,6 +66,21 @@ def test_a_folder_an_interpreter_and_the_shells_python_are_one(tmp_path: Path) -
         assert environment.sites == [str(site)], argument
         assert environment.kind == "venv"
         assert environment.problems == []
+
+
+def test_folders_with_distributions_that_a_pth_file_adds(tmp_path: Path) -> None:
+    for name in ("wheel/a-1.dist-info", "egg/a-1.egg-info", "plain/a", "site/folder.pth"):
+        (tmp_path / name).mkdir(parents=True)
+    lines = ["../wheel", "# ../egg", "import a", "import\ta", "", "../plain", "../none", "../\0egg"]
+    (tmp_path / "site/a.pth").write_text("\n".join(lines))
+    (tmp_path / "site/b.pth").write_text(f"{tmp_path}/egg\n")
+    (tmp_path / "site/c.txt").write_text("../egg\n")
+    budget = Budget()
+    folders = list(_of_pth([str(tmp_path / "site")], budget))
+    assert folders == [str(tmp_path / "wheel"), str(tmp_path / "egg")]
+    looked = {str(tmp_path / name) for name in ("site", "wheel", "egg", "plain", "none")}
+    assert looked <= budget.paths
+    assert [*budget.faults] == [str(tmp_path / "site/folder.pth")]
 
 
 def test_variables_name_it_where_path_has_no_python(tmp_path: Path) -> None:

@@ -359,11 +359,22 @@ def test_each_form_of_messagepack(raw: bytes, value: object) -> None:
         (b"\xc7\x00\x00", "type 0xc7 is not known"),
         (b"\xd4\x00\x00", "type 0xd4 is not known"),
         (b"\x91" * 17 + b"\x01", "it is too deep or too long"),
+        (b"\x81\x01" * 17 + b"\x01", "it is too deep or too long"),
+        (b"\x81" * 17 + b"\x01" * 18, "it is too deep or too long"),
     ],
 )
 def test_messagepack_that_is_damaged_is_refused(raw: bytes, problem: str) -> None:
     with pytest.raises(ValueError, match=f"^{problem}$"):
         packed.unpack(raw)
+
+
+def test_messagepack_is_as_deep_as_sixteen() -> None:
+    lists = packed.unpack(b"\x91" * 16 + b"\x01")
+    tables = packed.unpack(b"\x81\x01" * 16 + b"\x01")
+    for _ in range(16):
+        lists, tables = lists[0], tables["1"]  # type: ignore[index,call-overload]
+    assert lists == tables == 1
+    assert packed.unpack(b"\x81" * 16 + b"\x01" * 17)  # the keys of tables are as deep
 
 
 @pytest.mark.heavy
