@@ -238,3 +238,14 @@ def test_they_travel_with_the_texts_of_a_table(tmp_path: Path) -> None:
     texts["formats.txt"] = own.formats.encode()
     again = probe_chipdb.load(packages=False, added=([], [Table(own.origin, "", texts)], ()))
     assert state(formats_of(again, "acme/x1"), "fp8-e4m3") == ("none", "", "")
+
+
+def test_a_cell_says_what_it_is_and_what_is_not_known() -> None:
+    known = Cell("hardware", "fp8", ["native", "", "1.2", "", "", "", ""])
+    unknown = Cell("acme", "fp8", [""] * 6 + ["nobody says"])
+    assert [repr(known), repr(unknown)] == [
+        "<Cell hardware fp8 native>", "<Cell acme fp8 unknown>"
+    ]  # fmt: skip
+    assert [known.release, unknown.release] == ["in 1.2", ""]
+    assert Cell("a", "b", ["none", "0.9", "1.2", "", "", "", ""]).release == "since 0.9"
+    assert unknown.as_json() == {"by": "acme", "format": "fp8", "reason": "nobody says"}
