@@ -1,11 +1,17 @@
 """Precedence, disambiguation by live facts, conflicts, and answers that stay unknown."""
 
 from inspect import signature
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from probe_chipdb.chip import _COUNTS
 from probe_chipdb.database import Database
 from probe_chipdb.facts import Facts, Query
+from probe_chipdb.matching import _is_confirmed
+from probe_chipdb.name_facts import compatibles_in
+from probe_chipdb.near import _score, near
 
 GIB = 2**30
 
@@ -385,3 +391,52 @@ def test_ids_in_a_name_count_where_no_others_are(
 ) -> None:
     query = Query(Facts(name="10DE:2684/1043:889A@a1", name_kind=kind, pci=own)).read_name(db)
     assert (query.pci, query.subsystem, query.revision) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("a,b,c,d", ("a,b,c,d", "a,b", "c,d")),
+        ("a,b,c,d,e,f", ("a,b,c,d,e,f", "a,b", "c,d", "e,f")),
+        ("a,b,c", ("a,b,c",)),
+        ("a,b,c,d,e", ("a,b,c,d,e",)),
+        ("OF_COMPATIBLE_0=a,b\nOF_COMPATIBLE_1=c,d", ("a,b", "c,d")),
+        ('compatible = "", ;', ()),
+        ("of:NgpuT(null)Ca,bCc,d", ("a,b", "c,d")),
+    ],
+)
+def test_names_of_a_device_tree_in_a_text(text: str, names: tuple[str, ...]) -> None:
+    assert compatibles_in(text) == names
+
+
+@pytest.mark.parametrize(
+    ("units", "memory", "unit", "gib", "is_confirmed"),
+    [
+        (16, None, "SM", None, True),
+        (16, None, "", 4.0, False),
+        (None, 1, "SM", 4.0, True),
+        (None, 1, "SM", None, False),
+        (None, None, "SM", 4.0, False),
+        (16, 1, "", None, False),
+    ],
+)
+def test_a_live_fact_speaks_for_a_chip_that_has_it(
+    units: int | None, memory: int | None, unit: str, gib: float | None, is_confirmed: bool
+) -> None:
+    fields = {_COUNTS: ""}
+    memory_of = SimpleNamespace(gib=gib)
+    chip: Any = SimpleNamespace(units=16 if unit else None, fields=fields, memory=memory_of)
+    query: Any = SimpleNamespace(units=units, memory=memory)
+    assert _is_confirmed(chip, query) is is_confirmed
+
+
+def test_what_looks_like_a_name_by_words_and_then_by_letters() -> None:
+    assert _score("rtx 4090", "rtx 4090") == 2.0
+    assert _score("rtx 4090", "rtx 5080") == pytest.approx(0.5 + 0.75)
+    assert _score("rtx 4090", "xrtx 5080") > 0  # its four first letters are there
+    assert _score("rtxq 4090", "rtx 5080") == 0
+    index = [("n:rtx 4090", "a"), ("n:tx 4090", "b c"), ("p:rtx 4090", "d"), ("n:zz", "e")]
+    db: Any = SimpleNamespace(tables=lambda: [SimpleNamespace(index=index)], chip=str.upper)
+    assert near(db, "RTX 4090", 9) == ("A", "B", "C")
+    assert near(db, "TX 4090", 2) == ("B", "C")
+    assert near(db, " ", 9) == ()
