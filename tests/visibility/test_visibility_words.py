@@ -12,7 +12,8 @@ from probe_core.selection.refusals import Refusals
 
 def device(number: int, **fields: Any) -> Any:
     name = f"pci:0000:{number:02x}:00.0"
-    return {"id": name, "ids": [name], "name": f"GPU {number}", "memory": None, **fields}
+    shown: Any = {"name": f"GPU {number}", "memory": None, "visibility": {"cuda": None}}
+    return {"id": name, "ids": [name], **shown, **fields}
 
 
 def test_eight_devices_are_named_and_the_others_counted() -> None:
