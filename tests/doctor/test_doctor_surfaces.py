@@ -117,7 +117,8 @@ def exported(report: Any, verdict: NodeVerdict) -> None:
     assert sum(counts) == len(granted)
     assert int(labels.get("missing.count", 0)) == len(missing)
     assert int(labels.get("set-aside.count", 0)) == len(verdict.set_aside)
-    assert labels["ready"] == ("false" if missing and not granted else "true")
+    ready = "false" if missing and not granted else "true"
+    assert labels.get("ready") == (None if verdict.state == "unknown" else ready)
     measured = series(export("prometheus", report))
     assert measured["probecore_devices_usable"] == {"": float(len(granted))}
     names = stable_names(report["devices"])
