@@ -108,3 +108,22 @@ def test_problems_and_fix(tmp_path: Path) -> None:
     assert path.read_bytes() == NEAT.encode()
     assert list(layout.problems(str(tmp_path))) == []
     assert layout.fix(str(tmp_path)) == []
+
+
+def test_keys_get_blanks_and_their_order_and_values_stay() -> None:
+    """Comments go with what follows them, lines of a value with the line that begins it."""
+    block = [
+        "[[chip]]",
+        "# of units",
+        "units=1",
+        'id="a=b"',
+        "memory={gib=16}",
+        "pci = [",
+        '  "a",',
+        "]",
+    ]
+    assert layout._ordered([*block, "# last"]) == [
+        "[[chip]]", 'id = "a=b"', "# of units", "units = 1", "memory = {gib=16}", "pci = [",
+        '  "a",', "]", "# last",
+    ]  # fmt: skip
+    assert layout._ordered(["[[chip]]", "  no key"]) == ["[[chip]]", "  no key"]

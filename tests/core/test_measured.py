@@ -391,12 +391,12 @@ def test_unreadable_file_is_a_finding_and_no_figure() -> None:
     def refuse(path: str, limit: int) -> bytes:
         raise PermissionError(13, "Permission denied", path)
 
-    own, path = device(), "/s/measured.json"
+    own, path = device(), f"/{'s' * 500}/measured.json"
     (problem,) = attach([own], None, path, refuse)
     assert problem["code"] == "measured-unusable"
-    assert problem["why"] == "/s/measured.json: Permission denied"
+    assert (problem["why"], problem["evidence"]) == (f"{path}: Permission denied", path)
     (problem,) = attach([own], None, path, lambda path, limit: b"{}")
-    assert problem["why"] == "/s/measured.json: it is not of schema 1"
+    assert problem["why"] == f"{path}: it is not of schema 1"
     assert "measured" not in own
 
 
