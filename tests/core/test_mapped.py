@@ -169,7 +169,8 @@ def test_who_may_make_a_folder_may_replace_what_lies_in_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for mode, is_safe in ((0o777, False), (0o755, True)):
-        tmp_path.chmod(mode)
-        problem = trust.Trust().above(str(tmp_path / "none/such"))
-        assert problem is None if is_safe else problem, problem
+    tmp_path.chmod(0o777)
+    assert trust.Trust().above("none/such") is not None
+    tmp_path.chmod(0o755)
+    if os.geteuid() == 0:  # else the folder is not root's
+        assert trust.Trust().above("none/such") is None
