@@ -206,11 +206,11 @@ def _is_machinery(module: object) -> bool:
 
 
 def bus_sightings(machine: Machine) -> list[Mapping[str, Any]]:
-    """Return what the built-in bus prober sees, as a request has it; nothing without a /sys."""
-    from probe_core.probers import bus
+    """Return what the built-in bus prober sees, as a request has it."""
+    from probe_core.probers import builtin_probers
 
-    try:
-        answer = bus.probe_devices(Request(machine))
-    except Unavailable:
-        return []
-    return [] if isinstance(answer, NotApplicable) else list(answer)
+    for prober in builtin_probers():
+        if prober.name == "bus" and prober.builtin is not None:
+            answer = prober.builtin(Request(machine))
+            return [] if isinstance(answer, NotApplicable) else list(answer)
+    return []
