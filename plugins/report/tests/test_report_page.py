@@ -354,7 +354,7 @@ def test_runtimes_that_agree_are_a_row(pages: dict[str, Page]) -> None:
 
 def test_findings_come_worst_first_and_in_bounds(pages: dict[str, Page]) -> None:
     findings = pages["broken"].findings
-    assert [entry.severity for entry in findings.open[:4]] == ["error"] * 3 + ["warning"]
+    assert [entry.severity for entry in findings.open[:4]] == ["error"] * 3 + ["info"]
     huge = pages["huge"].findings
     assert (len(huge.open), len(huge.folded), huge.hidden) == (12, 48, 140)
     assert {entry.severity for entry in huge.open} == {"error"}
