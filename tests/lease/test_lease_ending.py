@@ -99,13 +99,12 @@ def test_what_all_leaves_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
-NOW = time.time()
 ENTRY: Any = {
     "device": "pci:0000:01:00.0",
     "state": "held",
     "pid": 7,
     "uid": OTHER,
-    "since": NOW,
+    "since": None,
     "share": False,
     "command": "train",
     "kept_by": [],
@@ -118,6 +117,7 @@ ENTRY: Any = {
     [
         ({}, {}),
         ({"pid": None, "uid": None, "since": None}, {1: "?", 2: "?", 3: "?"}),
+        ({"since": -1e30}, {3: "?"}),
         ({"since": 1e30}, {3: "?"}),
         ({"since": 1e9}, {3: time.strftime("%Y-%m-%d %H:%M", time.localtime(1e9))}),
         ({"share": True}, {4: "shared"}),
@@ -128,11 +128,12 @@ ENTRY: Any = {
     ],
 )
 def test_a_row_of_the_list(facts: dict[str, Any], cells: dict[int, str]) -> None:
-    clock = time.strftime("%H:%M:%S", time.localtime(NOW))
+    now = time.time()
+    clock = time.strftime("%H:%M:%S", time.localtime(now))
     whole = ["01:00.0", "7", str(OTHER), clock, "exclusive", "held", "train"]
     for place, cell in cells.items():
         whole[place] = cell
-    row = _row({**ENTRY, **facts}, {ENTRY["device"]: "01:00.0"})
+    row = _row({**ENTRY, "since": now, **facts}, {ENTRY["device"]: "01:00.0"})
     assert list(row) == whole
 
 
