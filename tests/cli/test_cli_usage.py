@@ -404,7 +404,7 @@ def test_strict(fallback: str, strict: int, tmp_path: Path, capsys: Any) -> None
 
 
 def test_static_report_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "proc").mkdir()
+    (tmp_path / "sys" / "devices").mkdir(parents=True)
     import json
 
     assert outcome(["--json", "--machine", str(tmp_path), "--only", "cpu"]) == 0

@@ -121,6 +121,7 @@ OTHERS = {
         "test_lease_occupied",
         "test_lease_records",
         "test_lease_signals",
+        "test_lease_spawn",
         "test_lease_style",
         "test_lease_trial",
     },

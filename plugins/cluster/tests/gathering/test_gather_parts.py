@@ -253,7 +253,7 @@ def test_a_front_has_the_names_of_its_modules(monkeypatch: pytest.MonkeyPatch) -
     module.__dict__["answer"] = 42
     monkeypatch.setitem(sys.modules, "acme_front", package)
     monkeypatch.setitem(sys.modules, "acme_front.part", module)
-    look_up = front("acme_front", {"part": ["answer"]})
+    look_up = front("acme_front", {"part": "answer"})
     assert look_up("answer") == 42
     assert package.__dict__["answer"] == 42
     with pytest.raises(AttributeError, match=r"^module 'acme_front' has no attribute 'other'$"):
