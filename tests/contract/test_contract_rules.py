@@ -39,10 +39,10 @@ TEMPORARY = os.path.realpath(tempfile.gettempdir()) + "/"
 @pytest.mark.parametrize(
     ("event", "arguments", "noted"),
     [
-        ("open", ("/root/dev/acme0", "r", READ), ("device", "/dev/acme0")),
+        ("open", ("/tree/dev/acme0", "r", READ), ("device", "/dev/acme0")),
         ("open", ("/dev/acme0", "r", READ), ("device", "/dev/acme0")),
         ("open", ("/dev/null", "r", READ), None),
-        ("open", ("/root/dev/shm/a", "w", WRITE), None),
+        ("open", ("/tree/dev/shm/a", "w", WRITE), None),
         ("open", ("/home/a", "w", WRITE), ("write", "/home/a")),
         ("open", (b"/home/a", "w", os.O_CREAT), ("write", "/home/a")),
         ("open", (f"{TEMPORARY}a", "w", WRITE), ("temporary", f"{TEMPORARY}a")),
@@ -50,7 +50,7 @@ TEMPORARY = os.path.realpath(tempfile.gettempdir()) + "/"
         ("open", ("/home/__pycache__/a", "w", WRITE), None),
         ("open", (5, "w", WRITE), None),
         ("open", ("/home/a", "r", READ), None),
-        ("open", ("/root/proc/version", "r", None), None),
+        ("open", ("/tree/proc/version", "r", None), None),
         ("open", ("/proc/version", "r", READ), ("read past request.machine:", "/proc/version")),
         ("open", ("/proc/self/status", "r", READ), None),
         ("os.listdir", ("/sys",), ("read past request.machine:", "/sys")),
@@ -66,7 +66,7 @@ TEMPORARY = os.path.realpath(tempfile.gettempdir()) + "/"
 def test_what_is_noted(
     event: str, arguments: tuple[Any, ...], noted: tuple[str, str] | None
 ) -> None:
-    found = notes_of(Machine("/root/"), (event, arguments))
+    found = notes_of(Machine("/tree/"), (event, arguments))
     assert found == ([noted] if noted else [])
 
 
