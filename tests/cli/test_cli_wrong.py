@@ -170,6 +170,7 @@ def test_there_are_hundreds() -> None:
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Options of a computer without devices, so that nothing of this one is asked."""
     (tmp_path / "machine" / "proc").mkdir(parents=True)
+    (tmp_path / "machine" / "sys" / "devices").mkdir(parents=True)
     (tmp_path / "machine" / "proc" / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable: 9 kB\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PROBE_LEASES", str(tmp_path / "leases"))

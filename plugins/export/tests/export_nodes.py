@@ -59,6 +59,7 @@ LOST_NODE = [gpu(1, H100), gpu(2, H100, step_facts=LOST)]
 def node(sightings: list[dict[str, Any]], folder: Path) -> dict[str, Any]:
     """Return the report of a machine on which a prober sees these devices."""
     (folder / "proc").mkdir(parents=True, exist_ok=True)
+    (folder / "sys" / "devices").mkdir(parents=True, exist_ok=True)  # as on every Linux
     (folder / "proc" / "meminfo").write_text("MemTotal: 65536000 kB\nMemAvailable: 64000000 kB\n")
     (folder / "given.json").write_text(json.dumps(sightings))
     machine = probe_core.Machine(str(folder))

@@ -33,6 +33,8 @@ NAMES: dict[str, tuple[str, ...]] = {
     "no GPU": (),
 }
 """The usable accelerators of each machine, in the order of the bus."""
+READY = {"8 x MI300X": None, "Mali board": None}
+"""Of these nobody tried the device nodes: a label would be a guess."""
 GPUS = {name: len(own) for name, own in NAMES.items()} | {"Mali board": 1}
 LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 """IsValidLabelValue and the name's part of IsQualifiedName in Kubernetes' apimachinery."""
@@ -74,7 +76,7 @@ def test_labels_are_kubernetes_labels(name: str, made: Any) -> None:
         spelled = product.replace(" ", "-")
         kind = "npu" if "NPU" in product else "gpu"
         assert int(plain[f"{kind}.{spelled}.count"]) == NAMES[name].count(product)
-    assert plain["ready"] == "true"
+    assert plain.get("ready") == READY.get(name, "true")
 
 
 RAY = {
