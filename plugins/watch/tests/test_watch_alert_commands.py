@@ -71,7 +71,10 @@ def test_what_fails_and_what_has_no_room_is_noted() -> None:
         time.sleep(0.01)
     assert notes == ["--on-alert: sh ended with status 3"]
     commands.close()
-    ends = {1: "status 1", 128: "status 128", 129: "signal 1", 137: "signal 9", -15: "signal 15"}
+    ends = {
+        1: "status 1", 127: "status 127", 128: "status 128", 129: "signal 1", 130: "signal 2",
+        137: "signal 9", 255: "status 255", -15: "signal 15",
+    }  # fmt: skip
     assert {status: _status(status) for status in ends} == ends
 
 

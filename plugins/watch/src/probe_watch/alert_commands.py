@@ -7,6 +7,7 @@ a part of a command line.
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import threading
 from queue import Empty, Full, Queue
@@ -152,6 +153,9 @@ class AlertCommands:
 
 
 def _status(status: int) -> str:
-    """Return how a command ended; above 128 a signal ended it, as shells write it."""
+    """Return how a command ended: 128 and a signal's number is how shells write the signal.
+
+    255, which ssh and xargs end with, and others above that no signal has, are a status.
+    """
     number = -status if status < 0 else status - 128
-    return f"signal {number}" if number > 0 else f"status {status}"
+    return f"signal {number}" if number in signal.valid_signals() else f"status {status}"
