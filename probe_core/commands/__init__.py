@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from probe_core.measured.compare import with_fractions as with_fractions
     from probe_core.measured.compare import with_repeat as with_repeat
     from probe_core.model.ids import driver_text as driver_text
+    from probe_core.pipeline.expected import is_container_without_id as is_container_without_id
     from probe_core.pipeline.expected import keys_of as keys_of
     from probe_core.pipeline.settings import plugin_rules as plugin_rules
     from probe_core.recording.anonymise import Anonymiser as Anonymiser
@@ -81,7 +82,7 @@ _NAMES = {
     "machine.writing": "replace_file",
     "measured.compare": "above_peak claims with_fractions with_repeat",
     "model.ids": "driver_text",
-    "pipeline.expected": "keys_of",
+    "pipeline.expected": "is_container_without_id keys_of",
     "pipeline.settings": "plugin_rules",
     "recording.anonymise": "Anonymiser without_identities",
     "registry": "find_module scan",

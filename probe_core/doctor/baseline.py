@@ -19,7 +19,7 @@ from probe_core.model.findings import finding
 from probe_core.model.ids import ACCELERATORS, driver_text
 from probe_core.model.runtimes import RUNTIMES
 from probe_core.model.verdict import grantable, state_of
-from probe_core.pipeline.expected import is_of, keys_of, saved_devices
+from probe_core.pipeline.expected import is_container_without_id, is_of, keys_of, saved_devices
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
@@ -147,8 +147,7 @@ def compare(request: Request, document: DoctorDoc) -> None:
         return
     node = request.report["node"]
     if not is_of(baseline, request.machine, node, request.report["devices"]):
-        in_container = node["id"] is None and node["container"] is not None
-        document["findings"].append(_foreign(path, in_container))
+        document["findings"].append(_foreign(path, is_container_without_id(node)))
         return
     ready = _ready(request, document)
     before = _texts(baseline.get("facts"))

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     )
     from probe_core.model.expected import Wanted
 
-__all__ = ["compare", "described", "is_of", "keys_of", "saved_devices"]
+__all__ = ["compare", "described", "is_container_without_id", "is_of", "keys_of", "saved_devices"]
 
 _SAME_SIZE = 0.9
 """Share of the memory that a product is named by: drivers reserve some, and ECC takes a sixteenth
@@ -81,7 +81,7 @@ def keys_of(machine: Machine, node: NodeDoc, devices: Iterable[DeviceDoc]) -> li
     Homes of containers are often those of several computers. The kernel's boot holds until the
     next; a GPU's UUID is in one computer alone.
     """
-    if node["id"] is not None or not node.get("container"):
+    if not is_container_without_id(node):
         return [str(node["id"])]
     boot = machine.read(_BOOT, 64)
     keys = [f"boot {boot.strip()}"] if boot else []
@@ -90,6 +90,11 @@ def keys_of(machine: Machine, node: NodeDoc, devices: Iterable[DeviceDoc]) -> li
             keys += [name for name in device["ids"] if name.startswith("uuid:")]
             keys += _uuid_of_driver(machine, device)
     return list(dict.fromkeys(keys))
+
+
+def is_container_without_id(node: NodeDoc) -> bool:
+    """Return whether a report is of a container that shows no id of its node."""
+    return node["id"] is None and node.get("container") is not None
 
 
 def _uuid_of_driver(machine: Machine, device: DeviceDoc) -> list[str]:

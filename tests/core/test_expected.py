@@ -19,7 +19,7 @@ from probe_core.machine import Machine
 from probe_core.model.expected import read
 from probe_core.model.machine_types import known_types, of_type
 from probe_core.model.verdict import NodeVerdict
-from probe_core.pipeline.expected import compare, keys_of, saved_devices
+from probe_core.pipeline.expected import compare, is_container_without_id, keys_of, saved_devices
 from probe_core.readiness.vacant import bus_sign
 from probe_core.setting_values import load_config
 
@@ -436,6 +436,16 @@ def test_another_computers_baseline_says_nothing(
 )
 def test_a_damaged_baseline_raises_nothing(saved: Any, cards: list[Any], tmp_path: Path) -> None:
     against(saved, cards, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("id_", "container", "expected"),
+    [(None, "docker", True), ("0" * 32, "docker", False), (None, None, False)],
+)
+def test_a_container_without_an_id(id_: str | None, container: str | None, expected: bool) -> None:
+    """Of a node outside of one that shows no id, such as a bare chroot, nothing else tells."""
+    node: Any = {"id": id_, "container": container}
+    assert is_container_without_id(node) is expected
 
 
 def test_the_command_compares_with_the_users_baseline(tmp_path: Path) -> None:

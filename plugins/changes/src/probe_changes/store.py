@@ -8,7 +8,14 @@ from time import gmtime, strftime, time
 
 from probe_changes.chain import bounded, head_of, line_of, link, read_chain, state_of
 from probe_changes.facts import broken_devices, facts_of
-from probe_core.commands import CommandError, journal_file, keys_of, replace_file, state_base
+from probe_core.commands import (
+    CommandError,
+    is_container_without_id,
+    journal_file,
+    keys_of,
+    replace_file,
+    state_base,
+)
 from probe_core.machine import read_regular, text_of
 from probe_core.machine.writing import make_own_folder
 
@@ -129,8 +136,7 @@ def refuse_other(journal: Journal, entry: EntryDoc, request: Request) -> None:
         return
     if not set(entry["node"].split()).isdisjoint(journal.entries[-1]["node"].split()):
         return
-    node = request.report["node"]
-    if node["id"] is None and node["container"] is not None:
+    if is_container_without_id(request.report["node"]):
         raise CommandError(
             "the journal is of another computer, or of an earlier boot: a container shows no id of"
             " the node, and the kernel's boot and all GPUs are others; mount the host's"
