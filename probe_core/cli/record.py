@@ -122,10 +122,10 @@ def _origin(machine: Machine) -> str:
 def save(path: str, content: bytes, force: bool, failure: int = 2) -> None:
     """Write what a command made; raises `CommandError`, of status `failure` where that fails."""
     from probe_core.commands import CommandError
-    from probe_core.machine.writing import create_file, replace_file
+    from probe_core.machine.writing import create_file, replace_named_file
 
     try:
-        (replace_file if force else create_file)(path, content)
+        (replace_named_file if force else create_file)(path, content)
     except FileExistsError:
         raise CommandError(f"{path} exists already; --force overwrites it") from None
     except ValueError as error:  # a null byte

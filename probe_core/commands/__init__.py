@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from probe_core.machine.trust import Trust as Trust
     from probe_core.machine.trust import allowed as allowed
     from probe_core.machine.writing import replace_file as replace_file
+    from probe_core.machine.writing import replace_named_file as replace_named_file
     from probe_core.measured.compare import above_peak as above_peak
     from probe_core.measured.compare import claims as claims
     from probe_core.measured.compare import with_fractions as with_fractions
@@ -79,7 +80,7 @@ _NAMES = {
     "leasing.listing": "leases_now",
     "likeness": "did_you_mean",
     "machine.trust": "Trust allowed",
-    "machine.writing": "replace_file",
+    "machine.writing": "replace_file replace_named_file",
     "measured.compare": "above_peak claims with_fractions with_repeat",
     "model.ids": "driver_text",
     "pipeline.expected": "is_container_without_id keys_of",

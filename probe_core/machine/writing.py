@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import os
 import stat
-from errno import EPERM
+from errno import EACCES, ELOOP, EPERM
+
+_MOST_LINKS = 40
+"""Links behind one name that Linux follows (path_resolution(7))."""
 
 
 def make_own_folder(folder: str, base: str) -> None:
@@ -59,6 +62,40 @@ def replace_file(path: str, content: bytes, *, mode: int | None = None) -> None:
     except BaseException:
         _remove(beside)
         raise
+
+
+def replace_named_file(path: str, content: bytes, *, mode: int | None = None) -> None:
+    """As `replace_file`, for a file that a person named: a symbolic link stays, and is followed.
+
+    A file of our own never goes through here: a link in its place is somebody else's work.
+    """
+    replace_file(path if _is_special(path) else _followed(path), content, mode=mode)
+
+
+def _followed(path: str) -> str:
+    """Return where the links behind `path` lead, be there a file or none; raises `OSError`."""
+    for _ in range(_MOST_LINKS):
+        try:
+            target = os.readlink(path)
+        except OSError:
+            folder, name = os.path.split(path)
+            return os.path.join(os.path.realpath(folder), name)
+        _refuse_planted_link(path)
+        path = os.path.join(os.path.dirname(path), target)
+    raise OSError(ELOOP, os.strerror(ELOOP))
+
+
+def _refuse_planted_link(path: str) -> None:
+    """Raise `PermissionError` for a link that another user laid where all may write, as in /tmp.
+
+    The kernel's fs.protected_symlinks (proc_sys_fs(5)) is no help: a rename follows no link.
+    """
+    folder = os.stat(os.path.dirname(path) or ".")
+    everyones = stat.S_ISVTX | stat.S_IWOTH
+    if folder.st_mode & everyones != everyones:
+        return
+    if os.lstat(path).st_uid not in (os.geteuid(), folder.st_uid):
+        raise PermissionError(EACCES, "a link of another user in a folder of all is not followed")
 
 
 def create_file(path: str, content: bytes, *, mode: int = 0o666) -> None:

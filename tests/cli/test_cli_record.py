@@ -92,6 +92,9 @@ def test_file_is_overwritten_only_by_force(capsys: Any, tmp_path: Path) -> None:
     assert path.read_text() == "mine"
     assert told(capsys, str(path), "--force", *machine)[0] == 0
     assert json.loads(path.read_text())["schema"] == 1
+    (tmp_path / "link").symlink_to("mine.json")
+    save(str(tmp_path / "link"), b"through a link", force=True)
+    assert (os.readlink(tmp_path / "link"), path.read_text()) == ("mine.json", "through a link")
 
 
 def test_file_that_cannot_be_written(capsys: Any, tmp_path: Path) -> None:

@@ -39,11 +39,13 @@ def wait_for(condition: object, seconds: float = 20.0) -> bool:
 
 @pytest.mark.heavy
 def test_file_appears_whole_readable_by_all_and_alone(tmp_path: Path) -> None:
-    path = tmp_path / "probe.prom"
-    for _ in range(2):
-        done = run("prometheus", "--output", str(path))
+    path, link = tmp_path / "probe.prom", tmp_path / "link"
+    link.symlink_to(path.name)
+    for name in (path, link):  # new, then replaced through the link
+        done = run("prometheus", "--output", str(name))
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert os.listdir(tmp_path) == ["probe.prom"]
+    assert sorted(os.listdir(tmp_path)) == ["link", "probe.prom"]
+    assert os.readlink(link) == path.name
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
     assert path.read_text().endswith("\n")
 

@@ -42,14 +42,16 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.heavy
 def test_a_page_is_written_whole_and_alone(tmp_path: Path) -> None:
-    path = tmp_path / "report.html"
-    for _ in range(2):
-        done = run("-o", str(path), "--machine", MACHINE)
+    path, link = tmp_path / "report.html", tmp_path / "link"
+    link.symlink_to(path.name)
+    for name in (path, link):  # new, then replaced through the link
+        done = run("-o", str(name), "--machine", MACHINE)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     text = path.read_text("utf-8")
     assert text.startswith("<!doctype html>")
     assert text.rstrip().endswith("</html>")
-    assert os.listdir(tmp_path) == ["report.html"]
+    assert sorted(os.listdir(tmp_path)) == ["link", "report.html"]
+    assert os.readlink(link) == path.name
 
 
 @pytest.mark.heavy

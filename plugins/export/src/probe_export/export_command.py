@@ -8,7 +8,7 @@ from probe_core.commands import (
     add_options,
     add_probe_options,
     probe_options,
-    replace_file,
+    replace_named_file,
     seconds_of,
 )
 from probe_export import ExportError
@@ -160,7 +160,7 @@ def _write(path: str, seconds: float | None, context: Context, export: Exporter)
 
 def _replace(path: str, text: str) -> None:
     try:
-        replace_file(path, text.encode(), mode=_MODE)
+        replace_named_file(path, text.encode(), mode=_MODE)
     except OSError as error:
         raise ExportError(f"{path} cannot be written: {error.strerror or error}", 2) from None
 

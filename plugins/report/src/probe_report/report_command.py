@@ -8,7 +8,7 @@ from probe_core.commands import (
     add_options,
     add_probe_options,
     probe_options,
-    replace_file,
+    replace_named_file,
     without_identities,
 )
 
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         context.out(content.removesuffix("\n"))
         return 0
     try:
-        replace_file(args.output, content.encode())
+        replace_named_file(args.output, content.encode())
     except OSError as error:
         problem = f"{args.output} cannot be written: {error.strerror or error}"
         raise CommandError(problem) from None
