@@ -15,7 +15,8 @@ from probe_core.leasing.acquire import Acquisition
 from probe_core.leasing.folder import lease_folder
 from probe_core.leasing.ranges import OUTER_LEASE, outer_lease, outer_lease_value, stable_name
 from probe_core.leasing.records import MARK, marks, own_record
-from probe_core.selection.candidates import candidates, free_memory, report_document
+from probe_core.model.verdict import is_integrated
+from probe_core.selection.candidates import candidates, free_memory, load, report_document
 from probe_core.selection.choose import bytes_of
 from probe_core.selection.environment import confine
 from probe_core.selection.occupied import is_used, occupancy
@@ -98,7 +99,10 @@ def hand_out(
             changes[MARK] = marks(environ, depths, mark)
             return changes
 
-        return Lease(leased, changes_for, environ, shown.excluded() | room.occupied)
+        excluded = shown.excluded() | room.occupied
+        if request.selector is None:
+            excluded |= _passed_over(acquisition, leased, room.occupied)
+        return Lease(leased, changes_for, environ, excluded)
     except BaseException:
         if leased is not None:
             leased.put_back()
@@ -183,6 +187,39 @@ def _wait_for_room(
 # Why devices that exist are not free: who leases or occupies them, and what would work instead.
 
 
+def _passed_over(
+    acquisition: Acquisition, leased: Leased, occupied: Mapping[str, str]
+) -> dict[str, str]:
+    """Return why a count got devices of a lesser kind than there are, and which these are.
+
+    Who asked for one device expects a card, and runs far slower on the processor's own graphics or
+    an NPU. The keys are the devices that others lease, or occupy.
+    """
+    least = max(load(device)[0] for device in leased.devices)
+    taken = {device["id"] for device in leased.devices}
+    others = (key for key in acquisition.keys if key.device["id"] not in taken)
+    better = [key for key in others if load(key.device)[0] < least]
+    if not better:
+        return {}
+    from probe_core.leasing.listing import obstacles
+
+    lesser = [device for device in leased.devices if load(device)[0] == least]
+    instead = f"taken instead: {', '.join(map(_with_kind, lesser))}"
+    reasons = {}
+    for key in better:
+        name = key.device["id"]
+        holders = "; ".join(map(_holder, obstacles(acquisition.folder, [key])))
+        reason = occupied.get(name) or (holders and f"leased {holders}")
+        if reason:  # else a lease has ended since, or it lacks the memory
+            reasons[name] = f"{reason}; {instead}"
+    return reasons
+
+
+def _with_kind(device: DeviceDoc) -> str:
+    kind = "the processor's own graphics" if is_integrated(device) else f"of kind {device['kind']}"
+    return f"{device['id']} ({kind})"
+
+
 def _not_free(
     document: ReportDoc, request: Request, acquisition: Acquisition, room: Room, wait: float
 ) -> SelectionError:
@@ -219,9 +256,13 @@ def _not_free(
 
 
 def _owner(entry: LeaseDoc) -> str:
+    return f"{entry['device']} {_holder(entry)}"
+
+
+def _holder(entry: LeaseDoc) -> str:
     claimed = "" if entry["proven"] or not entry["command"] else ", as its record says"
     command = f"{entry['command'] or '?'}{claimed}"
-    listed = f"{entry['device']} by process {entry['pid'] or '?'} ({command})"
+    listed = f"by process {entry['pid'] or '?'} ({command})"
     if not entry["kept_by"]:
         return listed
     pids = ", ".join(str(pid) for pid in entry["kept_by"])

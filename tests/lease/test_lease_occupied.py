@@ -47,6 +47,33 @@ def test_exec_avoids_them_and_tells_who(tmp_path: Path) -> None:
     assert done.stderr.splitlines() == [f"probe: exec {reason}"]
 
 
+XE: dict[str, Any] = {"vendor": "intel", "driver": {"name": "xe", "version": None}}
+
+
+def test_a_count_that_gets_the_processors_graphics_names_them_and_who_has_the_card(
+    tmp_path: Path,
+) -> None:
+    graphics = gpu(0, memory=memory(30, "shared"), **XE)
+    node = Node(tmp_path, 2, [idle(1, **XE), graphics])
+    busy = Node(tmp_path, 2, [used(1, **XE), graphics])
+    environ = os.environ | node.environ
+    for document in (node.document, busy.document):
+        refresh(document, environ)
+    with lease(1, report=node.document, environ=environ) as card:
+        assert (card.ids, card.excluded) == (["pci:0000:01:00.0"], {})
+        with lease(1, report=node.document, environ=environ) as second:
+            assert second.ids == ["pci:0000:00:00.0"]
+            assert list(second.excluded) == card.ids
+            who, instead = second.excluded[card.ids[0]].split("; ")
+            assert who.startswith(f"leased by process {os.getpid()} (")
+            assert instead == "taken instead: pci:0000:00:00.0 (the processor's own graphics)"
+    with lease(1, report=busy.document, environ=environ, avoid_occupied=True) as second:
+        assert second.excluded == {
+            "pci:0000:01:00.0": "20 GiB in use outside any lease, by 2 processes; taken instead:"
+            " pci:0000:00:00.0 (the processor's own graphics)"
+        }
+
+
 @pytest.mark.heavy
 def test_exec_refuses_when_only_they_are_left_and_shared_takes_them(tmp_path: Path) -> None:
     node = Node(tmp_path, 2, [used(1), idle(2)])
