@@ -2,12 +2,15 @@
 
 Sources: tinygrad at tags v0.9.2 to v0.11.0 (runtime/ops_nv.py, ops_amd.py: VISIBLE_DEVICES, else
 CUDA_VISIBLE_DEVICES for NV and HIP_VISIBLE_DEVICES for AMD), v0.12.0 (HCQ_VISIBLE_DEVICES, and
-neither vendor's variable) and v0.13.0 on (indices in DEV, as ``DEV=:0,1+NV``).
+neither vendor's variable) and v0.13.0 on (indices in DEV, as ``DEV=:0,1+NV``). A card in MIG mode:
+NV of 0.14.0 subscribes to no instance (AMPERE_SMC_PARTITION_REF), and open-gpu-kernel-modules
+595.45.04 then allocates no channel group while there are instances (kernel_channel_group_api.c,
+`kchangrpapiConstruct_IMPL`; kernel_mig_manager.c, `kmigmgrGetInstanceRefFromDevice_IMPL`).
 """
 
 from __future__ import annotations
 
-from probe_core.visibility.availability import available_to
+from probe_core.visibility.availability import Withheld, available_to
 from probe_core.visibility.pool import gpus_of, ids_of, in_order
 from probe_core.visibility.view import Mask, View, quoted
 
@@ -29,6 +32,9 @@ HCQ, DEV = "HCQ_VISIBLE_DEVICES", "DEV"
 _BACKENDS = {"nvidia": ("NV", "CUDA_VISIBLE_DEVICES"), "amd": ("AMD", "HIP_VISIBLE_DEVICES")}
 """Vendor to the backend that speaks to its kernel driver, and the vendor's variable."""
 
+_IN_MIG_MODE = "it is in MIG mode: the kernel driver serves its instances alone, and NV opens none"
+_WITHOUT_INSTANCE = "it is in MIG mode without an instance: whether NV can open it is not known"
+
 _CARD_SLOTS = 64
 """Places of the list that NV indexes before 0.13: the ioctl's whole array, empty ones too."""
 
@@ -48,8 +54,19 @@ def see(
         variable, value, masks = _masks(backend, numbers, environ, release)
         view = View("tinygrad", pool, masks, variable=variable, value=value)
         view.withhold(available, pool)
+        if vendor == "nvidia":
+            _withhold_cut(view, devices)
         views.append(view)
     return views
+
+
+def _withhold_cut(view: View, devices: Sequence[DeviceDoc]) -> None:
+    """Withhold the cards in MIG mode; the kernel driver lists them, so that they keep a number."""
+    from probe_core.visibility.cuda import instances_of
+
+    for name, instances in instances_of(devices, gpus_of(devices, "nvidia")).items():
+        reason, visible = (_IN_MIG_MODE, False) if instances else (_WITHOUT_INSTANCE, None)
+        view.withheld.setdefault(name, Withheld("visible", "mig-mode", reason, visible, True))
 
 
 def numbered(devices: Sequence[DeviceDoc]) -> dict[str, list[DeviceDoc]]:
@@ -62,7 +79,11 @@ def _ranked(
     backend: str, devices: Sequence[DeviceDoc], installed: Sequence[DeviceDoc]
 ) -> list[DeviceDoc]:
     if backend == "NV":
-        return in_order(gpus_of(devices, "nvidia"), "nvml")
+        from probe_core.visibility.cuda import is_instance
+
+        # A container may be given an instance without the card that it is of.
+        cards = [gpu for gpu in gpus_of(devices, "nvidia") if not is_instance(gpu)]
+        return in_order(cards, "nvml")
     if not gpus_of(devices, "amd"):  # a processor may be AMD's
         return []
     from probe_core.visibility.amd import agents

@@ -220,6 +220,25 @@ def test_devices_that_a_release_of_tinygrad_has(version: str, names: str) -> Non
     assert all(not view.visible for name, view in views.items() if name not in names.split())
 
 
+def test_tinygrad_counts_a_card_in_mig_mode_and_cannot_open_it() -> None:
+    """CUDA numbers its instances; NV numbers the kernel driver's cards and subscribes to none."""
+    card = nodes.nvidia(1)
+    devices = [card, nodes.mig(card, 1, 1), nodes.nvidia(2)]
+    (view,) = tinygrad.see(devices, {})
+    entries = view.entries()
+    assert list(entries) == [card["id"], devices[2]["id"]]
+    cut, other = entries.values()
+    assert (cut["visible"], cut["index"], cut["code"]) == (False, None, "mig-mode")
+    assert "the kernel driver serves its instances alone" in str(cut["reason"])
+    assert (other["visible"], other["index"], view.certain) == (True, 1, True)
+    (view,) = tinygrad.see([nodes.nvidia(1, extra={"mig": True}), devices[2]], {})
+    cut, other = view.entries().values()
+    assert (cut["visible"], other["index"], view.certain) == (None, 1, False)
+    assert "whether NV can open it is not known" in str(cut["reason"])
+    alone = nodes.mig(card, 1, 1) | {"parent": None}
+    assert tinygrad.see([alone], {}) == [], "a container that was given an instance alone"
+
+
 def test_tinygrad_on_amd_reads_hips_variable_before_0_12() -> None:
     devices = [nodes.amd(1), nodes.amd(2)]
     assert nodes.slots(
