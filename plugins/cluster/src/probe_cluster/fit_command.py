@@ -95,7 +95,8 @@ def _lines(model: Model, answers: Mapping[str, NodeFit], context: Context) -> li
     lines: list[str] = []
     for name, answer in answers.items():
         lines += folded(f"{name}: {answer.sentence}", context.width)
-    if len(answers) > 1 and all(answer.answer == "no" for answer in answers.values()):
+    several = len(answers) > 1
+    if several and all(each.answer == "no" and not each.refused for each in answers.values()):
         lines += folded("`probe partition` says whether they hold it together", context.width)
     lines += ["", *folded(_model(model), context.width)]
     for fact in ("origin", "left_out"):
@@ -105,7 +106,7 @@ def _lines(model: Model, answers: Mapping[str, NodeFit], context: Context) -> li
     for name, answer in answers.items():
         # Of what does not fit there is nothing to show beneath the answer.
         if answer.answer != "no":
-            lines += ["", *([f"{name}:"] if len(answers) > 1 else []), *_table(answer, context)]
+            lines += ["", *([f"{name}:"] if several else []), *_table(answer, context)]
         if answer.context is not None and answer.answer == "yes":
             end = {"model": "as the model allows", "memory": "as its memory allows"}
             sentence = f"longest context: {answer.context} tokens, {end[answer.context_by or '']}"

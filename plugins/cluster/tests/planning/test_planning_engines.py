@@ -157,6 +157,10 @@ def test_of_mixed_nodes_the_fastest_engine_is_taken_and_a_node_more_is_never_wor
             "sglang runs on GPUs of AMD from MI100 and RX 7000 on",
         ),
         (MI300X, "mlx", "4bit", "mlx runs on GPUs of apple, nvidia, not on AMD Instinct"),
+        *(
+            (H200, engine, "4bit", f"{engine} uses one GPU of a computer, and 8 count on ")
+            for engine in ("mlx", "exo", "exo-ring")
+        ),
     ],
 )
 def test_what_an_engine_or_a_chip_cannot_run_is_refused(

@@ -152,3 +152,49 @@ def test_a_recorded_machine_can_be_asked(
     (tmp_path / "proc/meminfo").write_text("MemTotal: 16000000 kB\nMemAvailable: 14000000 kB\n")
     assert main(["fit", "llama-3.2-3b", "--bits", "4.5", "--machine", str(tmp_path)]) == 0
     assert "this computer: yes: it needs 1.7 GiB" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("chip", "bits", "refused", "unplanned"),
+    [
+        ("TPU v5e", "q4_k_m", "llama.cpp is not known to run on TPU v5e, which is no GPU", None),
+        (
+            "Trainium2",
+            "awq",
+            None,
+            "no engine that is planned for is known to run on AWS Trainium2, which is no GPU",
+        ),
+        (
+            "TPU v5e",
+            "8",
+            None,
+            "no engine that is planned for is known to run on TPU v5e, which is no GPU",
+        ),
+        (
+            "RTX 2080 Ti",
+            "nvfp4",
+            "vllm runs nvfp4 from Ampere on; NVIDIA GeForce RTX 2080 Ti is Turing",
+            None,
+        ),
+        # MLX reads it, although llama.cpp is usual there.
+        ("RTX 3090", "4bit_gs32", None, None),
+        ("RTX 3090", "q4_k_m", None, None),
+    ],
+)
+def test_what_no_engine_runs_does_not_fit(
+    chip: str,
+    bits: str,
+    refused: str | None,
+    unplanned: str | None,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    asked = ["fit", "llama-3.2-3b", "--bits", bits, "--have", chip, "--json"]
+    assert main(asked) == (1 if refused else 0)
+    (node,) = json.loads(capsys.readouterr().out)["nodes"]
+    assert (node["refused"], node["unplanned"]) == (refused, unplanned)
+    assert node["answer"] == ("no" if refused else "yes")
+    end = refused or unplanned or "more are free"
+    assert node["sentence"].endswith(end)
+    # It is a matter of engines, not of memory.
+    assert node["spare"] > 0
+    assert (node["bits"], node["context"] is None) == (None, bool(refused))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from probe_cluster.planning.engines import ENGINES, engine_name, usual_engine
 from probe_cluster.planning.links import Links
-from probe_cluster.planning.members import Capacity, Member, with_engine
+from probe_cluster.planning.members import Capacity, Member, class_of, with_engine
 from probe_cluster.planning.model import Model
 from probe_cluster.planning.precision import FORMATS
 from probe_cluster.shared import ClusterError, names
@@ -89,7 +89,7 @@ def _usual(member: Member, model: Model) -> tuple[str, str]:
     """Return the engine that is usual for a node, and why."""
     if model.form == "gguf":
         return "llama.cpp", f"{model.quant or 'the file'} is a GGUF file"
-    if member.offer and member.offer.kind == "accelerator":
+    if member.offer and member.offer.kind in ("accelerator", "npu"):
         chip = member.offer.chip or "this accelerator"
         return "none", f"no engine that is planned for is known to run on {chip}, which is no GPU"
     name = usual_engine(member.class_)
@@ -134,7 +134,7 @@ def refusal(name: str, model: Model, member: Member) -> str | None:
     """Return why an engine cannot run a model on a node; None where nothing speaks against it."""
     engine, offer = ENGINES[name], member.offer
     vendor = offer.vendor if offer else None
-    if engine.computes and offer and offer.kind == "accelerator":
+    if engine.computes and offer and offer.kind in ("accelerator", "npu"):
         return f"{name} is not known to run on {offer.chip}, which is no GPU"
     if engine.vendors and offer and offer.kind != "cpu" and vendor not in engine.vendors:
         return f"{name} runs on GPUs of {', '.join(engine.vendors)}, not on {offer.chip}"
@@ -148,11 +148,34 @@ def refusal(name: str, model: Model, member: Member) -> str | None:
         others = [other for other, each in ENGINES.items() if model.form in each.forms]
         what = model.quant or f"{model.form} files"
         return f"{name} does not run {what}; {', '.join(others)} do"
+    if engine.single and offer and not offer.unified and len(offer.pools) > 1:
+        count = f"{len(offer.pools)} count on {member.id}"
+        return f"{name} uses one GPU of a computer, and {count}: give --devices primary"
     if engine.computes != "vllm" or offer is None or model.quant is None:
         return None
     if model.quant == "bf16" and model.published:
         return None  # then it is started with --dtype half
     return _unable(name, model.quant, vendor, offer.arch or "", offer.chip or "this GPU")
+
+
+class Runnable(NamedTuple):
+    """Whether an engine that is planned for runs a model on what a node offers."""
+
+    refused: str | None
+    """Why none of them does; None where one does, or another might."""
+    unplanned: str | None
+    """Why none is known to run there, of weights that another engine may convert."""
+
+
+def runnable(model: Model, offer: Capacity) -> Runnable:
+    """Return whether an engine runs a model on what a node offers: the usual one, or any."""
+    own = Member("", None, offer=offer, class_=class_of(offer))
+    name, reason = _usual(own, model)
+    problem = refusal(name, model, own)
+    if problem is None:
+        return Runnable(None, reason if name == "none" else None)
+    able = any(refusal(other, model, own) is None for other in ENGINES if ENGINES[other].computes)
+    return Runnable(None if able else problem, None)
 
 
 def _too_old(name: str, offer: Capacity) -> str | None:

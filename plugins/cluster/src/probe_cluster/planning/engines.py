@@ -21,6 +21,8 @@ class Engine(NamedTuple):
     """Whether it splits layers across computers."""
     cards: bool = False
     """Whether it splits layers among the equal GPUs of a computer."""
+    single: bool = False
+    """Whether it uses one GPU of a computer."""
     vendors: tuple[str, ...] = ()
     """Vendors of the devices that it runs on; empty for all."""
     mixed: bool = True
@@ -37,8 +39,14 @@ class Engine(NamedTuple):
 
 _SERVER = ("safetensors",)
 
-# Its installation page: Apple silicon, GPUs of NVIDIA on Linux, and processors.
-_MLX = ("apple", "nvidia")
+
+def _mlx(what: str, *, across: bool = False) -> Engine:
+    # Its installation page: Apple silicon, GPUs of NVIDIA on Linux, and processors. A process of it
+    # computes on one GPU; several need a process each, which NCCL joins (its page on distributed
+    # communication). exo has one runner a node, and no NCCL: MlxRing and MlxJaccl (b5375f8).
+    vendors = ("apple", "nvidia")
+    return Engine(what, "mlx", ("mlx",), across=across, single=True, vendors=vendors)
+
 
 # llama.cpp's n_batch; vLLM: EngineArgs.get_batch_defaults, 70 GiB; SGLang: server_args.py,
 # 35,000 to 160,000 MiB; TensorRT-LLM: max_num_tokens.
@@ -53,11 +61,9 @@ ENGINES: dict[str, Engine] = {
     "lm-studio": Engine(
         "LM Studio, which runs llama.cpp", "llama-cpp", ("gguf", "mlx"), alone=True
     ),
-    "mlx": Engine("MLX, by mlx.launch on several Macs", "mlx", ("mlx",), across=True, vendors=_MLX),
-    "exo": Engine(
-        "exo, which runs MLX on several Macs", "mlx", ("mlx",), across=True, vendors=_MLX
-    ),
-    "exo-ring": Engine("the ring of old exo (2024), with MLX", "mlx", ("mlx",), vendors=_MLX),
+    "mlx": _mlx("MLX, by mlx.launch on several Macs", across=True),
+    "exo": _mlx("exo, which runs MLX on several Macs", across=True),
+    "exo-ring": _mlx("the ring of old exo (2024), with MLX"),
     "vllm": Engine(
         "vLLM",
         "vllm",

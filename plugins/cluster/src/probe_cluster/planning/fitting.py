@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from probe_cluster.planning.choice import runnable
 from probe_cluster.planning.members import Capacity, Member, capacity
 from probe_cluster.planning.model import Model
 from probe_cluster.planning.offers import left_out
@@ -168,18 +169,25 @@ class NodeFit:
     """Whether it would fit, were what macOS lets its GPU have raised to all memory."""
     left_out: str | None = None
     """Which devices do not count, and why, where some do not."""
+    refused: str | None = None
+    """Why no engine runs these weights on it, whatever its memory: the answer is then ``no``."""
+    unplanned: str | None = None
+    """Why no engine that is planned for is known to run there: the answer is of memory alone."""
 
     @property
     def sentence(self) -> str:
         """The answer with its figures."""
         need = gib(self.need)
+        if self.refused is not None:
+            return f"no: {self.refused}"
+        memory = f"; {self.unplanned}" if self.unplanned else ""
         if self.answer == "yes":
-            return f"yes: it needs {need} and {gib(self.spare)} more are free"
+            return f"yes: it needs {need} and {gib(self.spare)} more are free{memory}"
         hint = f"; at {self.bits:g} bits it would fit on the devices" if self.bits else ""
         if self.answer == "offload":
             return (
                 f"yes, with offload: it needs {need}; {self.device_layers} of {self.layers} layers"
-                f" fit on the devices, {self.host_layers} in host memory{hint}"
+                f" fit on the devices, {self.host_layers} in host memory{hint}{memory}"
             )
         more = f"; {RAISED}" if self.wired else ""
         missing = f"{gib(-self.spare)} more than there is{more}"
@@ -188,6 +196,8 @@ class NodeFit:
 
 def node_fit(report: Any, model: Model, devices: str = "all", reserve: float = RESERVE) -> NodeFit:
     """Return whether `model` fits on the node of a report, by memory that is free now.
+
+    It does not where no engine that is planned for runs such weights there.
 
     Raises `ClusterError` for a node of unknown memory and a reserve that is no share.
     """
@@ -199,13 +209,15 @@ def node_fit(report: Any, model: Model, devices: str = "all", reserve: float = R
     rooms = [int(pool * (1 - reserve)) for pool in offer.pools]
     host = _host(offer, reserve)
     held = _held(rooms, model)
-    context, context_by = _context(rooms, model)
+    refused, unplanned = runnable(model, offer)
+    context, context_by = (None, None) if refused else _context(rooms, model)
     origin = document_of(report).get("what_if")
     rest = model.layers - held
     host_layers = min(rest, host // model.layer_bytes)
     answer = "yes" if not rest else "offload" if host_layers == rest else "no"
+    lacks = bool(rest) and not refused
     return NodeFit(
-        answer=answer,
+        answer="no" if refused else answer,
         need=model.total_bytes,
         devices=tuple(_devices(offer, rooms, model)),
         device_layers=held,
@@ -213,11 +225,13 @@ def node_fit(report: Any, model: Model, devices: str = "all", reserve: float = R
         spare=_spare(rooms, host, model, answer),
         context=context,
         context_by=context_by,
-        bits=_bits(model, lambda less: _held(rooms, less) == less.layers) if rest else None,
+        bits=_bits(model, lambda less: _held(rooms, less) == less.layers) if lacks else None,
         layers=model.layers,
         origin=origin if isinstance(origin, str) else None,
-        wired=answer == "no" and raised_room(offer, reserve) >= model.total_bytes,
+        wired=lacks and answer == "no" and raised_room(offer, reserve) >= model.total_bytes,
         left_out=None if origin else left_out(offer.reasons),
+        refused=refused,
+        unplanned=unplanned,
     )
 
 

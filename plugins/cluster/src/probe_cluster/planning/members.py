@@ -89,6 +89,11 @@ def capacity(report: Any, devices: str | tuple[str, ...] = "all") -> Capacity:
     return Capacity(**offer_of(document, chosen, reasons), measured=measured)
 
 
+def class_of(offer: Capacity) -> str | None:
+    """Return the class of efficiency of its first device; None where its like was not measured."""
+    return device_class(offer.kind, offer.vendor, offer.chip, offer.arch, offer.unified)
+
+
 MIB = 1 << 20
 
 
@@ -217,7 +222,7 @@ def member(
         model=model if isinstance(model, str) else None,
         chip=offer.chip,
         reasons=reasons,
-        class_=device_class(offer.kind, offer.vendor, offer.chip, offer.arch, offer.unified),
+        class_=class_of(offer),
         equal=_equal(report, offer),
         inner=_inner(report, offer),
         offer=offer,
