@@ -91,6 +91,10 @@ def _check(args: argparse.Namespace) -> None:
     if args.bundle is not None and not os.path.isdir(os.path.dirname(args.bundle) or "."):
         typed = clean_text(args.bundle, 200)
         raise CommandError(f"doctor: --bundle {typed}: no such folder")
+    if args.bundle is not None:
+        from probe_core.cli.record import refuse_existing
+
+        refuse_existing(args.bundle, args.force)
 
 
 def _print(document: DoctorDoc, args: argparse.Namespace, context: Context) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from probe_core.commands.options import RECORDING_HELP, Argument, Option
 from probe_core.wording import counted, joined
 
@@ -58,6 +60,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
     from probe_core.recording.declared import Sources
     from probe_core.recording.document import write
 
+    if args.file != "-":
+        refuse_existing(args.file, args.force)
     config, ignored = load_settings({}, context.environ)
     sources = Sources(config.allow)
     asked = None if args.files_only else config
@@ -119,6 +123,14 @@ def _origin(machine: Machine) -> str:
     return f"recorded by `probe record` of probe-core {__version__}"
 
 
+def refuse_existing(path: str, force: bool) -> None:
+    """Refuse a file that is there, before the work that it would be written after."""
+    from probe_core.commands import CommandError
+
+    if not force and os.path.lexists(path):
+        raise CommandError(f"{path} exists already; --force overwrites it")
+
+
 def save(path: str, content: bytes, force: bool, failure: int = 2) -> None:
     """Write what a command made; raises `CommandError`, of status `failure` where that fails."""
     from probe_core.commands import CommandError
@@ -126,7 +138,7 @@ def save(path: str, content: bytes, force: bool, failure: int = 2) -> None:
 
     try:
         (replace_named_file if force else create_file)(path, content)
-    except FileExistsError:
+    except FileExistsError:  # made since `refuse_existing` looked
         raise CommandError(f"{path} exists already; --force overwrites it") from None
     except ValueError as error:  # a null byte
         raise CommandError(f"{path!a}: {error}") from None

@@ -18,6 +18,7 @@ from doctor_cases import complete
 from readiness_nodes import DEVICE, Node, nvidia
 
 from probe_core.cli import doctor as doctor_command
+from probe_core.cli import record as record_command
 from probe_core.cli.doctor_text import lines
 from probe_core.commands import CommandError, Context
 from probe_core.doctor.assumed import with_driver
@@ -307,6 +308,21 @@ def test_no_bundle_is_made_off_linux(platform: str, monkeypatch: pytest.MonkeyPa
     )
     with pytest.raises(CommandError, match="recordings, which are made on Linux"):
         doctor_command.run(args, context)  # type: ignore[arg-type]
+
+
+def test_an_archive_that_exists_is_refused_before_the_work(tmp_path: Path) -> None:
+    path = tmp_path / "bundle.tar.gz"
+    path.symlink_to("nowhere")
+    context = Context()
+    context.examined = pytest.fail  # type: ignore[method-assign,assignment]
+    unset = dict.fromkeys(("list", "save", "force", "next_boot"), False)
+    unset |= dict.fromkeys(("config", "codes", "env", "supposed"))
+    doctor_args = SimpleNamespace(**unset, machine=str(tmp_path), bundle=str(path))
+    # It has no other option of `probe record`, so that nothing else can come first.
+    record_args = SimpleNamespace(file=str(path), force=False)
+    for command, args in ((doctor_command, doctor_args), (record_command, record_args)):
+        with pytest.raises(CommandError, match=r"bundle\.tar\.gz exists already; --force over"):
+            command.run(args, context)  # type: ignore[arg-type]
 
 
 def test_an_assumed_driver_takes_the_place_of_nouveau_on_nvidias_gpus_alone() -> None:

@@ -232,6 +232,8 @@ def test_a_label_tells_targets_driver_and_digest(run: Run, tmp_path: Path) -> No
         (["gone.tar"], "gone.tar: no such file or folder; save an image to a file first"),
         (["IMAGE", "--on", "gone.json"], "no such file or folder"),
         (["IMAGE", "--image", "other"], "it has no image other: take --image with one of image:1"),
+        (["LAYOUT", "--image", "other"], "it has no image other: take --image with one of"),
+        (["ROOT", "--image", "other"], "one image without a name: leave out --image"),
         (["IMAGE", "--on", "NODE", "--machine", "NODE"], "cannot be used together"),
         (["NODE"], "no tar archive"),
     ],
@@ -240,6 +242,9 @@ def test_wrong_usage_ends_with_one_sentence(
     arguments: list[str], words: str, run: Run, tmp_path: Path
 ) -> None:
     places = {"IMAGE": image(tmp_path, "cpu-only"), "NODE": node(tmp_path, "h100-570")}
+    places["LAYOUT"] = make.folder(tmp_path / "oci", make.layout([(make.config(), [])]))
+    (tmp_path / "root" / "etc").mkdir(parents=True)
+    places["ROOT"] = str(tmp_path / "root")
     status, out, err = run(*(places.get(word, word) for word in arguments))
     assert (status, out) == (2, "")
     assert words in err

@@ -10,6 +10,7 @@ from fake_engines import MPIRUN, SRUN, Engines
 
 from probe_cluster import ClusterError, Gathered, Limits, gather
 from probe_cluster.gathering import Mpi, Slurm
+from probe_cluster.gathering.process import Ended
 from probe_cluster.gathering.slurm import expand
 
 Home = dict[str, dict[str, Any]]
@@ -149,6 +150,48 @@ def test_mpi_starts_one_process_a_node(mpi: Engines) -> None:
     mpi.setenv(FAKE_MPI="HYDRA build details: Version: 4.2.0")
     assert asyncio.run(gather(Mpi())).complete
     assert mpi.arguments("mpirun").startswith("-ppn 1 sh -c ")
+
+
+_BOX = f"""{74 * "-"}
+There are not enough slots available in the system to satisfy the 400
+slots that were requested by the application:
+
+  true
+
+launch.
+{74 * "-"}
+"""  # Open MPI 4.1.4, in part
+
+
+@pytest.mark.parametrize(
+    ("stderr", "cause"),
+    [
+        (
+            _BOX,
+            (
+                "There are not enough slots available in the system to satisfy the 400 slots that"
+                " were requested by the application:"
+            ),
+        ),
+        (
+            (
+                "Warning: Permanently added 'n2' to the list of known hosts.\n"
+                f"ssh: connect to host n3 port 22: Connection refused\n{_BOX}"
+            ),
+            "ssh: connect to host n3 port 22: Connection refused",
+        ),
+        (
+            "mpirun: Error: unknown option \"--x\"\nType 'mpirun --help' for usage.\n",
+            'mpirun: Error: unknown option "--x"',
+        ),
+        ("Host key verification failed.\n", "Host key verification failed."),
+        ("-----\n", ""),
+        (f"{74 * '-'}\n", ""),
+        ("", ""),
+    ],
+)
+def test_the_line_that_names_the_cause(stderr: str, cause: str) -> None:
+    assert Ended(1, stderr).cause() == cause
 
 
 def test_mpi_that_fails_is_a_problem_of_the_whole(mpi: Engines) -> None:

@@ -48,7 +48,7 @@ def lost_sentence(ended: Ended) -> str:
     """Return why the process that started an agent is gone."""
     if ended.unstarted is not None:
         return ended.unstarted
-    sentence = ended.last_line()
+    sentence = ended.cause()
     if ended.status is None:
         return "its agent was ended"
     tail = f": {sentence}" if sentence else ""
@@ -287,7 +287,7 @@ class Launch:
         """Give the nodes their reason after the launcher ended by itself."""
         if ended.unstarted is not None:
             raise ClusterError(f"{ended.unstarted}; install that command on this computer")
-        sentence = ended.last_line() or "it printed nothing"
+        sentence = ended.cause() or "it printed nothing"
         if self._first is None:
             how = f"{self._command[0]} ended with {ended.status} before any node started"
             raise ClusterError(f"{how}: {sentence}")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import sys
 from dataclasses import dataclass
+from itertools import takewhile
 
 from probe_cluster.gathering.lines import MARK
 from probe_core.wording import clean_text
@@ -49,9 +51,28 @@ class Ended:
         """Return the last line of standard error that has letters, fit for a sentence."""
         return _last_line(self.stderr)
 
+    def cause(self) -> str:
+        """Return the line of standard error that names the cause, fit for a sentence.
+
+        Open MPI explains an error in a box of many lines between two of dashes, whose first
+        paragraph says what it is, and whose last line is of no help. What failed before, such as
+        ssh, stands above it.
+        """
+        lines = self.stderr.splitlines()
+        boxes = [number for number, line in enumerate(lines) if _BOX.fullmatch(line.strip())]
+        if not boxes:
+            errors = [line for line in lines if "error" in line.lower()]
+            return _last_line("\n".join(errors)) or self.last_line()
+        above = [line for line in lines[: boxes[0]] if not line.lower().startswith("warning")]
+        paragraph = takewhile(str.strip, lines[boxes[0] + 1 :])
+        return _last_line("\n".join(above)) or _last_line(" ".join(paragraph))
+
     def last_printed(self) -> str:
         """Return the last line that it wrote anywhere: an account may be closed on stdout."""
         return _last_line(self.stderr) or _last_line(self.stdout)
+
+
+_BOX = re.compile("-{20,}")
 
 
 def _last_line(text: str) -> str:

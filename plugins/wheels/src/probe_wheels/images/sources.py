@@ -38,11 +38,14 @@ def open_images(path: str, opening: Opening, name: str | None = None) -> list[Im
     """
     status = os.stat(path)
     if not S_ISREG(status.st_mode):
-        return _of_folder(path, opening) if os.path.isdir(path) else _refuse("no regular file")
+        return (
+            _of_folder(path, opening, name) if os.path.isdir(path) else _refuse("no regular file")
+        )
     file = opening.opened(path)
     if file.read(32, 10) == b"SIF_MAGIC\0":
         from probe_wheels.images.sif import open_sif
 
+        _refuse_name("a SIF", name)
         return [open_sif(path, file, opening)]
     return _of_store(_Archive(file, opening), "archive", opening, name)
 
@@ -51,10 +54,16 @@ def _refuse(text: str) -> list[Image]:
     raise BadImage(f"it is {text}")
 
 
-def _of_folder(path: str, opening: Opening) -> list[Image]:
+def _refuse_name(what: str, name: str | None) -> None:
+    if name is not None:
+        raise BadImage(f"{what} is one image without a name: leave out --image")
+
+
+def _of_folder(path: str, opening: Opening, name: str | None) -> list[Image]:
     names = set(os.listdir(path))
     if names & {"oci-layout", "index.json"} or {"manifest.json", "blobs"} <= names:
-        return _of_store(_Folder(path, opening), "layout", opening, None)
+        return _of_store(_Folder(path, opening), "layout", opening, name)
+    _refuse_name("a root or an environment", name)
     if names & {"etc", "usr"} and not names & set(_PYTHON):
         return [_of_root(path, opening)]
     if _is_environment(path, names):
