@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +20,9 @@ from probe_wheels import rules
 from probe_wheels.choice import choose, pin_of
 from probe_wheels.devices import Gpu
 from probe_wheels.env_command import (
+    _document,
+    _lines,
+    _variables,
     alone,
     conda_variables,
     pip_requirements,
@@ -60,8 +64,10 @@ def gpu(base: Gpu, **facts: object) -> Gpu:
         ([nvidia("6.1"), nvidia("12.0")], "cu126", 1),
         ([nvidia("12.1", arch="aarch64")], "cu130", 0),
         ([nvidia("11.0", "", arch="aarch64")], "cu130", 0),
-        ([nvidia("8.7", "", arch="aarch64")], "cpu", 1),
-        ([nvidia("7.2", "", arch="aarch64")], "cpu", 1),
+        # Builds for JetPack are published, and not known here.
+        ([nvidia("8.7", "", arch="aarch64")], "", 1),
+        ([nvidia("7.2", "", arch="aarch64")], "", 1),
+        ([gpu(nvidia("8.7", "", arch="aarch64"), usable=False, step="visible")], "cpu", 1),
         ([nvidia("9.0", OLD, arch="aarch64")], "cu126", 0),
         ([nvidia("9.0", arch="ppc64le")], "cpu", 1),
         ([amd("gfx1100")], "rocm7.2", 0),
@@ -95,7 +101,7 @@ def gpu(base: Gpu, **facts: object) -> Gpu:
 def test_the_build_for_a_node(gpus: list[Gpu], backend: str, excluded: int) -> None:
     choice = choose(gpus)
     assert (choice.backend, len(choice.excluded)) == (backend, excluded)
-    assert uv_variables(choice)["UV_TORCH_BACKEND"] == backend
+    assert uv_variables(choice).get("UV_TORCH_BACKEND") == (backend or None)
     for name, value in uv_variables(choice).items():
         if name == "UV_AMD_GPU_ARCHITECTURE":
             assert value in TORCH["uv"]["amd"]
@@ -103,6 +109,27 @@ def test_the_build_for_a_node(gpus: list[Gpu], backend: str, excluded: int) -> N
 
 def test_alpine_has_no_builds() -> None:
     assert choose([nvidia("8.9")], musl=True).backend == "cpu"
+    assert choose([nvidia("8.7", "", arch="aarch64")], musl=True).backend == "cpu"
+
+
+@pytest.mark.parametrize("installer", ["uv", "pip", "conda", "variants"])
+def test_of_a_jetson_no_build_for_the_cpu_is_printed(installer: str) -> None:
+    choice = choose([nvidia("8.7", "", arch="aarch64")])
+    variables = _variables(installer, choice)
+    assert variables == {}
+    args = SimpleNamespace(installer=installer, explain=False)
+    report: Any = {"node": {"os": "linux"}}
+    lines = _lines(args, choice, variables, report, ("cu129", ""))  # type: ignore[arg-type]
+    assert lines == [
+        (
+            "# which build of PyTorch fits this Jetson is not known: NVIDIA publishes builds for"
+            " JetPack, which are not listed here: look into its page 'Installing PyTorch for Jetson"
+            " Platform' and the package index of the Jetson AI Lab"
+        ),
+        "# without GPU 8.7 (sm_87): no build of PyTorch's index has code for sm_87 on aarch64",
+    ]
+    document = _document(installer, choice, variables, ("cu129", ""))
+    assert (document["backend"], document["requirement"]) == (None, None)
 
 
 def test_the_last_series_with_the_code_is_pinned() -> None:
@@ -336,7 +363,7 @@ NODES: dict[str, tuple[list[Gpu], str, str, str, dict[str, str]]] = {
         [gpu(nvidia("12.0"), primary=True), nvidia("6.1")], "cu130", "torch", "cu132", {},
     ),
     "orin": (
-        [nvidia("8.7", "", arch="aarch64")], "cpu", "torch", "cu129",
+        [nvidia("8.7", "", arch="aarch64")], "", "torch", "cu129",
         {"/sys/module/nvidia/version": "540.4.0"},
     ),
     "driver-of-proc-alone": (
@@ -383,7 +410,7 @@ def test_nodes_of_the_field(tmp_path: Path, name: str) -> None:
     assert (choice.backend, pin_of(choice.series)) == (backend, requirement)
     assert alone(gpus, report, tree.machine())[0] == own
     variables = uv_variables(choice)
-    assert variables["UV_TORCH_BACKEND"] == backend
+    assert variables.get("UV_TORCH_BACKEND") == (backend or None)
     processor = variables.get("UV_AMD_GPU_ARCHITECTURE")
     assert processor is None or processor in TORCH["uv"]["amd"]
     if backend == "cpu":

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import wheel_files as build
 
+from probe_wheels.choice import JETPACK
 from probe_wheels.devices import Gpu
 from probe_wheels.distributions import read_distributions
 from probe_wheels.files import Budget
@@ -575,6 +576,8 @@ def changed(gpu: Gpu, **facts: Any) -> Gpu:
 
 
 H100, JETSON = nvidia("9.0"), changed(nvidia("8.7"), discrete=False)
+ORIN = changed(nvidia("8.7", "", arch="aarch64"), discrete=False)
+FOR_JETPACK = f"install torch for JetPack: {JETPACK}"
 CARD, APU = amd("gfx1031"), changed(amd("gfx1036"), discrete=False)
 ON_WINDOWS = changed(amd("gfx1031"), os="windows")
 UNKNOWN_CAPABILITY = changed(nvidia("9.0"), capabilities=())
@@ -592,6 +595,8 @@ NEWER = "install driver 580 of NVIDIA or a newer one"
     [
         ("torch", "lacks-device", H100, f"error {REINSTALL}=cu130", f"warning {REINSTALL}=cu130"),
         ("torch", "lacks-device", JETSON, f"error {NO_BUILD} sm_87 on x86_64", ""),
+        ("torch", "lacks-device", ORIN, f"error {FOR_JETPACK}", ""),
+        ("torch", "cpu-build", ORIN, f"warning {FOR_JETPACK}", ""),
         ("torch", "lacks-device", CARD, f"error {SIBLING}", f"warning {NO_BUILD} gfx1031"),
         ("torch", "lacks-device", APU, f"error {SIBLING}", ""),
         (

@@ -5,6 +5,7 @@ uv compares the driver alone. A V100 on driver 580 gets a build without its code
 
 from __future__ import annotations
 
+from probe_wheels.devices import TEGRA
 from probe_wheels.rules import TORCH, dotted, driver_of_toolkit, runs_on, runs_on_gfx, version_of
 
 TYPE_CHECKING = False
@@ -16,16 +17,28 @@ if TYPE_CHECKING:
 
 CPU = "cpu"
 
+UNKNOWN = ""
+"""In place of a backend where builds are published that nothing here lists."""
+
+# bitsandbytes' installation page and PyTorch's .ci/manywheel/build_cuda.sh of 2.11: what PyTorch's
+# index has for aarch64 is made for servers, without 8.7, and Orin on JetPack needs other builds.
+JETPACK = (
+    "NVIDIA publishes builds for JetPack, which are not listed here: look into its page 'Installing"
+    " PyTorch for Jetson Platform' and the package index of the Jetson AI Lab"
+)
+"""Where to look for a Jetson before Thor, which the index's own builds for CUDA 13 serve."""
+
 _REPAIRABLE = ("permission", "library", "runtime")
 
 
 class Choice:
     """The build for a node.
 
-    `backend` is uv's name and the index's; `series` the last series of PyTorch that has the code,
-    "" for the current one. `served` are the devices that it has code for, `excluded` the others
-    with a reason each, `reason` one sentence. `assumed` is the version of CUDA that the driver is
-    taken to run where nobody knows the driver: all that is printed goes by it; "" elsewhere.
+    `backend` is uv's name and the index's, or UNKNOWN; `series` the last series of PyTorch that has
+    the code, "" for the current one. `served` are the devices that it has code for, `excluded` the
+    others with a reason each, `reason` one sentence. `assumed` is the version of CUDA that the
+    driver is taken to run where nobody knows the driver: all that is printed goes by it; ""
+    elsewhere.
     """
 
     def __init__(self, backend: str, reason: str, *, series: str = "", toolkit: str = "") -> None:
@@ -67,6 +80,9 @@ def choose(gpus: Sequence[Gpu], *, musl: bool = False) -> Choice:
         elif not usable:
             reason = "no GPU of this node can be used now"
         choice = Choice(CPU, reason)
+        if not musl and any(is_jetson(gpu) for gpu in usable):
+            reason = f"which build of PyTorch fits this Jetson is not known: {JETPACK}"
+            choice = Choice(UNKNOWN, reason)
         choice.excluded = excluded
         return choice
     # An APU beside a card is the smaller device, whichever is listed first.
@@ -102,6 +118,11 @@ def _usable(gpus: Iterable[Gpu]) -> tuple[list[Gpu], list[tuple[Gpu, str]]]:
     return [gpu for gpu, _ in repairable], excluded
 
 
+def is_jetson(gpu: Gpu) -> bool:
+    """Return whether it is a Jetson whose builds are those for JetPack."""
+    return gpu.os == "linux" and gpu.arch == "aarch64" and bool(TEGRA & set(gpu.capabilities))
+
+
 def why_no_build(gpu: Gpu, *, musl: bool = False) -> str | None:
     """Return why no build of PyTorch has code for a device; None where one has."""
     if musl and gpu.vendor != "apple":
@@ -124,7 +145,8 @@ def _why_no_cuda(gpu: Gpu) -> str | None:
         return f"PyTorch has no build with CUDA for {gpu.os} on {gpu.arch}"
     fitting = fitting_builds(gpu)
     if not fitting:
-        return f"no published build of PyTorch has code for {gpu.target} on {gpu.arch}"
+        publisher = "build of PyTorch's index" if is_jetson(gpu) else "published build of PyTorch"
+        return f"no {publisher} has code for {gpu.target} on {gpu.arch}"
     if any(_runs(build, gpu) for build in fitting):
         return None
     floors = [driver_of_toolkit(version_of(build["toolkit"]), gpu.os) for build in fitting]

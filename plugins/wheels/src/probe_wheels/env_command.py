@@ -8,7 +8,7 @@ from probe_core.commands import CommandError, Option, did_you_mean, probe_option
 from probe_core.commands.recorded import opened
 from probe_core.machine import Machine
 from probe_core.model.naming import named_by
-from probe_wheels.choice import CPU, choose, pin_of
+from probe_wheels.choice import CPU, UNKNOWN, choose, pin_of
 from probe_wheels.devices import gpus_of, module_driver
 from probe_wheels.rules import TORCH, cuda_of_driver, dotted, text_of, version_of
 
@@ -188,8 +188,9 @@ def _comment(text: str) -> str:
 def _explained(installer: str, choice: Choice, own: tuple[str, str]) -> list[str]:
     if installer in ("uv", "variants"):
         backend, reason = own
-        same = "the same" if backend == choice.backend else "another one"
-        return [_comment(f"uv alone would take {backend}, {same}: {reason}")]
+        same = ", the same" if backend == choice.backend else ", another one"
+        same = same if choice.backend != UNKNOWN else ""
+        return [_comment(f"uv alone would take {backend}{same}: {reason}")]
     if installer == "conda":
         return [_comment("conda alone takes the newest CUDA of the driver, whatever the GPU is")]
     return [_comment("pip alone takes PyPI's build, whatever the GPU is; it looks at no hardware")]
@@ -197,6 +198,8 @@ def _explained(installer: str, choice: Choice, own: tuple[str, str]) -> list[str
 
 def _for_pip(choice: Choice) -> list[str]:
     """Return requirements, one a line; PyTorch's index has to be named by the user."""
+    if choice.backend == UNKNOWN:
+        return []
     if choice.backend == CPU:
         return [_comment("PyTorch: the index cpu of its documentation (pip takes its address)")]
     index = f"PyTorch: the index {choice.backend} of its documentation (pip takes its address), or"
@@ -218,8 +221,8 @@ def _document(
     return {
         "schema": 1,
         "installer": installer,
-        "backend": choice.backend,
-        "requirement": pin_of(choice.series),
+        "backend": choice.backend or None,
+        "requirement": pin_of(choice.series) if choice.backend != UNKNOWN else None,
         "variables": dict(variables),
         "properties": properties(choice.served, version_of(choice.assumed)),
         "why": choice.reason,
@@ -311,7 +314,7 @@ def conda_variables(choice: Choice) -> dict[str, str]:
     """
     served = [gpu for gpu in choice.served if gpu.vendor == "nvidia"]
     if not served:
-        return {"CONDA_OVERRIDE_CUDA": ""}
+        return {} if choice.backend == UNKNOWN else {"CONDA_OVERRIDE_CUDA": ""}
     cuda = _cuda_of(choice, served)
     lowest = min(pair for gpu in served for pair in gpu.capabilities)
     variables = {"CONDA_OVERRIDE_CUDA_ARCH": text_of(lowest)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from probe_core.wording import clean_text
-from probe_wheels.choice import best_build, choose, pin_of, why_no_build
+from probe_wheels.choice import JETPACK, best_build, choose, is_jetson, pin_of, why_no_build
 from probe_wheels.distributions import normal
 from probe_wheels.environment import Problem
 from probe_wheels.files import Exhausted, Opened
@@ -247,6 +247,8 @@ def _override(verdict: VerdictDoc, gpu: Gpu) -> str | None:
 
 def _by_hand(name: str, key: str, gpu: Gpu, kind: str) -> str:
     reason = why_no_build(gpu) if key.startswith("torch") else None
+    if reason and is_jetson(gpu):
+        return f"install {name} for JetPack: {JETPACK}"
     if reason:
         return f"use {name} on the CPU: {reason}"
     if not key and kind == "other-vendor":
@@ -385,7 +387,8 @@ def _severity(
         return "info"  # numba compiles for NVIDIA alone, and works on the CPU of any node
     if kind in ("cpu-build", "other-vendor"):
         on_torch = entry is not None and entry[0].startswith("torch")
-        return "info" if on_torch and why_no_build(gpu) else "warning"
+        has_none = on_torch and not is_jetson(gpu) and why_no_build(gpu)
+        return "info" if has_none else "warning"
     return "warning" if served else "error"
 
 
