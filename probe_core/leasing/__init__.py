@@ -71,9 +71,8 @@ class Lease:
 
     `devices`: the devices, as in the report, in the runtime's order. `changes`: what confines a
     process to them (None: to be unset); `environ`: a whole environment with the changes applied.
-    `excluded`: ids of devices that this process cannot use, whatever the variables are, that
-    processes outside any lease occupy, or that others lease while a count got a processor's
-    graphics or an NPU in their place, with why.
+    `excluded`: ids of devices that this process cannot use, that processes outside any lease
+    occupy, or in whose place a count got a processor's graphics or an NPU, with why.
 
     Processes that run with `environ` keep the devices also when this process is killed. `release`
     gives them back all the same, and in a forked child it ends nothing of its parent's.

@@ -15,9 +15,8 @@ from probe_core.leasing.acquire import Acquisition
 from probe_core.leasing.folder import lease_folder
 from probe_core.leasing.ranges import OUTER_LEASE, outer_lease, outer_lease_value, stable_name
 from probe_core.leasing.records import MARK, marks, own_record
-from probe_core.model.verdict import is_integrated
-from probe_core.selection.candidates import candidates, free_memory, load, report_document
-from probe_core.selection.choose import bytes_of
+from probe_core.selection.candidates import candidates, free_memory, report_document
+from probe_core.selection.choose import better_kinds, bytes_of
 from probe_core.selection.environment import confine
 from probe_core.selection.occupied import is_used, occupancy
 from probe_core.selection.request import chooser, plan
@@ -190,34 +189,17 @@ def _wait_for_room(
 def _passed_over(
     acquisition: Acquisition, leased: Leased, occupied: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return why a count got devices of a lesser kind than there are, and which these are.
-
-    Who asked for one device expects a card, and runs far slower on the processor's own graphics or
-    an NPU. The keys are the devices that others lease, or occupy.
-    """
-    least = max(load(device)[0] for device in leased.devices)
-    taken = {device["id"] for device in leased.devices}
-    others = (key for key in acquisition.keys if key.device["id"] not in taken)
-    better = [key for key in others if load(key.device)[0] < least]
-    if not better:
-        return {}
-    from probe_core.leasing.listing import obstacles
-
-    lesser = [device for device in leased.devices if load(device)[0] == least]
-    instead = f"taken instead: {', '.join(map(_with_kind, lesser))}"
+    """Return why a count got devices of a lesser kind than there are, by those that others have."""
+    better, instead = better_kinds(leased.devices, [key.device for key in acquisition.keys])
     reasons = {}
-    for key in better:
-        name = key.device["id"]
-        holders = "; ".join(map(_holder, obstacles(acquisition.folder, [key])))
-        reason = occupied.get(name) or (holders and f"leased {holders}")
-        if reason:  # else a lease has ended since, or it lacks the memory
-            reasons[name] = f"{reason}; {instead}"
+    for key in acquisition.keys:
+        if (name := key.device["id"]) in better:
+            from probe_core.leasing.listing import obstacles
+
+            holders = "; ".join(map(_holder, obstacles(acquisition.folder, [key])))
+            if reason := occupied.get(name) or (holders and f"leased {holders}"):
+                reasons[name] = f"{reason}; {instead}"  # else a lease has ended since
     return reasons
-
-
-def _with_kind(device: DeviceDoc) -> str:
-    kind = "the processor's own graphics" if is_integrated(device) else f"of kind {device['kind']}"
-    return f"{device['id']} ({kind})"
 
 
 def _not_free(

@@ -7,7 +7,7 @@ from probe_core.selection.candidates import candidates, free_memory, load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from probe_core.model.document import DeviceDoc, ReportDoc
     from probe_core.selection.candidates import Candidates
@@ -158,3 +158,21 @@ def _class(device: DeviceDoc, most: int) -> tuple[tuple[int, bool], int, bool, i
     kind, used, unknown, _ = load(device)
     amount = free_memory(device) or 0
     return kind, used, unknown, 0 if amount >= _MUCH * most else 1 if amount >= _HALF * most else 2
+
+
+def better_kinds(taken: Sequence[DeviceDoc], devices: Iterable[DeviceDoc]) -> tuple[list[str], str]:
+    """Return the ids of devices of a better kind than some of `taken`, and what these are instead.
+
+    Who asked for one device expects a card, and runs far slower on the processor's own graphics or
+    an NPU.
+    """
+    least = max(load(device)[0] for device in taken)
+    own = [device["id"] for device in taken]
+    better = [d["id"] for d in devices if d["id"] not in own and load(d)[0] < least]
+    lesser = [_with_kind(device) for device in taken if load(device)[0] == least]
+    return better, f"taken instead: {', '.join(lesser)}"
+
+
+def _with_kind(device: DeviceDoc) -> str:
+    kind = "the processor's own graphics" if is_integrated(device) else f"of kind {device['kind']}"
+    return f"{device['id']} ({kind})"
