@@ -78,14 +78,14 @@ def numbered(devices: Sequence[DeviceDoc]) -> dict[str, list[DeviceDoc]]:
 def _ranked(
     backend: str, devices: Sequence[DeviceDoc], installed: Sequence[DeviceDoc]
 ) -> list[DeviceDoc]:
+    gpus = gpus_of(devices, "nvidia" if backend == "NV" else "amd")
+    if not gpus:  # a processor may be AMD's
+        return []
     if backend == "NV":
         from probe_core.visibility.cuda import is_instance
 
         # A container may be given an instance without the card that it is of.
-        cards = [gpu for gpu in gpus_of(devices, "nvidia") if not is_instance(gpu)]
-        return in_order(cards, "nvml")
-    if not gpus_of(devices, "amd"):  # a processor may be AMD's
-        return []
+        return in_order([gpu for gpu in gpus if not is_instance(gpu)], "nvml")
     from probe_core.visibility.amd import agents
 
     return agents(devices, installed)
