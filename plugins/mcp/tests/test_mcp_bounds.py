@@ -63,6 +63,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.heavy
 @settings(max_examples=60, deadline=None)
 @given(st.dictionaries(st.text(max_size=9), JSON), st.integers(-3, 99))
 def test_any_document_is_bounded(document: dict[str, Any], cursor: int) -> None:

@@ -187,6 +187,7 @@ def test_terms_of_the_filter(query: str, facts: dict[str, Any], passes: bool) ->
 # The app.
 
 
+@pytest.mark.heavy
 def test_tabs_keys_filter_and_themes() -> None:
     node = node_of([*EIGHT[:7], silent(address(8))], *[H100] * 8)
 
@@ -322,6 +323,7 @@ def test_the_drivers_of_a_title() -> None:
     assert drivers(devices) == ["nvidia 550.163.01"]
 
 
+@pytest.mark.heavy
 def test_no_figure_is_cut_and_what_does_not_fit_is_read_with_enter() -> None:
     figures: dict[str, Any] = {"throttled": ["hw-thermal"], "temperature_c": 95.0}
     hot = [busy(address(number), **figures) for number in range(1, 9)]
@@ -615,6 +617,7 @@ def test_every_feature_of_others_is_here_or_refused_with_a_reason() -> None:
         assert not here[:1].isupper() or here.split(",")[0] in places
 
 
+@pytest.mark.heavy
 def test_a_command_line_that_cannot_be_read_holds_up_no_other(tmp_path: Path) -> None:
     """A fifo in place of /proc/PID/cmdline: its reader waits as for a process hung in a driver."""
     place(tmp_path, 21, 1, "hung")

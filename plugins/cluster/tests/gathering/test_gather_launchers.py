@@ -140,6 +140,7 @@ def mpi(engines: Engines, home: Home) -> Engines:
     return engines
 
 
+@pytest.mark.heavy
 def test_mpi_starts_one_process_a_node(mpi: Engines) -> None:
     mpi.setenv(FAKE_NODES="desk nas")
     answer = asyncio.run(gather(Mpi(["--hostfile", "h"])))
