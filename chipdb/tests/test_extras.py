@@ -93,6 +93,18 @@ def test_a_vendor_package_adds(make: Make, data: Path, pack: Pack) -> None:
     assert db.match(pci="aaaa:0001").chip is not None
 
 
+def test_names_are_read_ahead_for_the_table_that_has_the_rules_alone(
+    make: Make, data: Path, pack: Pack, tmp_path: Path
+) -> None:
+    (tmp_path / "ours.toml").write_text(SITE)
+    site, _, package = opened(
+        make, data, pack(VENDOR), extra=(str(tmp_path / "ours.toml"),)
+    ).tables()
+    for table, name in ((site, "Acme Fast 1"), (package, "Gamma G1")):
+        assert table.ids(f"n:{name.lower()}")
+        assert table.index.find(f"o:{name}") is None
+
+
 def test_a_package_may_not_redefine_somebody_elses_chip(make: Make, data: Path, pack: Pack) -> None:
     stolen = VENDOR.replace('"gamma"', '"acme"').replace("gamma/g1", "acme/fast-1")
     db = opened(make, data, pack(stolen))

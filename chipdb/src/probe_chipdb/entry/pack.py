@@ -328,11 +328,13 @@ def _index(data: Data) -> dict[str, dict[str, None]]:
             index.add(key, id_)
     # "Rembrandt [Radeon 680M]" stands on every chip of that PCI id; plain "Radeon 680M" is one.
     exact = frozenset(index.ids)
+    # Only the table that has the rules: of a site's file or a package nobody asks for these.
+    has_rules = bool(data.rules) and not data.rules.base
     for id_, chip in chips:
         for key in loose_keys(chip):
             if key not in exact:
                 index.add(key, id_)
-        for own_name in () if data.rules.base else _names(chip):
+        for own_name in _names(chip) if has_rules else ():
             if row := own_name_row(own_name):
                 index.add(f"o:{own_name}", row)
         index.add_masks("gm", chip.get("gpu_id", ()))
