@@ -217,7 +217,10 @@ def pci_product(device: Mapping[str, object]) -> str | None:
 def pci_fact(
     device: Mapping[str, object], name: Literal["subsystem", "revision", "class"]
 ) -> str | None:
-    """Return the PCI ids of the board's maker and of the board, as ``1043:88b2``, or digits."""
+    """Return a fact of PCI: ids of the board's maker and board (``1043:88b2``), or digits in hex.
+
+    The revision has two digits, the class six.
+    """
     return _fact(device, "pci", name)
 
 

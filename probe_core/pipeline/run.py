@@ -198,17 +198,10 @@ class _Steps:
         """Do what needs no child's answer while the children start, in time spent waiting."""
         self._load("devices")
         from probe_core.pipeline.accelerators import warm_up
-        from probe_core.pipeline.node import describe
 
-        machine, config, load = self._machine, self._config, self._load
+        machine, load = self._machine, self._load
         warm_up(self._builtins.collect(), self.chips, machine.os, load)
-        self._before = describe(
-            machine,
-            anonymous=config.anonymous,
-            hostname=config.hostname,
-            load=load,
-            memory_later=True,
-        )
+        self._before = described(None, machine, self._config, load, memory_later=True)
         if self._meanwhile is not None:
             self._meanwhile()
 
@@ -274,16 +267,24 @@ def described(
     machine: Machine,
     config: Config,
     load: Callable[[str], object] = bool,
+    *,
+    memory_later: bool = False,
 ) -> NodeDoc:
-    """Return the report's `node`; what was described `before` has the memory of now.
+    """Return the report's `node`; what was described `before` gets the memory of now.
 
-    Children took some of it then.
+    Children take some of it while they run: `memory_later` leaves it for a second call.
     """
     from probe_core.pipeline.node import describe, memory
 
-    if before is None:
-        return describe(machine, anonymous=config.anonymous, hostname=config.hostname, load=load)
-    return {**before, "memory": memory(machine)}
+    if before is not None:
+        return {**before, "memory": memory(machine)}
+    return describe(
+        machine,
+        anonymous=config.anonymous,
+        hostname=config.hostname,
+        load=load,
+        memory_later=memory_later,
+    )
 
 
 def _load_wanted(load: Callable[[str], object], **parts: object) -> None:
