@@ -99,11 +99,19 @@ def default_signals() -> None:
 
 
 def escaped(mark: str) -> list[str]:
-    """Return the processes that inherited `mark`."""
+    """Return the processes that inherited `mark`.
+
+    While a process becomes another program its environment reads as empty: it is looked at again.
+    """
     processes = []
     for name in filter(str.isdecimal, os.listdir("/proc")):
         try:
-            if mark.encode() in Path(f"/proc/{name}/environ").read_bytes():
+            for _ in range(20):
+                if environ := Path(f"/proc/{name}/environ").read_bytes():
+                    break
+                os.readlink(f"/proc/{name}/exe")  # a zombie and a thread of the kernel have none
+                time.sleep(0.001)
+            if mark.encode() in environ:
                 processes.append(Path(f"/proc/{name}/cmdline").read_text())
         except OSError:
             continue
