@@ -11,7 +11,7 @@ import recorded
 from doctor_absences import LOST, RULE, UUID, Make, laptop, nvidia, server, virtual
 from doctor_cases import complete
 from readiness_nodes import Node
-from reports import machine_of, report_of, report_of_recording
+from reports import recorded_machine, report_of, report_of_recording
 from test_doctor_bundle import bundle_of
 
 from probe_core.doctor.check import Request
@@ -131,9 +131,8 @@ def test_nothing_points_to_an_accelerator(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", recorded.names())
-def test_a_recorded_machine_has_no_sign(name: str, tmp_path: Path) -> None:
-    machine = machine_of(recorded.read(name), tmp_path)
-    request = Request(machine, report_of_recording(name))  # type: ignore[arg-type]
+def test_a_recorded_machine_has_no_sign(name: str) -> None:
+    request = Request(recorded_machine(name), report_of_recording(name))  # type: ignore[arg-type]
     assert [check.run(request)["findings"] for check in CHECKS] == [[]] * len(SIGNS)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any
 
 import jsonschema
@@ -23,7 +25,23 @@ BUILT_IN = "cpu"
 
 @cache
 def validator() -> Any:
-    return jsonschema.Draft202012Validator(schema())
+    """Return what holds documents to the schema; a part that it has seen it does not read again.
+
+    Reports are alike, and jsonschema would take as long for each as probing the machine.
+    """
+    valid: set[tuple[str, str]] = set()
+    follow = jsonschema.Draft202012Validator.VALIDATORS["$ref"]
+
+    def part(validator: Any, ref: str, value: Any, schema: Any) -> Iterator[Any]:
+        key = ref, json.dumps(value)
+        if key not in valid:
+            errors = list(follow(validator, ref, value, schema))
+            yield from errors
+            if not errors:
+                valid.add(key)
+
+    kind = jsonschema.validators.extend(jsonschema.Draft202012Validator, {"$ref": part})
+    return kind(schema())
 
 
 def validated(document: dict[str, Any]) -> dict[str, Any]:
@@ -56,9 +74,20 @@ def report_of_recording(name: str, *plugins: str) -> dict[str, Any]:
 
 @cache
 def _text_of_recording(name: str, plugins: tuple[str, ...]) -> str:
-    with TemporaryDirectory() as folder:
-        machine = machine_of(recorded.read(name), Path(folder) / "root")
-        return json.dumps(report_of(machine, **plugins_together(*plugins)))
+    return json.dumps(report_of(recorded_machine(name), **plugins_together(*plugins)))
+
+
+@cache
+def recorded_machine(name: str) -> probe_core.Machine:
+    """Return a recorded machine; a process unpacks it once, and no test may change it."""
+    return machine_of(recorded.read(name), Path(_unpacked()) / name)
+
+
+@cache
+def _unpacked() -> str:
+    folder = mkdtemp(prefix="probe-recorded-")
+    atexit.register(rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def plugins_together(*names: str) -> dict[str, Any]:

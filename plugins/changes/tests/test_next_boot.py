@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import recorded
 from boot_cases import BROKEN, DKMS, SILENT, Case, no_module
 from boot_machines import NEXT, NOW, Computer
-from reports import machine_of
+from reports import recorded_machine, report_of_recording
 
 import probe_core
 from probe_changes.next_boot import CHECKS
@@ -134,17 +133,16 @@ RECORDED = ("server--8x-amd-instinct-mi300x", "inf2-xlarge--aws-inferentia2",
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_a_recording_without_modules_loses_nothing(name: str, tmp_path: Path) -> None:
-    machine = machine_of(recorded.read(name), tmp_path)
-    report: Any = probe_core.probe(machine=machine, only="cpu").to_json()
+def test_a_recording_without_modules_loses_nothing(name: str) -> None:
+    machine, report = recorded_machine(name), report_of_recording(name)
     release = machine.read("/proc/sys/kernel/osrelease") or ""
     for assumed in ({"boot": "next"}, {"kernel": release}):
         assert causes(CHECKS[0].run(Request(machine, report, assumed=assumed))) == []
 
 
-def test_a_recording_is_judged_for_a_supposed_driver(tmp_path: Path) -> None:
-    machine = machine_of(recorded.read("power9-ac922--4x-tesla-v100"), tmp_path)
-    report: Any = probe_core.probe(machine=machine, only="cpu").to_json()
+def test_a_recording_is_judged_for_a_supposed_driver() -> None:
+    name = "power9-ac922--4x-tesla-v100"
+    machine, report = recorded_machine(name), report_of_recording(name)
     told = {
         driver: causes(CHECKS[0].run(Request(machine, report, assumed={"driver": driver})))
         for driver in ("580", "595")
