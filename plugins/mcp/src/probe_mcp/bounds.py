@@ -88,10 +88,13 @@ def _shortened(value: Any, room: int = LIMIT // 2) -> tuple[Any, list[str]]:
         if _size(result) <= room:
             return result, list(names)[:32]
     if isinstance(result, dict):
-        for name in sorted(result, key=lambda name: -_size(result[name])):
+        sizes = {name: _size(entry) for name, entry in result.items()}
+        left = _size(result)
+        for name in sorted(sizes, key=lambda name: -sizes[name]):
             result[name] = None
             names[name] = None
-            if _size(result) <= room:
+            left -= sizes[name] - len("null")
+            if left <= room:
                 return result, list(names)[:32]
     return None, list(names)[:32]
 
