@@ -168,8 +168,9 @@ def test_ctrl_c_at_any_moment(
         # Once the answer is written, and while it is cleaned up behind, it may as well end with 0.
         assert status == 130 or number > 0.9 * calls, (number, calls, err)
         assert "Traceback" not in err
-    # A task that was interrupted is logged when it is collected. Python 3.11 parses source lines for that: in the middle
-    # of another test's `ast.parse` it breaks that one ("AST constructor recursion depth mismatch", its gh-106905).
+    # A task that was interrupted is logged when it is collected. Python 3.11 parses source lines
+    # for that: in the middle of another test's `ast.parse` it breaks that one ("AST constructor
+    # recursion depth mismatch", its gh-106905).
     gc.collect()
 
 

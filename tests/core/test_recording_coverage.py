@@ -102,14 +102,38 @@ OTHERS = {"/opt/*/lib*": "libamdhip64.so.7", "/opt/xilinx/xrt/lib": "libxrt_driv
 """Folders that have another library than NVIDIA's, to its name."""
 
 
-@pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    tree = Tree(tmp_path / "root")
+def described(root: Path) -> Machine:
+    tree = Tree(root)
     tree.pci(PCI, "10de:2684", driver="nvidia", current_link_width=63)
     for path, content in FILES.items():
         tree.file(path, content)
     environ = {"CUDA_MPS_PIPE_DIRECTORY": "/tmp/nvidia-mps"}
     return Machine(str(tree.root), environ, arch="x86_64")
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
+    """The machine, with what is left out beside it: no test changes it."""
+    made = described(tmp_path_factory.mktemp("described") / "root")
+    for entry in LEFT_OUT:
+        Tree(Path(made.root)).file(left_out(entry), "secret\n")
+    return made
+
+
+def left_out(entry: str) -> str:
+    """Return a path of this entry of `LEFT_OUT`."""
+    path = entry.replace("*", "4242")
+    return f"{path}left" if entry.endswith("/") else path
+
+
+@pytest.fixture(scope="module")
+def recorded(machine: Machine) -> dict[str, bytes]:
+    return kept(machine)
+
+
+@pytest.fixture(scope="module")
+def coverage(machine: Machine) -> Coverage:
+    return Coverage(machine, [*own_declarations(), acme()])
 
 
 def kept(machine: Machine) -> dict[str, bytes]:
@@ -119,9 +143,9 @@ def kept(machine: Machine) -> dict[str, bytes]:
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("entry", [entry for entry in IN_PART if "/lib*.so*" not in entry])
-def test_each_entry_is_kept_where_it_is_there(entry: str, machine: Machine) -> None:
+def test_each_entry_is_kept_where_it_is_there(entry: str, recorded: dict[str, bytes]) -> None:
     stem = ELSEWHERE.get(entry, entry).partition("*")[0].rstrip("/")
-    assert [path for path in kept(machine) if path.startswith(stem)], entry
+    assert [path for path in recorded if path.startswith(stem)], entry
 
 
 @pytest.mark.parametrize("folder", LIBRARIES)
@@ -144,8 +168,8 @@ def test_every_folder_of_libraries_is_tried() -> None:
     assert entries == LIBRARIES.keys()
 
 
-def test_no_more_is_kept_than_is_said(machine: Machine) -> None:
-    texts = kept(machine)
+def test_no_more_is_kept_than_is_said(recorded: dict[str, bytes]) -> None:
+    texts = recorded
     assert [path for path, text in texts.items() if b"secret" in text or b"alice" in text] == []
     assert texts["/etc/supergfxd.conf"] == b'"mode": "Integrated"\n'
     mode = b'[nvidia-container-runtime]\nmode = "cdi"\n'
@@ -160,12 +184,13 @@ def test_no_more_is_kept_than_is_said(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("entry", LEFT_OUT)
-def test_what_is_left_out_is_not_kept(entry: str, machine: Machine, tmp_path: Path) -> None:
-    folder = entry.replace("*", "4242")
-    path = f"{folder}left" if entry.endswith("/") else folder
-    Tree(tmp_path / "root").file(path, "secret\n")
-    assert path not in kept(machine)
-    assert not Coverage(machine, own_declarations()).holds(path)
+def test_what_is_left_out_is_not_kept(
+    entry: str, machine: Machine, recorded: dict[str, bytes], coverage: Coverage
+) -> None:
+    path = left_out(entry)
+    assert machine.exists(path)
+    assert path not in recorded
+    assert not coverage.holds(path)
 
 
 def test_the_name_of_a_distribution_is_kept_where_usr_alone_has_it(tmp_path: Path) -> None:
@@ -228,9 +253,9 @@ def acme() -> Declared:
     ],
 )
 def test_what_is_declared_is_held_whether_or_not_it_exists(
-    path: str, held: bool, machine: Machine
+    path: str, held: bool, coverage: Coverage
 ) -> None:
-    assert Coverage(machine, [*own_declarations(), acme()]).holds(path) is held
+    assert coverage.holds(path) is held
 
 
 def test_what_a_rule_says_of_one_vendor_holds_of_no_other(tmp_path: Path) -> None:
@@ -241,10 +266,11 @@ def test_what_a_rule_says_of_one_vendor_holds_of_no_other(tmp_path: Path) -> Non
 
 
 def test_a_file_that_exists_and_is_kept_in_part_alone_is_not_held(
-    machine: Machine, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     """`IN_PART` says which of them are kept; the others are missing from the recording."""
-    Tree(tmp_path / "root").file("/lib/modules/6.8.0/acme.ko", "")
+    machine = described(tmp_path)
+    Tree(tmp_path).file("/lib/modules/6.8.0/acme.ko", "")
     coverage = Coverage(machine, own_declarations())
     assert not coverage.holds("/lib/modules/6.8.0/acme.ko")
     assert coverage.holds("/lib/modules/6.8.0/modules.dep")

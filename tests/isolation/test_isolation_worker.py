@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from probe_core import background as module
+from probe_core.isolation import worker as module
 from probe_core.isolation.worker import Worker
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
