@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from command import environment, install, probe
 from shells import Shell, missing
+from weights import mostly_heavy
 
 from probe_core.cli import COMMANDS, main
 from probe_core.cli.candidates import answer, candidates, split
@@ -256,7 +257,7 @@ ZSH_ORDERS = {
 }
 
 
-@pytest.fixture(scope="module", params=ZSH_ORDERS)
+@pytest.fixture(scope="module", params=mostly_heavy(ZSH_ORDERS, 3))
 def zsh(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Shell]:

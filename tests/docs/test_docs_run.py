@@ -50,7 +50,7 @@ def needs_pip(page: Path) -> bool:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("page", mostly_heavy(WITH_STEPS, 8), ids=docpages.name)
+@pytest.mark.parametrize("page", mostly_heavy(WITH_STEPS, 25), ids=docpages.name)
 def test_every_step_does_what_the_page_says(page: Path, tmp_path: Path) -> None:
     tools = ("pip", "hatchling") if needs_pip(page) else ()
     missing = [tool for tool in tools if not importlib.util.find_spec(tool)]

@@ -178,6 +178,7 @@ def test_the_command_finds_a_device_ok_and_keeps_its_figures(tmp_path: Path) -> 
     assert {one["figure"] for one in kept} == {"read", "write", "copy"}
 
 
+@pytest.mark.heavy
 @needs_gcc
 def test_the_command_finds_a_device_wrong(tmp_path: Path) -> None:
     fault = {"text": "signed char", "result": "int", "fault": "*(RESULT+70000) = 5;"}

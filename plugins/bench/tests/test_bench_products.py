@@ -151,6 +151,7 @@ def lines_of(
     return [line for line in lines if line["event"] not in ("begin", "clock")]
 
 
+@pytest.mark.heavy
 @needs_gcc
 def test_a_device_that_computes_well_is_compared_and_timed(tmp_path: Path) -> None:
     tasks = (
@@ -165,6 +166,7 @@ def test_a_device_that_computes_well_is_compared_and_timed(tmp_path: Path) -> No
     assert all(min(line["rates"]) > 0 for line in lines[2:])
 
 
+@pytest.mark.heavy
 @needs_gcc
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the fault reads x86's counter")
 def test_a_product_that_is_wrong_now_and_then_is_found(tmp_path: Path) -> None:
@@ -184,13 +186,22 @@ def test_a_product_that_is_wrong_now_and_then_is_found(tmp_path: Path) -> None:
             *("signed char", "int", "*(RESULT+70000) = 5;"),
             "product 1 of int8 matrices of edge 512 is wrong: the element in row 136, column 368",
         ),
-        (
+        pytest.param(
             task("compute", "fp32"),
             *("float", "float", "*(RESULT+4097) += 1.0f;"),
             "a fp32 product of edge 256 is wrong in row 0, column 1",
+            marks=pytest.mark.heavy,
         ),
-        (task("write"), "{2,2,2,2}", "int", "*(RESULT+9) = 7;", "memory is wrong after a write"),
-        (task("copy"), "+1)", "int", "*(RESULT+15000) = 7;", "memory is wrong after a copy"),
+        pytest.param(
+            *(task("write"), "{2,2,2,2}", "int", "*(RESULT+9) = 7;"),
+            "memory is wrong after a write",
+            marks=pytest.mark.heavy,
+        ),
+        pytest.param(
+            *(task("copy"), "+1)", "int", "*(RESULT+15000) = 7;"),
+            "memory is wrong after a copy",
+            marks=pytest.mark.heavy,
+        ),
     ],
     ids=["products", "bench", "write", "copy"],
 )

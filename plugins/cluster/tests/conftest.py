@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "machines"))
 
 from fake_engines import Engines
 from home_nodes import NODES, report_of

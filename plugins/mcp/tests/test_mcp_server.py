@@ -78,8 +78,24 @@ def talk() -> tuple[Any, list[Answer]]:
     )
 
 
-def test_every_tool_says_that_it_only_reads(talk: tuple[Any, list[Answer]]) -> None:
-    tools, _ = talk
+@pytest.fixture(scope="module")
+def short() -> tuple[Any, list[Answer]]:
+    """What each sort of answer is like: of a tool, of one that refuses, and of no tool."""
+    return conversation(("report", {}), ("fit", {"model": "/etc/passwd"}), ("reboot", {}))
+
+
+def test_a_tool_answers_or_refuses(short: tuple[Any, list[Answer]]) -> None:
+    (_, report), file, foreign = short[1]
+    assert (report["total"], report["devices"][0]["name"]) == (11, "NVIDIA H100 80GB HBM3")
+    assert file == (
+        True,
+        "Error executing tool fit: model: expected parameters or a name; files are not read",
+    )
+    assert foreign[0]
+
+
+def test_every_tool_says_that_it_only_reads(short: tuple[Any, list[Answer]]) -> None:
+    tools, _ = short
     assert tuple(tool.name for tool in tools) == TOOLS
     for tool in tools:
         hints = tool.annotations
@@ -90,6 +106,7 @@ def test_every_tool_says_that_it_only_reads(talk: tuple[Any, list[Answer]]) -> N
             assert schema["type"] in ("string", "integer")  # no unions, which clients refuse
 
 
+@pytest.mark.heavy
 def test_the_report_in_brief_and_one_device_whole(talk: tuple[Any, list[Answer]]) -> None:
     (_, brief), (_, whole), unknown = talk[1][:3]
     assert (brief["total"], brief["truncated"], brief["cursor"]) == (11, False, None)
@@ -103,6 +120,7 @@ def test_the_report_in_brief_and_one_device_whole(talk: tuple[Any, list[Answer]]
     assert "no device has the id 'pci:0000:99:00.0'" in unknown[1]
 
 
+@pytest.mark.heavy
 def test_the_doctor_answers(talk: tuple[Any, list[Answer]]) -> None:
     (_, document), refused = talk[1][3:5]
     assert document["healthy"] is True
@@ -111,6 +129,7 @@ def test_the_doctor_answers(talk: tuple[Any, list[Answer]]) -> None:
     assert "99:00.0" in refused[1]
 
 
+@pytest.mark.heavy
 def test_visibility_chip_and_fit_answer(talk: tuple[Any, list[Answer]]) -> None:
     (_, cuda), curda, (_, chips), option, (_, fit), file, words = talk[1][5:12]
     assert [entry["runtime"] for entry in cuda["runtimes"]] == ["cuda"]
@@ -127,6 +146,7 @@ def test_visibility_chip_and_fit_answer(talk: tuple[Any, list[Answer]]) -> None:
         )
 
 
+@pytest.mark.heavy
 def test_an_expectation_is_compared(talk: tuple[Any, list[Answer]]) -> None:
     (_, short), (_, right), (_, unknown), wrong = talk[1][12:16]
     assert short["expected"]["absent"][0]["count"] == 1
@@ -136,6 +156,7 @@ def test_an_expectation_is_compared(talk: tuple[Any, list[Answer]]) -> None:
     assert wrong[0]
 
 
+@pytest.mark.heavy
 def test_what_is_missing_or_no_tool_is_an_error(talk: tuple[Any, list[Answer]]) -> None:
     nameless, foreign = talk[1][16:]
     assert nameless[0]

@@ -104,6 +104,7 @@ def has_system_python() -> bool:
     return shutil.which("python3", path="/usr/local/bin:/opt/probe/bin") is not None
 
 
+@pytest.mark.heavy
 def test_faults_that_need_no_other_system(nodes: Engines, home: Home) -> None:
     answer = gathered(
         "good", "dead", "banner", "killed", "slow", "hanging", "cut", "lost", seconds=8

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from fake_engines import SSH, Engines
+from weights import mostly_heavy
 
 from probe_cluster import ClusterError, Gathered, Limits, gather
 from probe_cluster.gathering import Ssh
@@ -235,7 +236,7 @@ def wait_for(what: Callable[[], object]) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", mostly_heavy([signal.SIGTERM, signal.SIGINT, signal.SIGHUP], 3))
 def test_a_signal_leaves_what_came_and_no_process(
     engines: Engines, home: Home, tmp_path: Path, number: int
 ) -> None:

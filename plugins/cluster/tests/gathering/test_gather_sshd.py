@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from node_processes import folders_of, is_probing, nothing_left, processes, wait_for
 from real_sshd import SSH, SSHD, Sshd
+from weights import mostly_heavy
 
 from probe_cluster import Gathered, Limits, gather
 from probe_cluster.gathering import Ssh
@@ -95,7 +96,7 @@ def command(*arguments: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.usefixtures("on_path", "hanging")
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", mostly_heavy([signal.SIGTERM, signal.SIGINT, signal.SIGKILL], 3))
 def test_a_command_that_is_ended_leaves_nothing_on_the_node(marker: str, number: int) -> None:
     process = command("ssh://one,two")
     wait_for(lambda: is_probing(marker))
@@ -122,6 +123,7 @@ def test_a_connection_that_is_cut_leaves_nothing_on_the_node(marker: str) -> Non
     wait_for(lambda: nothing_left(marker, folders), 20)
 
 
+@pytest.mark.heavy
 @pytest.mark.usefixtures("on_path", "hanging")
 @pytest.mark.parametrize("victim", ["-I -S -c", ".probe-cluster-"])
 def test_what_is_killed_there_leaves_nothing_either(marker: str, victim: str) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from weights import mostly_heavy
 
 import probe_chipdb
 from probe_chipdb import Chip
@@ -41,7 +42,7 @@ def test_cards_with_a_bridge_and_boards_are_among_them() -> None:
     } <= found  # fmt: skip
 
 
-@pytest.mark.parametrize("chip", CHIPS, ids=[chip.id for chip in CHIPS])
+@pytest.mark.parametrize("chip", mostly_heavy(CHIPS, 4), ids=[chip.id for chip in CHIPS])
 def test_nvlink_without_a_generation_is_the_chips_own(chip: Chip) -> None:
     # Names of several chips, as NVIDIA H100, stand for the slowest of them.
     alike = probe_chipdb.load().match(name=chip.name).candidates or (chip,)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from model_files import gguf
+from weights import mostly_heavy
 
 from probe_core.cli import main
 
@@ -54,7 +55,9 @@ def test_there_are_many() -> None:
     assert len({question["command"] for question in QUESTIONS}) >= 180
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=[each["ask"] for each in QUESTIONS])
+@pytest.mark.parametrize(
+    "question", mostly_heavy(QUESTIONS, 3), ids=[each["ask"] for each in QUESTIONS]
+)
 def test_a_question(
     question: dict[str, Any], folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -41,6 +41,7 @@ def test_published_throughput_is_within_a_factor_in_four_of_five(
     assert sum(error <= math.log(1.5) for error in errors) / len(errors) >= 0.88
 
 
+@pytest.mark.heavy
 def test_what_decodes_without_sampling_tells_nothing_of_its_cost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
