@@ -45,7 +45,7 @@ def test_an_unknown_question_names_those_there_are() -> None:
         "'speed' is no question: one of price, first, real, import, cold, bytecode, rivals,"
         " nvidia, amd, intel, user, stages, ready, child, hang, memory, exo, export, partition,"
         " predictions, serving, cluster, engines, sshd, commands, doctor, env, images, report,"
-        " reading, sealed, leases, samples, watch"
+        " reading, sealed, leases, samples, watch, way"
     )
 
 

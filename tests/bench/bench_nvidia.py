@@ -117,20 +117,30 @@ def slow_node(place: Place, compiler: str, *, links: bool) -> dict[str, str]:
 
     Without NVLink where not `links`.
     """
-    made = node(place, compiler, 8)
-    root = Path(made["FAKE_ROOT"]).parent / ("slow-nvlink" if links else "slow")
+    return complete_node(place, compiler, 8, "slow-nvlink" if links else "slow", SLOW, links=links)
+
+
+def complete_node(
+    place: Place, compiler: str, count: int, name: str, rule: str = "", *, links: bool = True
+) -> dict[str, str]:
+    """Return the variables of a node, called `name`, on which all files of the driver are there.
+
+    `rule` is one more of the fake's; without NVLink where not `links`.
+    """
+    made = node(place, compiler, count)
+    root = Path(made["FAKE_ROOT"]).parent / name
     shutil.copytree(made["FAKE_ROOT"], root, symlinks=True, dirs_exist_ok=True)
     tree = _load("tree").Tree(root)
     tree.add_driver()
-    head, *gpus = _gpus(8, _load("tree").H100_ADDRESSES)
+    head, *gpus = _gpus(count, _load("tree").H100_ADDRESSES)
     texts = []
     for number, (address, text) in enumerate(gpus):
         uuid = next(line[5:] for line in text.splitlines() if line.startswith("uuid "))
         tree.add_information(address, "NVIDIA H100 80GB HBM3", uuid, minor=number)
         kept = [t for t in text.splitlines() if links or not t.startswith(("nvlink", "fabric"))]
-        texts.append("\n".join([*kept, SLOW]))
+        texts.append("\n".join([*kept, rule]))
     profile = root.with_suffix(".profile")
-    profile.write_text("\ngpu\n".join([f"{head[1]}\n{SLOW}", *texts]) + "\n")
+    profile.write_text("\ngpu\n".join([f"{head[1]}\n{rule}", *texts]) + "\n")
     return made | {"FAKE_NVML_PROFILE": str(profile), "FAKE_ROOT": str(root)}
 
 

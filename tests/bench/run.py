@@ -51,6 +51,7 @@ import bench_serving
 import bench_stages
 import bench_user
 import bench_watch
+import bench_way
 import place as places
 from measure import Figure
 
@@ -89,6 +90,7 @@ QUESTIONS: dict[str, Callable[[places.Place], Iterator[Figure]]] = {
     "leases": bench_leases.run,
     "samples": bench_samples.run,
     "watch": bench_watch.run,
+    "way": bench_way.run,
 }
 MARKS = {True: "pass", False: "FAIL", None: ""}
 
