@@ -7,7 +7,8 @@ import os
 from probe_core.background import share
 from probe_core.config import ConfigError, refuse_unknown
 from probe_core.machine import Machine
-from probe_core.pipeline.run import Cancelled, document
+from probe_core.pipeline.probers import Cancelled
+from probe_core.pipeline.run import document
 from probe_core.pipeline.settings import load_settings
 from probe_core.registry.prober import RESERVED, host_probers
 

@@ -104,7 +104,7 @@ def recorded_machine(
 def _answers(machine: Machine, config: Config, context: Context) -> dict[str, RecordedAnswer]:
     """Run the plugins as a probe does; return the answers that files alone would not give."""
     from probe_core.pipeline.answers import answers_of
-    from probe_core.pipeline.run import Builtins, find, run_selected, select_probers
+    from probe_core.pipeline.probers import Builtins, find, run_selected, select_probers
 
     builtins, found = Builtins(machine, config), find(machine, {})
     decisions = select_probers(found, builtins.scan, machine, config, None)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from probe_core.background import OwnThread
+    from probe_core.config import Config
     from probe_core.machine import Machine
     from probe_core.model.document import NetworkDoc, NodeDoc, NodeMemoryDoc
 
@@ -72,6 +73,29 @@ def describe(
         "memory": unread if memory_later and is_linux else memory(machine),
         "network": links(),
     }
+
+
+def described(
+    before: NodeDoc | None,
+    machine: Machine,
+    config: Config,
+    load: Load = bool,
+    *,
+    memory_later: bool = False,
+) -> NodeDoc:
+    """Return the node as the settings want it; what was described `before` gets the memory of now.
+
+    Children take some of it while they run: `memory_later` leaves it for a second call.
+    """
+    if before is not None:
+        return {**before, "memory": memory(machine)}
+    return describe(
+        machine,
+        anonymous=config.anonymous,
+        hostname=config.hostname,
+        load=load,
+        memory_later=memory_later,
+    )
 
 
 def _kernel(machine: Machine) -> str | None:

@@ -9,45 +9,35 @@ from time import monotonic
 
 from probe_core.config import IgnoredSetting
 from probe_core.machine import Machine, has_one_node
-from probe_core.probers import BUILTIN
+from probe_core.pipeline.probers import (
+    Builtins,
+    expects_child,
+    find,
+    run_selected,
+    select_probers,
+)
 from probe_core.probers.bus import X86, may_have_tree
 
-# The registry is imported once a first child is on its way: `find` is the first to need it.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from probe_core.api import NotApplicable
     from probe_core.config import Config
     from probe_core.isolation.launch import Waiting
     from probe_core.isolation.run import Run
-    from probe_core.model.document import DeviceDoc, FindingDoc, NodeDoc, ReportDoc, Sighting
+    from probe_core.model.document import DeviceDoc, FindingDoc, NodeDoc, ReportDoc
+    from probe_core.pipeline.probers import Found
     from probe_core.pipeline.settings import Chips
-    from probe_core.pipeline.validate import Collected
-    from probe_core.probers.bus import Scan
     from probe_core.readiness import Scene
     from probe_core.registry.document import Registered
     from probe_core.registry.host import Host
-    from probe_core.registry.prober import Decision, Prober
+    from probe_core.registry.prober import Decision
     from probe_core.visibility import Views
 
-    Answer = Iterable[Sighting] | NotApplicable
+    Load = Callable[[str], object]
+    """Imports a part of what a probe needs, see `gate`."""
 
-__all__ = [
-    "Builtins",
-    "Cancelled",
-    "Found",
-    "described",
-    "document",
-    "find",
-    "run_pipeline",
-    "run_selected",
-    "select_probers",
-]
-
-
-class Cancelled(Exception):
-    """The caller gave up waiting; the children are gone."""
+__all__ = ["document", "run_pipeline"]
 
 
 def run_pipeline(
@@ -60,7 +50,7 @@ def run_pipeline(
     wake_fd: int = -1,
     waiting: Waiting | None = None,
     meanwhile: Callable[[], object] | None = None,
-    load: Callable[[str], object] | None = None,
+    load: Load | None = None,
 ) -> ReportDoc:
     """Probe `machine` and return the report's document.
 
@@ -70,10 +60,8 @@ def run_pipeline(
     `load` is called with each part of `gate` before it is needed.
     Raises `Cancelled` when `wake_fd` became readable, and nothing else that a prober could cause.
     """
-    laps: dict[str, float] = {}
-    start = monotonic()
-    have: Callable[[str], object] = load or bool  # a command imports what it uses
-    if load is not None:
+    probe = _Probe(machine, config, host, wake_fd, waiting, load or bool)
+    if load is not None:  # a command has none: it imports what it uses
         _load_wanted(
             load,
             tree=may_have_tree(machine),
@@ -81,14 +69,12 @@ def run_pipeline(
             cores=machine.arch not in X86 or not machine.live,
             nodes=not has_one_node(machine),
         )
-    builtins = Builtins(machine, config, have)
-    laps["bus"] = monotonic()
-    steps = _Steps(machine, config, builtins, registered, host, wake_fd, meanwhile, have, laps)
-    starts_ahead = _expects_child(builtins.scan, machine, config)
-    if starts_ahead:
-        have("children")
+    builtins = probe.scan_buses()
+    starts_ahead = expects_child(builtins.scan, machine, config)
+    if starts_ahead and load is not None:
+        load("children")
     run_selected(
-        steps.decide,
+        lambda: probe.discover_and_select(registered),
         builtins,
         machine,
         config,
@@ -96,49 +82,17 @@ def run_pipeline(
         starts_ahead=starts_ahead,
         wake_fd=wake_fd,
         waiting=waiting,
-        meanwhile=steps.prepare,
-        arrived=steps.look_up,
-        answered=steps.judge,
+        meanwhile=lambda: probe.warm_up(meanwhile),
+        arrived=probe.look_up,
+        answered=probe.merge_resolve_judge_see,
     )
-    found, decisions, chips, devices = steps.found, steps.decisions, steps.chips, steps.devices
-    from probe_core.pipeline import conclude
-
-    collected = builtins.collect()
-    collected.add_failures()
-    collected.findings += conclude.unresponsive(collected, devices)
-    broken = conclude.broken(devices, steps.scene, collected.findings, have)
-    asked, disagreements = conclude.ask_runtimes(steps.views, devices, machine, config, waiting)
-    laps["see"] = monotonic()
-    document = conclude.assemble(steps.node, devices, decisions, collected, asked, chips.open())
-    compared = conclude.add_expected(document, devices, machine, config, chips)
-    findings = [
-        *conclude.ignored_settings(ignored),
-        *conclude.unknown_names(config, found.names),
-        *collected.findings,
-        *found.findings,
-        *chips.findings,
-        *steps.unresolved,
-        *steps.contradictions,
-        *broken,
-        *steps.hidden,
-        *disagreements,
-        *steps.conflicts,
-        *steps.measured,
-        *compared,
-        *conclude.last_findings(document, decisions, have),
-    ]
-    document["findings"] = conclude.by_severity(findings)
-    if host is not None:
-        host.observe("report", {"devices": len(devices)})
-        document["findings"] += host.findings
-    document["timings_ms"] = _timings(start, laps)
-    return document
+    return probe.report(ignored)
 
 
-class _Steps:
-    """What one probe does while children start, answer and end; each step leaves its result here.
+class _Probe:
+    """The steps of one probe, in their order; each leaves its result and when it ended.
 
-    `run_selected` calls them, in the caller's thread and in this order.
+    `run_selected` calls most of them in the caller's thread, while children start, answer and end.
     """
 
     found: Found
@@ -158,34 +112,38 @@ class _Steps:
         self,
         machine: Machine,
         config: Config,
-        builtins: Builtins,
-        registered: Callable[[], Mapping[str, Registered]],
         host: Host | None,
         wake_fd: int,
-        meanwhile: Callable[[], object] | None,
-        load: Callable[[str], object],
-        laps: dict[str, float],
+        waiting: Waiting | None,
+        load: Load,
     ) -> None:
+        self._begun = monotonic()
+        self._laps: dict[str, float] = {}
         self._machine = machine
         self._config = config
-        self._builtins = builtins
-        self._registered = registered
         self._host = host
         self._wake_fd = wake_fd
-        self._meanwhile = meanwhile
+        self._waiting = waiting
         self._load = load
-        self._laps = laps
         self._runs_any = False
-        self._before: NodeDoc | None = None
+        self._node_ahead: NodeDoc | None = None
 
-    def decide(self) -> list[Decision]:
+    def scan_buses(self) -> Builtins:
+        """See whose hardware is there, which takes two files of each PCI function."""
+        self.builtins = Builtins(self._machine, self._config, self._load)
+        self._laps["bus"] = monotonic()
+        return self.builtins
+
+    def discover_and_select(
+        self, registered: Callable[[], Mapping[str, Registered]]
+    ) -> list[Decision]:
         """Find the probers, and say of each whether it runs."""
         from probe_core.pipeline.settings import Chips
 
         machine, config = self._machine, self._config
-        self.found = find(machine, self._registered())
+        self.found = find(machine, registered())
         self._laps["discover"] = monotonic()
-        scan = self._builtins.scan
+        scan = self.builtins.scan
         self.decisions = select_probers(self.found, scan, machine, config, self._host)
         self._laps["select"] = monotonic()
         self.chips = Chips(config, self.found.mentioned, self._wake_fd)
@@ -194,100 +152,100 @@ class _Steps:
             self._load("children")
         return self.decisions
 
-    def prepare(self) -> None:
+    def warm_up(self, meanwhile: Callable[[], object] | None) -> None:
         """Do what needs no child's answer while the children start, in time spent waiting."""
         self._load("devices")
         from probe_core.pipeline.accelerators import warm_up
+        from probe_core.pipeline.node import described
 
         machine, load = self._machine, self._load
-        warm_up(self._builtins.collect(), self.chips, machine.os, load)
-        self._before = described(None, machine, self._config, load, memory_later=True)
-        if self._meanwhile is not None:
-            self._meanwhile()
+        warm_up(self.builtins.collect(), self.chips, machine.os, load)
+        self._node_ahead = described(None, machine, self._config, load, memory_later=True)
+        if meanwhile is not None:
+            meanwhile()
 
     def look_up(self, run: Run, device: object) -> None:
         """Check a device, and look up its chip, while its prober asks the next one."""
-        sighting = self._builtins.collect().check(run, device)
+        sighting = self.builtins.collect().check(run, device)
         if sighting is not None:
             from probe_core.resolve.accelerators import look_up
 
             look_up(sighting, run.prober.name, self.chips.open())
 
-    def judge(self, runs: Sequence[Run]) -> None:
-        """Judge the devices that came, while the children that sent them end."""
-        collected = self._builtins.collect()
+    def merge_resolve_judge_see(self, runs: Sequence[Run]) -> None:
+        """Take the steps from the probers' answers to devices, while the children end."""
+        machine, load, laps = self._machine, self._load, self._laps
+        collected = self.builtins.collect()
         collected.add_all(runs, self.decisions)
         if self._runs_any or collected.has_devices():
-            self._load("devices")
-        self._laps["run"] = monotonic()
-        self.node = described(self._before, self._machine, self._config, self._load)
-        self._judge_devices(collected)
-
-    def _judge_devices(self, collected: Collected) -> None:
-        """Merge, resolve and judge the devices; each step's end is noted."""
+            load("devices")
+        laps["run"] = monotonic()
         # Not at the top: no child waits for modules that only its answer needs.
         from probe_core.pipeline import conclude
+        from probe_core.pipeline.node import described
 
-        node, machine, load, laps = self.node, self._machine, self._load, self._laps
-        devices, self.conflicts = conclude.merge_devices(collected, node, machine, load)
-        self.devices = devices
+        self.node = node = described(self._node_ahead, machine, self._config, load)
+        self.devices, self.conflicts = conclude.merge_devices(collected, node, machine, load)
         laps["merge"] = monotonic()
         named = self._host.resolve_chip if self._host is not None else None
-        self.unresolved = conclude.resolve(devices, self.chips.open(), named, load)
-        self.measured = conclude.add_measured(devices, node, machine, load)
+        self.unresolved = conclude.resolve(self.devices, self.chips.open(), named, load)
+        self.measured = conclude.add_measured(self.devices, node, machine, load)
         laps["resolve"] = monotonic()
         self.scene, self.contradictions = conclude.judge(
-            devices, machine, self.decisions, collected.outcomes, load
+            self.devices, machine, self.decisions, collected.outcomes, load
         )
         laps["ready"] = monotonic()
-        self.views, self.hidden = conclude.see(devices, machine, self.scene, load)
+        self.views, self.hidden = conclude.see(self.devices, machine, self.scene, load)
+
+    def report(self, ignored: Sequence[IgnoredSetting]) -> ReportDoc:
+        """Put the document together, and say what a person should know of it."""
+        from probe_core.pipeline import conclude
+
+        machine, config, load = self._machine, self._config, self._load
+        decisions, devices, chips = self.decisions, self.devices, self.chips
+        collected = self.builtins.collect()
+        collected.add_failures()
+        collected.findings += conclude.unresponsive(collected, devices)
+        broken = conclude.broken(devices, self.scene, collected.findings, load)
+        asked, disagreements = conclude.ask_runtimes(
+            self.views, devices, machine, config, self._waiting
+        )
+        self._laps["see"] = monotonic()
+        document = conclude.assemble(self.node, devices, decisions, collected, asked, chips.open())
+        compared = conclude.add_expected(document, devices, machine, config, chips)
+        findings = [
+            *conclude.ignored_settings(ignored),
+            *conclude.unknown_names(config, self.found.names),
+            *collected.findings,
+            *self.found.findings,
+            *chips.findings,
+            *self.unresolved,
+            *self.contradictions,
+            *broken,
+            *self.hidden,
+            *disagreements,
+            *self.conflicts,
+            *self.measured,
+            *compared,
+            *conclude.last_findings(document, decisions, load),
+        ]
+        document["findings"] = conclude.by_severity(findings)
+        if self._host is not None:
+            self._host.observe("report", {"devices": len(devices)})
+            document["findings"] += self._host.findings
+        document["timings_ms"] = self._timings()
+        return document
+
+    def _timings(self) -> dict[str, float]:
+        """Return the milliseconds of each step, and of all of them."""
+        taken: dict[str, float] = {}
+        since = self._begun
+        for name, until in self._laps.items():
+            taken[name], since = round((until - since) * 1000, 3), until
+        return {**taken, "total": round((monotonic() - self._begun) * 1000, 3)}
 
 
-def _expects_child(scan: Scan | None, machine: Machine, config: Config) -> bool:
-    """Return whether a prober most likely runs: its vendor's hardware is here, and none is barred.
-
-    A process that was started for none costs as much as a bare interpreter.
-    """
-    is_barred = config.sealed or config.disable or config.only is not None
-    is_barred = is_barred or config.allow is not None
-    return machine.live and scan is not None and scan.shows_accelerator and not is_barred
-
-
-def _timings(start: float, laps: Mapping[str, float]) -> dict[str, float]:
-    """Return the milliseconds of each step, of which `laps` has the end, and of all of them."""
-    taken: dict[str, float] = {}
-    since = start
-    for name, until in laps.items():
-        taken[name], since = round((until - since) * 1000, 3), until
-    return {**taken, "total": round((monotonic() - start) * 1000, 3)}
-
-
-def described(
-    before: NodeDoc | None,
-    machine: Machine,
-    config: Config,
-    load: Callable[[str], object] = bool,
-    *,
-    memory_later: bool = False,
-) -> NodeDoc:
-    """Return the report's `node`; what was described `before` gets the memory of now.
-
-    Children take some of it while they run: `memory_later` leaves it for a second call.
-    """
-    from probe_core.pipeline.node import describe, memory
-
-    if before is not None:
-        return {**before, "memory": memory(machine)}
-    return describe(
-        machine,
-        anonymous=config.anonymous,
-        hostname=config.hostname,
-        load=load,
-        memory_later=memory_later,
-    )
-
-
-def _load_wanted(load: Callable[[str], object], **parts: object) -> None:
+def _load_wanted(load: Load, **parts: object) -> None:
     """Load those parts of the core, as `gate` has them, that this machine or call needs."""
     for part, is_wanted in parts.items():
         if is_wanted:
@@ -304,7 +262,7 @@ def document(
     wake_fd: int = -1,
     waiting: Waiting | None = None,
     meanwhile: Callable[[], object] | None = None,
-    load: Callable[[str], object] | None = None,
+    load: Load | None = None,
 ) -> ReportDoc:
     """Return the report's document as plain data; `probe_core.probe` is this with a typed view.
 
@@ -354,270 +312,3 @@ def _as_visible_here(static: ReportDoc, machine: Machine | None) -> ReportDoc:
 
     refresh(static, (machine or Machine()).environ)
     return static
-
-
-# The probers of one probe: those that are built in, those that are installed, and their runs.
-
-_abandoned: dict[str, Run] = {}
-"""The last run of each prober whose process could not be killed, by its name; the prober is not
-started again in this process while that one is there."""
-
-
-class Builtins:
-    """The built-in probers of one probe, each of which is called once, and never raises.
-
-    `scan` is the bus prober's first step, which says whose hardware there is; None where that
-    prober is disabled or failed.
-    """
-
-    def __init__(
-        self, machine: Machine, config: Config, load: Callable[[str], object] = bool
-    ) -> None:
-        self._verbose = config.verbose
-        self._load = load
-        self._collected: Collected | None = None
-        self._calls: list[BuiltinCall] = []
-        self._bus: BuiltinCall | None = None
-        for name in BUILTIN:
-            if name not in config.disable:
-                self._calls.append(BuiltinCall(name, machine, config))
-                if name == "bus":
-                    self._bus = self._calls[-1]
-        self.scan = None if self._bus is None else self._bus.scan()
-        if self.scan is not None and self.scan.shows_any:
-            load("buses")
-
-    def describe_bus(self) -> Sequence[Sighting]:
-        """Return what the bus prober saw; the first call describes each device."""
-        return () if self._bus is None else self._bus.answer()
-
-    def collect(self) -> Collected:
-        """Return what all of them saw, checked; the first call has them answer.
-
-        The tables to check by are imported then: children are started before, and need none.
-        """
-        if self._collected is None:
-            from probe_core.pipeline.validate import Collected
-
-            self._collected = Collected(self._verbose, self._load)
-            for call in self._calls:
-                call.add_to(self._collected)
-        return self._collected
-
-
-class Found:
-    """The probers that there are, besides the built-in ones.
-
-    `names` are those of all probers, `findings` are about distributions and manifests. `mentioned`
-    says whether an installed distribution may have chips for chipdb. `budget` is what was spent on
-    reading their metadata.
-    """
-
-    __slots__ = ("budget", "findings", "mentioned", "names", "probers")
-
-    def __init__(self) -> None:
-        from probe_core.registry import CHIPS, Budget
-        from probe_core.registry.prober import FALLBACK
-
-        self.budget = Budget()
-        self.mentioned = {CHIPS: False}
-        self.names = {*BUILTIN, FALLBACK}
-        self.probers: list[Prober] = []
-        self.findings: list[FindingDoc] = []
-
-
-def find(machine: Machine, registered: Mapping[str, Registered]) -> Found:
-    """Find the probers that are installed, registered by the host, or part of a recording."""
-    from probe_core.registry.prober import discover
-
-    found = Found()
-    probers, found.findings = discover(registered, mentioned=found.mentioned, budget=found.budget)
-    if machine.answers:
-        from probe_core.pipeline.answers import recorded_probers
-
-        installed = [prober for prober in probers if prober.name not in machine.answers]
-        probers = installed + recorded_probers(machine.answers)
-    found.probers = probers
-    found.names |= {prober.name for prober in probers}
-    return found
-
-
-def select_probers(
-    found: Found, scan: Scan | None, machine: Machine, config: Config, host: Host | None
-) -> list[Decision]:
-    """Decide for each prober whether it runs; what the preconditions cost too much is a finding."""
-    from probe_core.registry.prober import over_budget, select
-
-    vendors = None if scan is None else scan.vendors
-    veto = host.veto if host is not None else None
-    stuck = {name for name, run in _abandoned.items() if run.stuck}
-    decisions = select(found.probers, config, machine, vendors, veto, stuck, found.budget)
-    if machine.answers:
-        from probe_core.pipeline.answers import name_vendors
-
-        name_vendors(decisions)
-    if host is not None:
-        for decision in decisions:
-            details = {"selected": decision.cause is None, "reason": decision.reason}
-            host.observe("selected", {"prober": decision.prober.name, **details})
-    found.findings += over_budget(found.budget)
-    return decisions
-
-
-def run_selected(
-    decide: Callable[[], Iterable[Decision]],
-    builtins: Builtins,
-    machine: Machine,
-    config: Config,
-    host: Host | None = None,
-    *,
-    starts_ahead: bool = False,
-    wake_fd: int = -1,
-    waiting: Waiting | None = None,
-    meanwhile: Callable[[], object] | None = None,
-    arrived: Callable[[Run, object], None] | None = None,
-    answered: Callable[[Sequence[Run]], None] | None = None,
-) -> list[Run]:
-    """Run what `decide` selects, each prober in a child; without any, nothing more is imported.
-
-    With `starts_ahead` a first child is started before `decide` is called, where one can be.
-    `meanwhile` is called once while children run, `arrived` with each device, and `answered` with
-    all runs, as soon as the last one has its outcome. Where no child can be started, the decisions
-    say so then. Raises `Cancelled` when `wake_fd` became readable.
-    """
-    runs: list[Run] = []
-    came: list[Run] = []
-    is_united = False
-    selected: list[Decision] = []
-
-    def choose() -> list[Prober]:
-        """Return the probers that a child runs."""
-        selected.extend(decision for decision in decide() if decision.cause is None)
-        live = [decision for decision in selected if decision.prober.answer is None]
-        problem = _no_child() if live else None
-        for decision in live if problem is not None else ():
-            decision.cause, decision.reason = "no-child", problem
-        return [] if problem is not None else [decision.prober for decision in live]
-
-    def unite(came: Sequence[Run]) -> None:
-        """Add the runs of recorded answers to those of children, in order, and hand all over."""
-        nonlocal is_united
-        is_united = True
-        runs.extend(came)
-        recorded = [d.prober for d in selected if d.prober.answer is not None]
-        if recorded:
-            from probe_core.pipeline.answers import replay
-
-            runs.extend(map(replay, recorded))
-            runs.sort(key=lambda run: run.prober.rank())
-        if answered is not None:
-            answered(runs)
-
-    probers = choose if starts_ahead and _no_child() is None else choose()
-    if probers:
-        from probe_core.isolation.launch import run_probers
-
-        came = run_probers(
-            probers,
-            machine,
-            builtins.describe_bus,
-            active=config.active,
-            wake_fd=wake_fd,
-            observe=host.observe if host is not None else None,
-            meanwhile=meanwhile,
-            arrived=arrived,
-            answered=unite,
-            waiting=waiting,
-        )
-        live = [d for d in selected if d.cause is None and d.prober.answer is None]
-        if len(came) < len(live) or any(run.status is None for run in came):
-            raise Cancelled
-        _abandoned.update((run.prober.name, run) for run in came if run.abandoned)
-    if not is_united:  # without children, and in a copy of the process that a fork made just then
-        unite(came)
-    return runs
-
-
-def _no_child() -> str | None:
-    """Return why this application cannot start children; None when it can."""
-    from probe_core.isolation.launch import cannot_start
-
-    return cannot_start()
-
-
-class BuiltinCall:
-    """One built-in prober, and its answer once it was called."""
-
-    def __init__(self, name: str, machine: Machine, config: Config) -> None:
-        self._name = name
-        self._machine = machine
-        self._config = config
-        self._scan: Scan | None = None
-        self._called = False
-        self._elapsed_s = 0.0
-        self._sightings: list[Sighting] = []
-        self._status = "ok"
-        self._reason: str | None = None
-        self._details: dict[str, str | None] = {}
-
-    def scan(self) -> Scan | None:
-        """Take the first of the bus prober's two steps; None where that fails."""
-        from probe_core.probers.bus import Scan
-
-        def look() -> None:
-            self._scan = Scan(self._machine)
-
-        self._timed(look)
-        return self._scan
-
-    def answer(self) -> list[Sighting]:
-        """Return what it saw, as it came; the first call asks it."""
-        if not self._called:
-            self._called = True
-            self._timed(self._ask)
-        return self._sightings
-
-    def add_to(self, collected: Collected) -> None:
-        """Have the answer checked and noted."""
-        sightings = self.answer()
-        collected.add_builtin(
-            self._prober(),
-            sightings,
-            self._details,
-            status=self._status,
-            reason=self._reason,
-            elapsed_ms=self._elapsed_s * 1000,
-        )
-
-    def _prober(self) -> Prober:
-        from probe_core.probers import builtin_probers
-
-        return next(prober for prober in builtin_probers() if prober.name == self._name)
-
-    def _ask(self) -> None:
-        from probe_core.api import NotApplicable, Request
-
-        if self._scan is not None:
-            answer: Answer = self._scan.answer()
-        else:
-            builtin = self._prober().builtin
-            assert builtin is not None
-            answer = builtin(Request(self._machine, active=self._config.active))
-        if isinstance(answer, NotApplicable):
-            self._status, self._reason = "not_applicable", answer.reason
-        else:
-            self._sightings = list(answer)
-
-    def _timed(self, step: Callable[[], object]) -> None:
-        start = monotonic()
-        try:
-            step()
-        except Exception as error:  # whatever a file held, the node starts
-            from probe_core.api import Unavailable
-            from probe_core.wording import error_text
-
-            self._called, self._status, self._reason = True, "call_error", error_text(error)
-            if isinstance(error, Unavailable):
-                self._status, self._reason = "unavailable", error.reason
-                self._details = {"code": error.code, "fix": error.fix}
-        self._elapsed_s += monotonic() - start

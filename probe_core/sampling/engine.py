@@ -6,7 +6,7 @@ from time import monotonic
 
 from probe_core.isolation.launch import cannot_start, new_driver
 from probe_core.isolation.worker import Worker
-from probe_core.pipeline.run import Builtins, Found, find, select_probers
+from probe_core.pipeline.probers import Builtins, Found, find, select_probers
 from probe_core.probing import registered_probers
 from probe_core.registry.prober import Prober
 from probe_core.sampling import boards, sampler

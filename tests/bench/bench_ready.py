@@ -20,7 +20,7 @@ from probe_core.machine import Machine
 from probe_core.testing import Tree
 from probe_core.setting_values import load_config
 from probe_core.pipeline.merge import merge
-from probe_core.pipeline.run import Builtins
+from probe_core.pipeline.probers import Builtins
 from probe_core.visibility import annotate, see
 tree, rounds, nodes = Tree(Path(sys.argv[1])), int(sys.argv[2]), {}
 version = "580.95.05"

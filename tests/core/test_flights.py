@@ -19,7 +19,7 @@ import probe_core
 from probe_core import background, probing
 from probe_core.awaiting import share_awaited
 from probe_core.background import share
-from probe_core.pipeline.run import Cancelled
+from probe_core.pipeline.probers import Cancelled
 
 linux = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="reads /proc")
 

@@ -163,7 +163,7 @@ WARMED = """
 from probe_core import Machine
 from probe_core.pipeline import accelerators, conclude
 from probe_core.pipeline.node import describe
-from probe_core.pipeline.run import Builtins
+from probe_core.pipeline.probers import Builtins
 from probe_core.pipeline.settings import Chips, load_settings
 from probe_core.registry import CHIPS
 machine, (config, _) = Machine(sys.argv[1]), load_settings({}, {})

@@ -9,8 +9,7 @@ from trees import Tree
 
 from probe_core import Machine
 from probe_core.config import Config
-from probe_core.pipeline.node import describe, memory
-from probe_core.pipeline.run import described
+from probe_core.pipeline.node import describe, described, memory
 
 GIB = 1 << 30
 MEMINFO = f"MemTotal: {16 * GIB >> 10} kB\nMemAvailable: {12 * GIB >> 10} kB\n"

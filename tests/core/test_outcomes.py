@@ -11,9 +11,9 @@ from trees import Tree
 
 from probe_core.config import IgnoredSetting
 from probe_core.machine import Machine
-from probe_core.pipeline.run import (
+from probe_core.pipeline.probers import (
     Builtins,
-    _expects_child,
+    expects_child,
     find,
     run_selected,
     select_probers,
@@ -220,13 +220,13 @@ BARRED: list[dict[str, Any]] = [{"only": "a"}, {"disable": "a"}, {"allow": "prob
 def test_a_child_is_started_ahead_where_its_prober_is_likely(tree: Tree) -> None:
     tree.pci("0000:01:00.0", "10de:2684", pci_class="030000")
     scan, here, plain = Scan(tree.machine()), Machine(), load_config({}, {}, None)[0]
-    assert _expects_child(scan, here, plain)
-    assert not _expects_child(scan, tree.machine(), plain)
-    assert not _expects_child(None, here, plain)
+    assert expects_child(scan, here, plain)
+    assert not expects_child(scan, tree.machine(), plain)
+    assert not expects_child(None, here, plain)
     for settings in BARRED:
-        assert not _expects_child(scan, here, load_config(settings, {}, None)[0])
+        assert not expects_child(scan, here, load_config(settings, {}, None)[0])
     plain.sealed = IgnoredSetting("a reason", seals=True)
-    assert not _expects_child(scan, here, plain)
+    assert not expects_child(scan, here, plain)
 
 
 @pytest.mark.parametrize("selected", [True, False])

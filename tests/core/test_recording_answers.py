@@ -21,7 +21,7 @@ from probe_core.isolation.launch import Unresponsive
 from probe_core.isolation.run import Run
 from probe_core.machine.surroundings import container
 from probe_core.pipeline.answers import answer_of, answers_of, recorded_probers, replay
-from probe_core.pipeline.run import Builtins, find, run_selected, select_probers
+from probe_core.pipeline.probers import Builtins, find, run_selected, select_probers
 from probe_core.recording import BadRecording, Recording, open_machine, read, unpack
 from probe_core.recording.anonymise import Anonymiser, disguised
 from probe_core.recording.declared import Declared, check_records

@@ -40,7 +40,7 @@ def variables() -> set[str]:
 def causes() -> set[str]:
     """Return the causes that a decision can have."""
     found = set()
-    for path, tree in trees("probe_core/registry/prober.py", "probe_core/pipeline/run.py"):
+    for path, tree in trees("probe_core/registry/prober.py", "probe_core/pipeline/probers.py"):
         for node in ast.walk(tree):
             if not isinstance(node, ast.Return | ast.Assign):
                 continue

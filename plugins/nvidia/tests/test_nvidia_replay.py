@@ -14,7 +14,7 @@ import pytest
 import probe_core
 from probe_core import Machine
 from probe_core.pipeline.answers import answers_of
-from probe_core.pipeline.run import Builtins, find, run_selected, select_probers
+from probe_core.pipeline.probers import Builtins, find, run_selected, select_probers
 from probe_core.recording import open_machine
 from probe_core.recording.anonymise import Anonymiser
 from probe_core.recording.declared import Sources
