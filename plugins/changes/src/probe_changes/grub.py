@@ -128,13 +128,16 @@ class GrubMenu:
             entry.options = " ".join(part for part in options if not part.startswith("$"))
 
     def entry(self, wanted: str) -> BootEntry | None:
-        """Return the entry of a number, title or id, ``submenu>entry`` included; else the first."""
+        """Return the entry of a number, title or id, ``submenu>entry`` included.
+
+        Where a menu has no such entry its first one starts, in a submenu too (GRUB, run_menu).
+        """
         entries, found = self.entries, None
         for part in _split(wanted):
-            found = _chosen(entries, part)
-            if found is None:
+            chosen = _chosen(entries, part)
+            if chosen is None:
                 break
-            entries = found.entries
+            found, entries = chosen, chosen.entries
         found = found or (self.entries[0] if self.entries else None)
         while found is not None and found.is_menu:
             found = found.entries[0] if found.entries else None

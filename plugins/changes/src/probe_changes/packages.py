@@ -97,5 +97,5 @@ def unfinished(machine: Machine) -> Iterator[tuple[str, str]]:
 def _fields(paragraph: str) -> Iterator[tuple[str, str]]:
     for line in paragraph.splitlines():
         name, colon, value = line.partition(": ")
-        if colon and not line.startswith(" "):
+        if colon:
             yield name, value
