@@ -71,9 +71,11 @@ class Acquisition:
         """Take what `choose` picks of the free devices, now; None when it picks nothing."""
         self._claims = Claims(self._look)
         leased = self._try(choose)
-        until = monotonic() + _SETTLE_S
-        while leased is None and monotonic() < until and self._settles():
-            sleep(_POLL_S)
+        until, settles = monotonic() + _SETTLE_S, True
+        while leased is None and settles and monotonic() < until:
+            # Asked before it is tried again: what comes free between the two is seen then.
+            if settles := self._settles():
+                sleep(_POLL_S)
             leased = self._try(choose)
         return leased
 
