@@ -22,6 +22,7 @@ AVX512 = ["avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16"]
         ("fp16", "x86_64", AVX512, "AVX-512 FP16", 16 * 32 * 2, "fp16"),
         ("bf16", "x86_64", AVX512, "AVX-512 BF16", 16 * 16 * 2 * 2, "fp32"),
         ("int8", "x86_64", AVX512, "AVX-512 VNNI", 16 * 16 * 4 * 2, "int32"),
+        ("int8", "x86_64", ["avx512f", "avx512_vnni"], "AVX-512 VNNI", 16 * 16 * 4 * 2, "int32"),
         ("int8", "x86_64", ["avx_vnni"], "AVX-VNNI", 12 * 8 * 4 * 2, "int32"),
         ("fp32", "x86_64", ["avx2", "fma", "avx"], "AVX2 and FMA", 12 * 8 * 2, "fp32"),
         ("fp32", "x86_64", ["avx2", "avx"], "AVX", 12 * 8 * 2, "fp32"),  # a guest without FMA

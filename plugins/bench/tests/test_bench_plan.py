@@ -228,6 +228,15 @@ def two_devices() -> ReportDoc:
     return cast(ReportDoc, {"devices": [{**cpu(), "id": "cpu:0", "ids": ["cpu:0"]}, card, display]})
 
 
+def test_a_cache_without_a_level_is_below_the_first(tree: Tree) -> None:
+    folder = "/sys/devices/system/cpu/cpu0/cache"
+    tree.file(f"{folder}/index0/size", "64K\n")
+    tree.file(f"{folder}/index1/size", "32K\n")
+    assert cores.last_cache(tree.machine(), [0]) == 32 << 10  # of equals the last
+    tree.file(f"{folder}/index0/level", 1)
+    assert cores.last_cache(tree.machine(), [0]) == 64 << 10
+
+
 @pytest.mark.parametrize("text", ["", "K", "manyK", "-1K", "16384", "16384X", f"{'9' * 12}K"])
 def test_a_cache_of_no_size_is_unknown(text: str, tree: Tree) -> None:
     folder = "/sys/devices/system/cpu/cpu0/cache/index3"
@@ -318,6 +327,58 @@ def test_absurd_answers_are_refused(changes: dict[str, object]) -> None:
         checked(figure(cpu(), FP32, line, Readings(), None))
     fine = checked(figure(cpu(), FP32, {**LINE, "by": "gcc\x1b[31m 12"}, Readings(), None))
     assert "\x1b" not in (fine["by"] or "")
+
+
+@pytest.mark.parametrize(
+    ("seen", "limit", "cap"),
+    [(650.0, 700.0, 650.0), (None, 700.0, 700.0), (None, None, None), (650.0, None, 650.0)],
+)
+def test_the_power_cap_is_the_sensors_or_else_the_reports(
+    seen: float | None, limit: float | None, cap: float | None
+) -> None:
+    own = gpu(power={"limit_watts": limit}) if limit else gpu()
+    line: Line = {**LINE, "warm_s": 0.25049}
+    entry = figure(own, READ, line, Readings(power_cap_w=seen), 0)
+    assert (entry["power_cap_w"], entry["warm_s"], entry["clock_mhz"]) == (cap, 0.25, 3000.0)
+
+
+@pytest.mark.parametrize(
+    ("device", "reason"),
+    [
+        (cpu(), "no C compiler made the loop that measures it"),
+        (gpu(), "no sensor file and no sampler shows it"),
+    ],
+)
+def test_a_clock_that_is_not_known_has_a_reason(device: DeviceDoc, reason: str) -> None:
+    entry = figure(device, READ, {**LINE, "clock_mhz": None}, Readings(power_w=1.0), 0)
+    assert entry["unknown"] == {
+        "power_cap_w": "no sensor file and no sampler shows it",
+        "temperature_c": "no sensor file and no sampler shows it",
+        "clock_mhz": reason,
+        "clock_reasons": "no sensor file and no sampler shows it",
+    }
+
+
+@pytest.mark.parametrize(
+    ("disturbed", "name"), [([], "memory read"), (["median"], "memory read *")]
+)
+def test_a_disturbed_figure_has_a_mark(disturbed: list[str], name: str) -> None:
+    entry = figure(gpu(), READ, {**LINE, "cold": 2e12, "rates": [2e12]}, Readings(), 0)
+    entry["disturbed"] = disturbed
+    assert _row(entry) == (
+        name, "2000 GB/s", "2000 GB/s", "2000 GB/s", "1", "–", "3000 MHz", "–", "–",
+        "gcc 12, AVX2, 2 threads",
+    )  # fmt: skip
+
+
+def test_a_row_of_a_narrow_terminal_is_its_name_and_what_is_known() -> None:
+    entry = figure(gpu(), READ, {**LINE, "cold": 2e12, "rates": [2e12] * 10}, Readings(), 0)
+    context = Context(stdout=io.StringIO())
+    context.width = 30
+    assert list(lines(gpu(), [entry], context))[1:] == [
+        "  memory read", "    best: 2000 GB/s", "    median: 2000 GB/s", "    cold: 2000 GB/s",
+        "    runs: 10", "    clock: 3000 MHz", "    by: gcc 12, AVX2, 2", "      threads",
+    ]  # fmt: skip
 
 
 def test_figure_of_a_memory_is_in_bytes_and_of_int8_in_tops() -> None:
