@@ -1,4 +1,4 @@
-"""What `probe bench` and `probe check` print of a device, line by line, and which status ends them."""
+"""What `probe bench` and `probe check` print of a device, line by line."""
 
 from __future__ import annotations
 

@@ -95,5 +95,82 @@ def test_lists_that_are_cut_are_named() -> None:
     assert _shortened(many, size(many) - 1)[1] == named
 
 
+ROOM = LIMIT - len("{}") - 400
+"""Bytes of a page's entries, each with the two between it and the next."""
+
+
+@pytest.mark.parametrize("letter", ["x", "é"])
+def test_a_page_is_filled_to_its_last_byte(letter: str) -> None:
+    entry = letter * (78 // len(letter.encode()))
+    assert 239 * (size(entry) + 2) == ROOM
+    first, second = pages({"list": [entry] * 240}, "list")
+    assert first == {
+        "list": [entry] * 239, "total": 240, "cursor": 239, "truncated": True, "shortened": [],
+    }  # fmt: skip
+    assert (second["list"], second["cursor"], second["truncated"]) == ([entry], None, False)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "kept"),
+    [
+        ([590] * 27 + [589] * 6, 33),  # as large as a page can be
+        ([590] * 28 + [589] * 5, 16),
+        ([303] * 13 + [302] * 51 + [1], 16),  # of 64 the list would fill what lies between, too
+        ([303] * 12 + [302] * 52 + [1], 64),
+    ],
+    ids=range(4),
+)
+def test_an_entry_that_is_larger_than_a_page_is_shortened(lengths: list[int], kept: int) -> None:
+    document = {"list": [["x" * length for length in lengths], "next"]}
+    page = bounded(document, "list", 0)
+    fills = kept != 16
+    assert [len(entry) for entry in page["list"]] == ([kept] if fills else [kept, len("next")])
+    assert page["shortened"] == ([] if kept == len(lengths) else [""])
+    assert (page["cursor"], page["truncated"]) == (1 if fills else None, True)
+
+
+def test_what_is_cut_of_head_and_entry_is_named_once() -> None:
+    texts = ["x" * 500] * 60
+    answer = bounded({"a": texts, "list": [{"a": texts, "b": texts}]}, "list", 0)
+    (entry,) = answer["list"]
+    assert (len(answer["a"]), len(entry["a"]), len(entry["b"])) == (16, 4, 4)
+    assert (answer["shortened"], answer["cursor"]) == (["a", "b"], None)
+    assert answer["truncated"] is True
+
+
+def test_the_largest_fields_are_left_out_where_no_list_is() -> None:
+    many = {f"k{at}": "x" * (100 + at) for at in range(90)}
+    value, named = _shortened(many, 900)
+    assert named == [f"k{at}" for at in range(89, 57, -1)]
+    assert size(value) <= 900
+    assert _shortened({"small": 1, "large": "x" * 90}, 30) == (
+        {"small": 1, "large": None},
+        ["large"],
+    )
+    assert _shortened({"small": 1, "large": "x" * 90}, 27)[0] == {"small": 1, "large": None}
+    assert _shortened({"small": 1, "large": "x" * 90}, 26)[0] is None
+    assert _shortened(["x" * 90] * 9, 94) == (["x" * 90], [""])
+    assert _shortened(["x" * 90] * 9, 93) == (None, [""])
+
+
 def test_a_device_in_brief_has_what_tells_it_apart() -> None:
-    assert brief_device({"id": "a", "memory": None, "chip": None})["chip"] is None
+    same = {"id": "a", "kind": "gpu", "vendor": "amd", "name": "b", "parent": None}
+    same |= {"power_state": "D0", "processes": 2, "driver": {"name": "amdgpu"}}
+    memory = {"kind": "dedicated", "total": 3, "free": 1, "usable": 2}
+    readiness = {"state": "ready", "broken": None}
+    device = {
+        **same,
+        "chip": {"id": "c", "name": "d"},
+        "memory": {**memory, "used": 2},
+        "links": [],
+    }
+    device["readiness"] = {**readiness, "steps": []}
+    assert brief_device(device) == {
+        **same, "chip": "c", "memory": memory, "readiness": readiness,
+    }  # fmt: skip
+    assert brief_device({"id": "a", "memory": None, "chip": None}) == {
+        "id": "a",
+        **dict.fromkeys(("kind", "vendor", "name", "parent", "power_state", "processes")),
+        **{"chip": None, "memory": dict.fromkeys(memory), "driver": None},
+        "readiness": dict.fromkeys(readiness),
+    }

@@ -58,7 +58,7 @@ def bounded(document: Mapping[str, Any], field: str, cursor: int) -> dict[str, A
     for entry in entries[start:]:
         size = _size(entry) + 2
         if size > room and not page:
-            entry, cut = _shortened(entry, room)
+            entry, cut = _shortened(entry, room - 2)
             shortened = [*shortened, *(name for name in cut if name not in shortened)]
             size = _size(entry) + 2
         if size > room:
