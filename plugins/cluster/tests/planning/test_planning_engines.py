@@ -24,7 +24,9 @@ GIB = 1 << 30
 Home = dict[str, dict[str, Any]]
 
 
-def server(chip: str, vendor: str, arch: str, count: int = 8, gib: int = 141) -> Member:
+def server(
+    chip: str, vendor: str, arch: str, count: int = 8, gib: int = 141, os: str = "linux"
+) -> Member:
     """A server of equal GPUs; 4.8 TB/s each."""
     memory = {"kind": "dedicated", "total": gib * GIB, "free": gib * GIB}
     devices = [
@@ -32,7 +34,7 @@ def server(chip: str, vendor: str, arch: str, count: int = 8, gib: int = 141) ->
          "memory": memory, "bandwidth": 4.8e12, "fp16": 989.0, "readiness": {"state": "ready"}}
         for at in range(count)
     ]  # fmt: skip
-    node = {"memory": {"total": 1024 * GIB, "available": 1000 * GIB, "limit": None}}
+    node = {"os": os, "memory": {"total": 1024 * GIB, "available": 1000 * GIB, "limit": None}}
     return member("s", {"schema": 1, "node": node, "devices": devices})
 
 
@@ -40,6 +42,7 @@ H200 = server("NVIDIA H200", "nvidia", "hopper")
 MI300X = server("AMD Instinct MI300X", "amd", "cdna3", gib=192)
 V100 = server("Tesla V100-SXM2-32GB", "nvidia", "volta", gib=32)
 RTX8000 = server("Quadro RTX 8000", "nvidia", "turing", gib=48)
+WINDOWS = server("NVIDIA A100-SXM4-80GB", "nvidia", "ampere", 1, 80, "windows")
 MI50 = server("AMD Radeon Instinct MI50", "amd", "gcn51", gib=32)
 
 
@@ -158,6 +161,11 @@ def test_of_mixed_nodes_the_fastest_engine_is_taken_and_a_node_more_is_never_wor
         ),
         (MI300X, "mlx", "4bit", "mlx runs on GPUs of apple, nvidia, not on AMD Instinct"),
         *(
+            (WINDOWS, engine, "fp16", f"{engine} does not run on Windows: run it in WSL, or --en")
+            for engine in ("vllm", "sglang", "tensorrt-llm")
+        ),
+        (WINDOWS, "vllm", "awq", "vllm does not run on Windows: run it in WSL$"),
+        *(
             (H200, engine, "4bit", f"{engine} uses one GPU of a computer, and 8 count on ")
             for engine in ("mlx", "exo", "exo-ring")
         ),
@@ -168,6 +176,11 @@ def test_what_an_engine_or_a_chip_cannot_run_is_refused(
 ) -> None:
     with pytest.raises(ClusterError, match=sentence):
         answer([node], {"model": "llama-3.1-8b", "bits": bits}, engine=engine)
+
+
+def test_the_usual_engine_of_a_gpu_with_hbm_on_windows_is_llama_cpp() -> None:
+    found = answer([WINDOWS], {"model": "llama-3.1-8b", "bits": None})
+    assert (found.choice.engine, found.choice.reason) == ("llama.cpp", "it runs on any device")
 
 
 def test_ollama_uses_one_computer(home: Home) -> None:

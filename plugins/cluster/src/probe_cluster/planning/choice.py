@@ -93,7 +93,7 @@ def _usual(member: Member, model: Model) -> tuple[str, str]:
         chip = member.offer.chip or "this accelerator"
         return "none", f"no engine that is planned for is known to run on {chip}, which is no GPU"
     name = usual_engine(member.class_)
-    if member.offer and _too_old(name, member.offer):
+    if member.offer and (_foreign(name, member.offer) or _too_old(name, member.offer)):
         name = "llama.cpp"
     vendor = member.offer.vendor if member.offer else None
     servers = vendor in ("nvidia", "amd") and name == "llama.cpp"
@@ -138,6 +138,10 @@ def refusal(name: str, model: Model, member: Member) -> str | None:
         return f"{name} is not known to run on {offer.chip}, which is no GPU"
     if engine.vendors and offer and offer.kind != "cpu" and vendor not in engine.vendors:
         return f"{name} runs on GPUs of {', '.join(engine.vendors)}, not on {offer.chip}"
+    if offer and _foreign(name, offer):
+        able = refusal("llama.cpp", model, member) is None
+        other = ", or --engine llama.cpp" if able else ""
+        return f"{name} does not run on Windows: run it in WSL{other}"
     if offer and (least := _too_old(name, offer)):
         older = f"{name} runs on GPUs {least}, and {offer.chip} is older"
         able = refusal("llama.cpp", model, member) is None
@@ -176,6 +180,11 @@ def runnable(model: Model, offer: Capacity) -> Runnable:
         return Runnable(None, reason if name == "none" else None)
     able = any(refusal(other, model, own) is None for other in ENGINES if ENGINES[other].computes)
     return Runnable(None if able else problem, None)
+
+
+def _foreign(name: str, offer: Capacity) -> bool:
+    """Return whether an engine does not run on the operating system of the node."""
+    return offer.os == "windows" and not ENGINES[name].windows
 
 
 def _too_old(name: str, offer: Capacity) -> str | None:

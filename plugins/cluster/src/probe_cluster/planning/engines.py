@@ -25,6 +25,8 @@ class Engine(NamedTuple):
     """Whether it uses one GPU of a computer."""
     vendors: tuple[str, ...] = ()
     """Vendors of the devices that it runs on; empty for all."""
+    windows: bool = True
+    """Whether it runs on Windows itself, besides in WSL."""
     mixed: bool = True
     """Whether it computes prompts in the steps of answers."""
     chunks: tuple[tuple[int, int], ...] = ((0, 2048),)
@@ -48,6 +50,9 @@ def _mlx(what: str, *, across: bool = False) -> Engine:
     return Engine(what, "mlx", ("mlx",), across=across, single=True, vendors=vendors)
 
 
+# Not on Windows: vLLM's installation page ("does not support Windows natively", v0.26);
+# TensorRT-LLM's support matrix (Linux alone) and its notes of 0.18; SGLang needs uvloop, which
+# is not built there.
 # llama.cpp's n_batch; vLLM: EngineArgs.get_batch_defaults, 70 GiB; SGLang: server_args.py,
 # 35,000 to 160,000 MiB; TensorRT-LLM: max_num_tokens.
 _VLLM = ((70, 8192), (0, 2048))
@@ -71,6 +76,7 @@ ENGINES: dict[str, Engine] = {
         across=True,
         cards=True,
         vendors=("nvidia", "amd", "intel"),
+        windows=False,
         chunks=_VLLM,
     ),
     "sglang": Engine(
@@ -80,6 +86,7 @@ ENGINES: dict[str, Engine] = {
         across=True,
         cards=True,
         vendors=("nvidia", "amd"),
+        windows=False,
         mixed=False,  # server_args.py: enable_mixed_chunk is off
         chunks=_SGLANG,
     ),
@@ -90,6 +97,7 @@ ENGINES: dict[str, Engine] = {
         across=True,
         cards=True,
         vendors=("nvidia",),
+        windows=False,
         chunks=_TENSORRT,
     ),
     "none": Engine("no engine: times are lower bounds, from theoretical peaks", None),

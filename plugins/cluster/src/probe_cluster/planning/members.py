@@ -72,6 +72,8 @@ class Capacity:
     """Architecture of the first device."""
     cores: int | None = None
     """Of a CPU, those that may be used."""
+    os: str | None = None
+    """The node's operating system, as its report names it."""
     measured: Measured | None = None
     """What its memories were read at; None where not all of them were measured, or not well."""
 

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         reasons: dict[str, str]
         arch: str | None
         cores: int | None
+        os: str | None
 
 
 # No NPU: the engines that are planned for (MLX, CUDA, vLLM, tinygrad) place no layers on one.
@@ -191,6 +192,7 @@ def offer_of(document: Mapping[str, Any], chosen: list[Device], reasons: dict[st
         "reasons": reasons,
         "arch": text(first.get("arch")),
         "cores": amount(first.get("units")) if first.get("kind") == "cpu" else None,
+        "os": text(node.get("os")),
     }
 
 
