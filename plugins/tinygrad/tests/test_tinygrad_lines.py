@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -217,3 +218,23 @@ def test_where_none_executes_the_processors_own_error_is_the_reason() -> None:
         "no-usable-backend",
         "install clang, which tinygrad compiles for the CPU with",
     )
+
+
+def test_a_card_with_mig_instances_behind_the_first_is_not_listed(tmp_path: Path) -> None:
+    places: Any = [{"pci": "0000:41:00.0"}, {"pci": "0000:42:00.0"}]
+    driver = tmp_path / "proc" / "driver" / "nvidia"
+    for minor, address in enumerate(("0000:41:00.0", "0000:42:00.0")):
+        (driver / "gpus" / address).mkdir(parents=True)
+        facts = f"Model: \t\t NVIDIA A100\nDevice Minor: \t {minor}\n"
+        (driver / "gpus" / address / "information").write_text(facts)
+        (driver / "capabilities" / f"gpu{minor}" / "mig").mkdir(parents=True)
+    answers = Answers()
+    answers.backends["NV"] = {**RUNS, "places": places}
+    request = Request(Machine(str(tmp_path)), [CARD, SECOND])
+
+    def listed() -> list[str]:
+        return [one["ids"][0] for one in lines(answers, ABOUT, request) if "ids" in one]
+
+    assert listed() == ["pci:0000:41:00.0", "pci:0000:42:00.0"]
+    (driver / "capabilities" / "gpu1" / "mig" / "gi3").mkdir()
+    assert listed() == ["pci:0000:41:00.0"]

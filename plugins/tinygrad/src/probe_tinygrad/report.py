@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from probe_core.api import Request, Sighting
+    from probe_core.api import Machine, Request, Sighting
     from probe_tinygrad.messages import About, Answer
     from probe_tinygrad.session import Answers
 
@@ -52,7 +52,20 @@ def lines(answers: Answers, about: About, request: Request) -> Iterator[Sighting
 def _matches(backends: Backends, request: Request) -> Iterator[Matched]:
     for name, answer in backends.items():
         if answer.get("executes"):
-            yield from match(name, answer.get("places", ()), request.bus)
+            for matched in match(name, answer.get("places", ()), request.bus):
+                # NV lists such a card, and opened none but the first.
+                if name != "NV" or not (matched.index and _is_cut(matched.id, request.machine)):
+                    yield matched
+
+
+def _is_cut(identity: str | None, machine: Machine) -> bool:
+    """Return whether a card of NVIDIA has MIG instances, which its kernel driver alone serves."""
+    address = (identity or "").removeprefix("pci:")
+    facts = machine.read(f"/proc/driver/nvidia/gpus/{address}/information") or ""
+    pairs = (line.partition(":") for line in facts.splitlines())
+    minor = next((value.strip() for key, _, value in pairs if key == "Device Minor"), "")
+    names = machine.listdir(f"/proc/driver/nvidia/capabilities/gpu{minor}/mig") if minor else ()
+    return any(name.startswith("gi") for name in names)
 
 
 def _sightings(
