@@ -6,6 +6,8 @@ imported when there is one.
 
 from __future__ import annotations
 
+import os
+
 from probe_core.api import NotApplicable, Request, Unavailable, hookimpl, not_applicable
 from probe_core.model.ids import ACCELERATORS
 
@@ -197,6 +199,29 @@ def probe_devices(request: Request) -> Answer:
         return not_applicable(error.reason)
 
 
+def _refuse_unread(machine: Machine) -> None:
+    """Raise `Unavailable` where nothing was found because what lists the devices was not read."""
+    if not machine.listdir("/sys"):
+        raise Unavailable(
+            "/sys is not mounted or cannot be read: which devices are on a bus is unknown",
+            code="no-sysfs",
+            fix="mount /sys: `mount -t sysfs sysfs /sys`, for a chroot"
+            " `mount --rbind /sys DIR/sys`",
+        )
+    try:
+        os.listdir(machine.path(FOLDER))
+    except (FileNotFoundError, NotADirectoryError):  # a kernel without PCI
+        return
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise Unavailable(
+            f"{FOLDER} cannot be read ({reason}): which devices are on the PCI bus is unknown",
+            code="no-sysfs",
+            fix=f"let this process read {FOLDER}: a sandbox, a service's InaccessiblePaths= or a"
+            " security module keeps it away",
+        ) from None
+
+
 class Scan:
     """A look at the buses: first at what kind each device is, which two files of each tell.
 
@@ -223,13 +248,8 @@ class Scan:
     def answer(self) -> Answer:
         """Return a sighting of each device, or that there is none; raises `Unavailable`."""
         if not self.shows_any:
-            if self._machine.os == "linux" and not self._machine.listdir("/sys"):
-                raise Unavailable(
-                    "/sys is not mounted or cannot be read: which devices are on a bus is unknown",
-                    code="no-sysfs",
-                    fix="mount /sys: `mount -t sysfs sysfs /sys`, for a chroot"
-                    " `mount --rbind /sys DIR/sys`",
-                )
+            if self._machine.os == "linux":
+                _refuse_unread(self._machine)
             return not_applicable("no display, GPU or accelerator is on any bus")
         from probe_core.machine.links import remembering
         from probe_core.probers.functions import describe_pci, minors_of

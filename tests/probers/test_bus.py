@@ -194,6 +194,18 @@ def test_empty_bus_is_not_applicable(tree: Tree) -> None:
     assert isinstance(seen(tree), NotApplicable)
 
 
+def test_a_folder_of_the_bus_that_cannot_be_read_is_no_empty_bus(tree: Tree) -> None:
+    folder = tree.root / "sys" / "bus" / "pci" / "devices"
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.symlink_to("devices")  # a loop: root, too, is refused
+    with pytest.raises(
+        Unavailable, match=r"^/sys/bus/pci/devices cannot be read \(Too many"
+    ) as told:
+        bus.Scan(tree.machine()).answer()
+    assert (told.value.code, "let this process read" in str(told.value.fix)) == ("no-sysfs", True)
+    assert report_of(tree.machine())["fallback"] == "degraded"
+
+
 def test_without_sysfs_it_is_not_known_what_is_on_a_bus(tree: Tree) -> None:
     (tree.root / "sys" / "devices").rmdir()
     with pytest.raises(Unavailable, match=r"^/sys is not mounted or cannot be read") as raised:
