@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 HELP = (
     "Say why a device cannot be used: the cause, its evidence, and the command that repairs it on"
     " this distribution, container engine or orchestrator. Nothing is opened, woken or changed."
-    " Exit status: 0 healthy, 1 with an error, 2 usage."
+    " Exit status: 0 without an error, 1 with one, 2 usage."
 )
 EXAMPLES = (
     ("probe doctor", "what is wrong, and the line that repairs it"),
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     _print(document, args, context)
     if args.bundle is not None:
         write_bundle(args, context, document)
-    return 0 if document["healthy"] else 1
+    return 1 if document["healthy"] is False else 0
 
 
 def _check(args: argparse.Namespace) -> None:

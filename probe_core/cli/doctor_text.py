@@ -94,9 +94,9 @@ def _verdict(document: DoctorDoc, chosen: bool) -> str:
     if chosen:  # a few checks say nothing of the rest
         return "nothing found"
     states = {device["readiness"]["state"] for device in document["devices"]}
-    if states == {"unknown"}:
-        return "nothing wrong found, and nothing known to be well"
     node = document.get("node")
+    if states == {"unknown"} or (node is not None and node["state"] == "unknown"):
+        return "nothing wrong found, and nothing known to be well"
     if node is None:
         return "healthy"
     if node["state"] == "none" and node["set_aside"]:

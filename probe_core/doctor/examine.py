@@ -288,9 +288,15 @@ def _document(
     }
     if whole:
         node = NodeVerdict(report)
-        document["healthy"] = not (failed or node.failed)
+        document["healthy"] = _is_healthy(node, failed)
         document["node"] = _node(node)
     return document
+
+
+def _is_healthy(node: NodeVerdict, failed: bool) -> bool | None:
+    if failed or node.failed:
+        return False
+    return None if node.state == "unknown" else True
 
 
 def _node(node: NodeVerdict) -> NodeDoc:

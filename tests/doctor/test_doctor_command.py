@@ -55,7 +55,7 @@ def document(*arguments: str) -> dict[str, Any]:
     result = doctor("--json", *arguments)
     data: dict[str, Any] = json.loads(result.stdout)
     jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text())).validate(data)
-    assert result.returncode == (0 if data["healthy"] else 1)
+    assert result.returncode == (1 if data["healthy"] is False else 0)
     return data
 
 

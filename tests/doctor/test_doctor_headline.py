@@ -15,14 +15,19 @@ from test_readiness_causes import without_nodes
 from probe_core import Machine
 from probe_core.cli.doctor_text import lines
 from probe_core.doctor.check import Request
+from probe_core.doctor.document import DoctorDoc
 from probe_core.doctor.examine import examine
 
 TERMINAL: Any = SimpleNamespace(width=400, terminal=True, colour=False, encodable=str)
 
 
-def headline(machine: Machine, **options: Any) -> str:
+def examined(machine: Machine) -> DoctorDoc:
     report: Any = report_of(machine)
-    document = examine(Request(machine, report))
+    return examine(Request(machine, report))
+
+
+def headline(machine: Machine, **options: Any) -> str:
+    document = examined(machine)
     first = next(lines(document, TERMINAL, **options)).strip()
     return first.partition(". ")[0]
 
@@ -64,6 +69,7 @@ def test_of_what_nothing_is_known_it_is_not_said(tmp_path: Path) -> None:
     expected = "probe doctor: nothing wrong found, and nothing known to be well"
     assert headline(machine) == expected
     assert headline(machine, chosen=True) == "probe doctor: nothing found"
+    assert examined(machine)["healthy"] is None
 
 
 def test_an_error_has_another_line(tmp_path: Path) -> None:

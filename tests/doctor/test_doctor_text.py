@@ -198,6 +198,10 @@ def test_checks_are_counted(statuses: list[str], tally: str) -> None:
             "healthy; this process may use 1 of 2",
         ),
         ({"state": "none", "set_aside": ["a"]}, "healthy, no accelerator for jobs"),
+        (
+            {"state": "unknown", "usable": ["a"], "grantable": ["a"]},
+            "nothing wrong found, and nothing known to be well",
+        ),
     ],
 )
 def test_verdicts(node: Any, verdict: str) -> None:
