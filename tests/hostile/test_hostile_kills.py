@@ -101,8 +101,13 @@ def default_signals() -> None:
 def escaped(mark: str) -> list[str]:
     """Return the processes that inherited `mark`.
 
-    While a process becomes another program its environment reads as empty: it is looked at again.
+    Two looks: a process of the first may end just after it has started another, which was not in
+    the list. While a process becomes another program its environment reads as empty.
     """
+    return look_for(mark) or look_for(mark)
+
+
+def look_for(mark: str) -> list[str]:
     processes = []
     for name in filter(str.isdecimal, os.listdir("/proc")):
         try:
