@@ -42,24 +42,24 @@ class TestNvidia(ProberContract):
 
     def broken(self, root: Path) -> Mapping[str, Case]:
         return {
-            "the driver is not loaded": self.case(root / "9", "on nvmlInit 9\n"),
-            "the library is another version's": self.case(root / "18", "on nvmlInit 18\n"),
-            "no permission": self.case(root / "4", "on nvmlInit 4\n"),
-            "the driver does not answer": self.case(root / "10", "on nvmlDeviceGetCount 10\n"),
-            "no GPU in the container": self.case(root / "0", "driver 580.95.05\n"),
-            "a lost GPU": self.case(root / "15", "gpu\non handle 15\n"),
+            "the driver is not loaded": self.case(root / "9", "on nvmlInit 9\n", 1),
+            "the library is another version's": self.case(root / "18", "on nvmlInit 18\n", 1),
+            "no permission": self.case(root / "4", "on nvmlInit 4\n", 1),
+            "the driver does not answer": self.case(root / "10", "on nvmlDeviceGetCount 10\n", 1),
+            "no GPU in the container": self.case(root / "0", "driver 580.95.05\n", 1),
+            "a lost GPU": self.case(root / "15", "gpu\non handle 15\n", 1),
         }
 
     def lacking(self, root: Path) -> Mapping[str, Case]:
         (root / "sys/module/nvidia_drm").mkdir(parents=True)
         return {"the library alone": self.live(root, self.fake.many(1))}
 
-    def case(self, root: Path, profile: str) -> Case:
-        """Return a machine with eight GPUs on its bus, about which NVML answers by a profile."""
+    def case(self, root: Path, profile: str, h100s: int = 7) -> Case:
+        """Return a machine with GPUs on its bus, about which NVML answers by a profile."""
         tree = self.trees.Tree(root)
         tree.add_driver()
         tree.memory(263_000_000, 250_000_000)
-        for number in range(7):
+        for number in range(h100s):
             address = f"0000:{number + 1:02x}:00.0"
             tree.add_pci(address, "2330", subsystem="10de:16c1")
             uuid = f"GPU-00000000-0000-4000-8000-{number:012x}"
