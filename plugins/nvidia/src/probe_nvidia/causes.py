@@ -5,7 +5,7 @@ The numbers are part of NVML's interface (nvmlReturn_t in NVIDIA's NVML API refe
 
 from __future__ import annotations
 
-from probe_core.api import finding
+from probe_core.api import Unavailable, finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,6 +83,24 @@ def fact(step: str, status: str, evidence: str, code: str | None = None) -> Fact
 def broken(step: str, code: str, evidence: str) -> Fact:
     """Return the fact that a step is broken, and why."""
     return fact(step, "broken", evidence, code)
+
+
+def unasked(reason: str) -> Fact:
+    """Return the fact that nobody knows whether the library works: it was not asked, and why."""
+    return fact("library", "unknown", reason)
+
+
+class Failure(Unavailable):
+    """Why the library cannot be asked; `fact` is what follows for each GPU of NVIDIA's driver.
+
+    Without a `fact` nothing does: CUDA does not need NVML.
+    """
+
+    def __init__(
+        self, reason: str, *, code: str = "unavailable", fix: str = "", fact: Fact | None = None
+    ) -> None:
+        super().__init__(reason, code=code, fix=fix)
+        self.fact = fact or unasked(reason)
 
 
 class Cause:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from probe_core.sysfs.pci import normal_id
 from probe_nvidia import links
-from probe_nvidia.files import INTEGRATED, unified_memory
 from probe_nvidia.nvml import Asker, text
+from probe_nvidia.scene import INTEGRATED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -254,6 +254,8 @@ def memory_of(asker: Asker, machine: Machine, capability: str | None) -> Sightin
 
 def _unified(asker: Asker, machine: Machine) -> SightingMemory:
     """Return the system's memory; a carve-out that the driver calls its own is a part of it."""
+    from probe_nvidia.files import unified_memory  # no card with memory of its own needs it
+
     memory = unified_memory(machine)
     info = memory_info(asker, None)
     if memory is None:

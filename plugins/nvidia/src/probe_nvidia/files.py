@@ -5,7 +5,7 @@ from __future__ import annotations
 from probe_core.api import finding
 from probe_core.sysfs import meminfo
 from probe_nvidia import causes, wrong
-from probe_nvidia.scene import driver_of
+from probe_nvidia.scene import INTEGRATED, driver_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,25 +13,19 @@ if TYPE_CHECKING:
     from typing import Any
 
     from probe_core.api import Machine, SightingMemory
-    from probe_nvidia.causes import Fact
+    from probe_nvidia.causes import Fact, Failure
     from probe_nvidia.scene import Scene
     from probe_nvidia.tegra import Soc
-    from probe_nvidia.wrong import Failure
 
     Sighting = dict[str, Any]
 
 UNREAD = ("memory.total", "memory.free", "compute_capability", "units", "clocks.max_mhz")
 
-INTEGRATED = frozenset({"3.2", "5.3", "6.2", "7.2", "8.7", "10.1", "11.0", "12.1"})
-"""Compute capabilities that exist only in SoCs: Tegra K1, X1, X2, Xavier, Orin, Thor (10.1 until
-CUDA 12.9, then 11.0) and GB10 (NVIDIA, "CUDA GPU compute capability")."""
-
 
 def recorded(scene: Scene) -> Iterator[Sighting]:
     """Report what a recorded machine's files say; no library can be asked about it."""
     reason = "the machine is a recording, so its driver cannot be queried"
-    fact = causes.fact("library", "unknown", reason)
-    yield from map(_with_cuda, _all(scene, reason, fact))
+    yield from map(_with_cuda, _all(scene, reason, causes.unasked(reason)))
 
 
 def asleep(scene: Scene) -> Iterator[Sighting]:

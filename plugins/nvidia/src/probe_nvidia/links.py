@@ -5,9 +5,8 @@ from __future__ import annotations
 from ctypes import Structure, byref, c_ubyte, c_uint
 
 from probe_core.sysfs.pci import normal_id
-from probe_core.sysfs.pcie import GENERATIONS, Hop
-from probe_nvidia.files import INTEGRATED
 from probe_nvidia.nvml import text
+from probe_nvidia.scene import INTEGRATED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +21,6 @@ _STATE = 165  # NVML_FI_DEV_NVLINK_GET_STATE, whose scope is a link
 _STATE_SINCE = 9  # Hopper: before it NCCL asks nvmlDeviceGetNvLinkState (its graph/xml.cc)
 MAX_LINKS = 36  # of one GPU: twice the 18 of Hopper and Blackwell
 _PEERS = {0: "gpu", 1: "cpu", 2: "switch"}  # nvmlIntNvLinkDeviceType_t; 1 is IBM's POWER
-_GTS = {generation: gts for gts, (generation, _) in GENERATIONS.items()}
 
 _ONE_HOP = "NVML gives the GPU's own PCIe hop, not the bridges between it and the host"
 
@@ -92,9 +90,12 @@ def connect(
 
 def _own_hop(asker: Asker) -> list[LinkDoc]:
     """Return the GPU's own PCIe hop; each figure stands alone, as elsewhere in NVML."""
+    from probe_core.sysfs.pcie import GENERATIONS, Hop  # the bus prober has the link of most GPUs
+
+    rates = {generation: gts for gts, (generation, _) in GENERATIONS.items()}
     link: LinkDoc = {"kind": "pcie", "peer": None}
     width = asker.get(None, "nvmlDeviceGetCurrPcieLinkWidth")
-    gts = _GTS.get(asker.get(None, "nvmlDeviceGetCurrPcieLinkGeneration") or 0)
+    gts = rates.get(asker.get(None, "nvmlDeviceGetCurrPcieLinkGeneration") or 0)
     if width:
         link["local_width"] = width
     if gts:
@@ -103,7 +104,7 @@ def _own_hop(asker: Asker) -> list[LinkDoc]:
         link["local_bandwidth"] = Hop("", width, gts).bandwidth
     if max_width := asker.get(None, "nvmlDeviceGetMaxPcieLinkWidth"):
         link["local_max_width"] = max_width
-    if max_gts := _GTS.get(asker.get(None, "nvmlDeviceGetMaxPcieLinkGeneration") or 0):
+    if max_gts := rates.get(asker.get(None, "nvmlDeviceGetMaxPcieLinkGeneration") or 0):
         link["local_max_gts"] = max_gts
     if len(link) == 2:
         return []

@@ -24,8 +24,8 @@ from probe_nvidia.causes import (
     reason_of,
 )
 from probe_nvidia.device import capability_of, memory_info, mig_mode, pci_facts, slowed_by
-from probe_nvidia.files import INTEGRATED
 from probe_nvidia.nvml import Asker, text
+from probe_nvidia.scene import INTEGRATED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import sys
 
-from probe_nvidia import wrong
 from probe_nvidia.causes import (
     LIBRARY_NOT_FOUND,
     LOST,
@@ -13,6 +12,7 @@ from probe_nvidia.causes import (
     NO_PERMISSION,
     NOT_SUPPORTED,
     ORDINARY,
+    Failure,
     code_of,
     name_of,
 )
@@ -49,14 +49,18 @@ def start(scene: Scene, *, live: bool = False) -> Any:
         try:
             import pynvml
         except Exception as error:
-            raise wrong.no_client(error) from None
+            from probe_nvidia.wrong import no_client
+
+            raise no_client(error) from None
         nvml = pynvml
     code = _initialise(nvml)
     if code == LIBRARY_NOT_FOUND and _load_from_folders(scene):
         code = _initialise(nvml)
     if code is not None:
+        from probe_nvidia.wrong import library_failure  # what a driver that works never needs
+
         detail = _loader_error(scene) if code == LIBRARY_NOT_FOUND else None
-        raise wrong.library_failure(code, scene, detail)
+        raise library_failure(code, scene, detail)
     return nvml
 
 
@@ -67,7 +71,7 @@ def _initialise(nvml: Any) -> int | None:
     except Exception as error:
         code = code_of(error)
         if code is None:
-            raise wrong.Failure(f"nvidia-ml-py fails in nvmlInit: {error!r}") from None
+            raise Failure(f"nvidia-ml-py fails in nvmlInit: {error!r}") from None
         return code
     return None
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from probe_core.api import NotApplicable, Request, SampleRequest
     from probe_nvidia import live, tegra
-    from probe_nvidia.wrong import Failure
+    from probe_nvidia.causes import Failure
 
     Answer = Iterable[dict[str, Any]] | NotApplicable
 
@@ -55,11 +55,11 @@ def probe_devices(request: Request) -> Answer:
 
 def _ask_library(scene: Scene) -> Answer:
     # Imported here: the C types of the calls cost as much as the rest, and are often not needed.
-    from probe_nvidia import nvml, walk, wrong
+    from probe_nvidia import causes, nvml, walk
 
     try:
         library = nvml.start(scene)
-    except wrong.Failure as error:
+    except causes.Failure as error:
         return _without_library(scene, error)
     return walk.devices(library, scene)
 

@@ -39,6 +39,10 @@ _LIMIT = 8192
 
 _CACHED_SINCE = 590
 
+INTEGRATED = frozenset({"3.2", "5.3", "6.2", "7.2", "8.7", "10.1", "11.0", "12.1"})
+"""Compute capabilities that exist only in SoCs: Tegra K1, X1, X2, Xavier, Orin, Thor (10.1 until
+CUDA 12.9, then 11.0) and GB10 (NVIDIA, "CUDA GPU compute capability")."""
+
 _TREE = "/sys/firmware/devicetree/base"
 _NVGPU = "/sys/module/nvgpu"
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from probe_core.api import Unavailable, ask_each
-from probe_nvidia import causes, files, health, mig, wrong
+from probe_core.api import ask_each
+from probe_nvidia import causes, health
 from probe_nvidia.causes import (
     FUNCTION_NOT_FOUND,
-    GPUS,
-    HANDLE,
     INVALID_ARGUMENT,
-    NO_PERMISSION,
     NOT_FOUND,
-    TABLE,
     code_of,
     reason_of,
 )
@@ -30,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from probe_nvidia.causes import Cause, Fact
     from probe_nvidia.scene import Scene
 
     Sighting = dict[str, Any]
@@ -38,8 +33,6 @@ if TYPE_CHECKING:
 
 _NAMES = frozenset({"name", "uuid"})
 """What files of the kernel driver know, too."""
-
-_SILENT = "it hung or died in an earlier try of this probe, and was left alone in this one"
 
 
 def devices(nvml: Any, scene: Scene) -> Iterator[Sighting]:
@@ -51,6 +44,8 @@ def devices(nvml: Any, scene: Scene) -> Iterator[Sighting]:
     try:
         count = int(nvml.nvmlDeviceGetCount())
     except Exception as error:
+        from probe_nvidia import files, wrong
+
         yield from files.unavailable(scene, wrong.uncounted(error))
         return
     yield from Walk(nvml, scene, count).items()
@@ -102,7 +97,10 @@ class Walk:
             yield from self._by_address()
         if self.count > self.handles + len(self.failed) + len(self.silent):
             yield from self._by_index(in_order)
-        yield from self._unseen()
+        if self.failed or self.scene.excluded() or not self.seen.issuperset(self.expected):
+            from probe_nvidia import unseen  # where all GPUs answer, nothing has to be explained
+
+            yield from unseen.devices(self)
 
     def _by_address(self) -> Iterator[Sighting]:
         for item in ask_each(self.scene.request, self.expected, self._ask_address):
@@ -177,87 +175,25 @@ class Walk:
         add_state(asker, scene, sighting, identity, values)
         sighting["driver"] = self.driver
         if scene.soc or not _NAMES.isdisjoint(sighting["unknown"]):
-            files.complete(scene, sighting, identity)
+            from probe_nvidia.files import complete
+
+            complete(scene, sighting, identity)
         if not sighting["ids"]:
             sighting["ids"] = [f"nvidia:index-{index}"]
-        instances = mig.handles(asker) if mig_mode(asker) else None
-        if instances is not None:
+        instances = None
+        if mig_mode(asker):
+            from probe_nvidia import mig  # most GPUs are not divided
+
+            instances = mig.handles(asker)
             sighting["extra"]["mig"] = "enabled"
         sighting["nodes"] = scene.nodes(identity, asker)
         place = "a GPU" if index is None else f"GPU {index} of {self.count}"
         facts = health.facts(asker, sighting, place, instances)
         sighting["step_facts"] = [self.library, *facts]
         yield {field: value for field, value in sighting.items() if value not in ({}, [])}
-        yield from mig.instances(asker, scene, sighting, instances or [])
+        if instances:
+            yield from mig.instances(asker, scene, sighting, instances)
         yield from health.findings(asker, sighting)
-
-    def _unseen(self) -> Iterator[Sighting]:
-        """Yield each GPU of the kernel driver that NVML did not answer for, and why.
-
-        Raises `Unavailable` where NVML shows none at all.
-        """
-        unseen = [i for i in self.expected if i not in self.seen | self.failed.keys()]
-        remaining = [identity for identity in unseen if identity not in self.silent]
-        nameless = [key for key in self.failed if isinstance(key, int)]
-        # NVML's order is the PCI order: as many nameless failures as unseen GPUs are those GPUs.
-        is_plain = len(nameless) == len(remaining)
-        named = dict(zip(nameless, remaining, strict=True)) if is_plain else {}
-        yield from self._failed(named)
-        for identity in unseen:
-            if identity in self.silent:
-                fact = causes.broken("responding", "driver-hangs", _SILENT)
-                yield self._card(identity, _SILENT, fact)
-        left_out = [*(remaining if not nameless else ()), *self.scene.excluded()]
-        why = {identity: wrong.gpu_cause(self.scene, identity) for identity in left_out}
-        yield from self._left_out(why)
-        if why and not self.count:
-            raise self._none(next(iter(why.values())))
-
-    def _failed(self, named: dict[int, str]) -> Iterator[Sighting]:
-        """Yield the GPUs that NVML counts and gives no handle for; `named` are ids by index."""
-        for key, (code, reason) in self.failed.items():
-            identity = named.get(key) if isinstance(key, int) else key
-            cause = TABLE.get((HANDLE, code), TABLE[HANDLE, None])
-            if identity is None:
-                yield cause.finding(f"GPU number {key} of NVML", None, reason)
-                continue
-            if code == NO_PERMISSION:
-                cause = wrong.gpu_cause(self.scene, identity, refused=True)
-            sighting = self._card(identity, reason, cause.fact(reason))
-            if isinstance(key, int):
-                sighting["node_index"] = {"nvml": key}
-            if code == NO_PERMISSION:  # of what was not granted, the core makes a finding
-                yield sighting
-                continue
-            yield sighting | {"power_state": "unknown"}
-            yield cause.finding(f"GPU {identity}", identity, reason)
-
-    def _left_out(self, why: dict[str, Cause]) -> Iterator[Sighting]:
-        """Yield the GPUs that NVML does not list, and one finding for each cause."""
-        total = len(self.expected) + len(self.scene.excluded())
-        evidence = f"NVML lists {self.count} of {total} GPUs, not this one"
-        groups: dict[str, tuple[Cause, list[str]]] = {}
-        for identity, cause in why.items():
-            is_excluded = cause.code == "gpu-excluded"
-            fact = wrong.excluded(identity) if is_excluded else cause.fact(evidence)
-            yield self._card(identity, fact["evidence"], fact)
-            groups.setdefault(str(cause.code), (cause, []))[1].append(identity)
-        for cause, ids in groups.values():
-            if self.count:
-                yield cause.finding(", ".join(ids), ids[0], evidence)
-
-    def _card(self, identity: str, reason: str, fact: Fact) -> Sighting:
-        sighting = files.card(self.scene, identity, reason, files.UNREAD)
-        return sighting | {"step_facts": [self.library, fact]}
-
-    def _none(self, cause: Cause) -> Unavailable:
-        """Return why a library that works shows nothing of what the kernel driver serves."""
-        names, option = ", ".join(self.expected), wrong.container_option(self.scene)
-        return Unavailable(
-            f"NVML shows no GPU ({cause.why}), but the driver serves {names}",
-            code="no-devices",
-            fix=GPUS.format(option=option) if cause.code == "not-granted" else cause.fix,
-        )
 
 
 def _driver(nvml: Any, scene: Scene) -> dict[str, str]:

@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-from probe_core.api import Unavailable
 from probe_core.sysfs.surroundings import container, gpu_option, in_slurm
-from probe_nvidia import causes
 from probe_nvidia.causes import (
     COUNT,
     DRIVER_NOT_LOADED,
@@ -20,6 +18,7 @@ from probe_nvidia.causes import (
     TABLE,
     UNKNOWN,
     VERSION_MISMATCH,
+    Failure,
     code_of,
     name_of,
     reason_of,
@@ -32,19 +31,6 @@ if TYPE_CHECKING:
 
     from probe_nvidia.causes import Cause, Fact
     from probe_nvidia.scene import Scene
-
-
-class Failure(Unavailable):
-    """Why the library cannot be asked; `fact` is what follows for each GPU of NVIDIA's driver.
-
-    Without a `fact` nothing does: CUDA does not need NVML.
-    """
-
-    def __init__(
-        self, reason: str, *, code: str = "unavailable", fix: str = "", fact: Fact | None = None
-    ) -> None:
-        super().__init__(reason, code=code, fix=fix)
-        self.fact = fact or causes.fact("library", "unknown", reason)
 
 
 def library_failure(code: int, scene: Scene, detail: str | None = None) -> Failure:
