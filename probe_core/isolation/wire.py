@@ -11,20 +11,23 @@ from probe_core.fastpath import json_quoter
 from probe_core.isolation import FRAME_LIMIT
 from probe_core.wording import INVALID
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 __all__ = ["encode", "frame", "type_name"]
 
 DEPTH_LIMIT = 16
 """Levels of lists and objects: a device of the documented fields has four."""
 
 ITEM_LIMIT = 20_000
-"""Values of one frame, so that encoding ends also where a mapping is endless."""
+"""Values of one frame: a list or object that would make them more is left out as a whole. So
+encoding ends also where lists hold each other many times."""
 
 TEXT_LIMIT = 4_096
 """Characters of one text."""
 
 _INTEGER_LIMIT = 1 << 63  # what most readers of JSON can hold
-_MAX_NAMES = 1_000
-_names: dict[str, str] = {}
 _quote = json_quoter()
 _TYPE_NAME = type.__dict__["__name__"].__get__
 
@@ -43,39 +46,58 @@ def encode(value: object) -> str:
     return _encode(value, 0, budget)
 
 
-def _encode(value: object, depth: int, budget: list[int]) -> str:
-    budget[0] -= 1
-    if budget[0] < 0:
-        return _invalid(f"more than {ITEM_LIMIT} values")
+def _encode(value: Any, depth: int, budget: list[int]) -> str:
+    # By exact type: a subclass could run its own code here, and misreport its length.
     kind = type(value)
+    if kind is str:
+        return _text(value)
+    if kind is int:
+        fits = -_INTEGER_LIMIT < value < _INTEGER_LIMIT
+        return str(value) if fits else _invalid("a number beyond 64 bits")
     if value is None:
         return "null"
     if kind is bool:
         return "true" if value else "false"
-    if kind is str:
-        return _text(value)  # type: ignore[arg-type]
-    if kind is int:
-        return _whole(value)  # type: ignore[arg-type]
     if kind is float:
-        return _real(value)  # type: ignore[arg-type]
+        # repr of inf and nan is no JSON; `value - value` is 0.0 for finite numbers alone.
+        return repr(value) if value - value == 0.0 else _invalid(f"{value} is not finite")
     if depth >= DEPTH_LIMIT:
         return _invalid(f"nested deeper than {DEPTH_LIMIT}")
-    return _container(value, depth, budget)
-
-
-def _container(value: object, depth: int, budget: list[int]) -> str:
     try:
-        # By exact type: a subclass could run its own code here, and misreport its length.
-        if type(value) is dict:
-            return _mapping(value, depth, budget)
-        if type(value) in (list, tuple):
-            return _sequence(value, depth, budget)  # type: ignore[arg-type]
-        if isinstance(value, dict):
-            return _mapping(dict(value), depth, budget)
-        if isinstance(value, (int, float, str)):
-            return _encode(_plain(value), depth, budget)
+        if kind is dict or kind is list or kind is tuple:
+            return _container(value, depth + 1, budget)
+        return _subclass(value, depth, budget)
     except BaseException as error:
         return _invalid(f"{type_name(error)} while reading a {type_name(value)}")
+
+
+def _container(value: Any, depth: int, budget: list[int]) -> str:
+    """Encode a dict, list or tuple, whose items are at this `depth`."""
+    left = budget[0] - len(value)
+    if left < 0:
+        return _invalid(f"more than {ITEM_LIMIT} values")
+    budget[0] = left
+    if type(value) is not dict:
+        return f"[{','.join([_encode(item, depth, budget) for item in value])}]"
+    pairs = []
+    for key, item in value.items():
+        if type(item) is str and len(item) <= TEXT_LIMIT:  # as most are: without a call
+            pairs.append(_names[key] + _quote(item))
+        else:
+            pairs.append(_names[key] + _encode(item, depth, budget))
+    return "{" + ",".join(pairs) + "}"
+
+
+def _subclass(value: object, depth: int, budget: list[int]) -> str:
+    """Encode the plain value of a subclass of what is JSON (enums, numpy's float64)."""
+    if isinstance(value, dict):
+        return _encode(dict(value), depth, budget)
+    if isinstance(value, int):
+        return _encode(int.__int__(value), depth, budget)
+    if isinstance(value, float):
+        return _encode(float.__float__(value), depth, budget)
+    if isinstance(value, str):
+        return _encode(str.__str__(value), depth, budget)
     return _invalid(f"a {type_name(value)} is not JSON")
 
 
@@ -85,63 +107,25 @@ def type_name(value: object) -> str:
     return name
 
 
-def _plain(value: int | float | str) -> object:
-    """Return the plain value of a subclass of a number or text (enums, numpy's float64)."""
-    if isinstance(value, int):
-        return int.__int__(value)
-    return float.__float__(value) if isinstance(value, float) else str.__str__(value)
+class _Names(dict[object, str]):
+    """Keys as JSON with their colons: all devices of a prober have the same."""
+
+    __slots__ = ()
+
+    def __missing__(self, key: object) -> str:
+        text = str.__str__(key) if isinstance(key, str) else f"({type_name(key)} key)"
+        name = _text(text) + ":"
+        if type(key) is str and len(self) < _MAX_NAMES:
+            self[key] = name
+        return name
 
 
-def _sequence(value: list[object] | tuple[object, ...], depth: int, budget: list[int]) -> str:
-    items = []
-    for item in value:
-        items.append(_encode(item, depth + 1, budget))
-        if budget[0] < 0:
-            break
-    return f"[{','.join(items)}]"
-
-
-def _mapping(value: dict[object, object], depth: int, budget: list[int]) -> str:
-    pairs = []
-    for key, item in value.items():
-        name = _names.get(key) if type(key) is str else None
-        if name is None:
-            name = _name(key)
-        if type(item) is str and len(item) <= TEXT_LIMIT and budget[0] > 0:
-            budget[0] -= 1  # as `_encode` does: most values are short texts
-            pairs.append(name + _quote(item))
-            continue
-        pairs.append(name + _encode(item, depth + 1, budget))
-        if budget[0] < 0:
-            break
-    return "{" + ",".join(pairs) + "}"
-
-
-def _name(key: object) -> str:
-    """Return a key with its colon, which all devices of a prober have; some are kept."""
-    if type(key) is not str:
-        return _text(f"({type_name(key)} key)") + ":"
-    name = _text(key) + ":"
-    if len(_names) < _MAX_NAMES:
-        _names[key] = name
-    return name
+_MAX_NAMES = 1_000
+_names = _Names()
 
 
 def _text(value: str) -> str:
     return _quote(value if len(value) <= TEXT_LIMIT else value[: TEXT_LIMIT - 1] + "…")
-
-
-def _whole(value: int) -> str:
-    return (
-        str(value)
-        if -_INTEGER_LIMIT < value < _INTEGER_LIMIT
-        else _invalid("a number beyond 64 bits")
-    )
-
-
-def _real(value: float) -> str:
-    # repr of inf and nan is no JSON; `value - value` is 0.0 for finite numbers alone.
-    return repr(value) if value - value == 0.0 else _invalid(f"{value} is not finite")
 
 
 def _invalid(reason: str) -> str:
