@@ -190,6 +190,10 @@ _SYSTEMS = {"linux": "Linux", "darwin": "Darwin", "windows": "Windows"}
 """Name of a system as `uname -s` writes it: on macOS the version beside it is the kernel's."""
 
 
+_MEMORY_UNITS = ((1 << 40, "TiB", 2), (1 << 30, "GiB", 1), (1 << 20, "MiB", 0))
+"""Bytes, name and decimals of the units in which the system's memory is shown, largest first."""
+
+
 def head_lines(report: ReportDoc, context: Context) -> list[str]:
     """Return model, system, architecture and memory of the computer."""
     node = report["node"]
@@ -209,18 +213,13 @@ def _memory_note(memory: NodeMemoryDoc) -> str:
     largest = limit if total is None else total
     if largest is None:
         return "RAM unknown"
-    scale, unit, digits = _unit(largest)
+    fitting = (entry for entry in _MEMORY_UNITS if largest >= entry[0])
+    scale, unit, digits = next(fitting, _MEMORY_UNITS[-1])
     amounts = [f"{amount / scale:.{digits}f}" for amount in (limit or largest, largest)]
     shown = f"RAM {amounts[0]} {unit}"
     if limit is not None:
         shown = f"RAM limit {amounts[0]} {unit}" + (f" of {amounts[1]}" if total else "")
     return shown if available is None else f"{shown}, {available / scale:.{digits}f} free"
-
-
-def _unit(count: int) -> tuple[int, str, int]:
-    if count >= 1 << 40:
-        return 1 << 40, "TiB", 2
-    return (1 << 30, "GiB", 1) if count >= 1 << 30 else (1 << 20, "MiB", 0)
 
 
 def notes(report: ReportDoc, rows: Sequence[Row], context: Context, *, narrow: bool) -> list[str]:
@@ -262,19 +261,14 @@ def _sentences(report: ReportDoc, rows: Sequence[Row], context: Context) -> Iter
         # A sleeping device's driver is not asked; the others' did not answer, or nobody asked.
         owner = "a sleeping GPU" if asleep else counted(len(from_chips), "device")
         yield f"MEMORY of {owner} comes from the chip table, not from the driver."
-    for row in rows:
-        yield from _limit(row.devices[0], report)
+    for device in (row.devices[0] for row in rows):
+        limit = device["memory"]["parts"].get("limit")
+        if device["kind"] in ACCELERATORS and limit and not has_own_memory(device, report):
+            kind, size = device["kind"].upper(), text.size(limit)
+            yield f"The {kind} may use up to {size} of the shared memory."
     if any(len(row.devices) > 1 and row.devices[0]["fp32"] for row in rows):
         yield context.encodable("Peaks of a row with × are those of each processor.")
     yield from _displays(report, rows, context)
-
-
-def _limit(device: DeviceDoc, report: ReportDoc) -> Iterator[str]:
-    """Yield what of the shared memory an accelerator may take at most, where its driver limits."""
-    memory = device["memory"]
-    limit = memory["parts"].get("limit")
-    if device["kind"] in ACCELERATORS and limit and not has_own_memory(device, report):
-        yield f"The {device['kind'].upper()} may use up to {text.size(limit)} of the shared memory."
 
 
 def _displays(report: ReportDoc, rows: Sequence[Row], context: Context) -> Iterator[str]:

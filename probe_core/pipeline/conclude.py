@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from probe_core import __version__
 from probe_core.config import BASELINE, MEASURED, state_file
+from probe_core.model.device import FIELDS
+from probe_core.model.field import filled
 from probe_core.model.findings import finding
 from probe_core.model.ids import ACCELERATORS, KIND_ORDER, NO_PLACE, pci_place
-from probe_core.pipeline.merge import Observation, merge, with_every_field
+from probe_core.pipeline.merge import Observation, merge
 from probe_core.pipeline.validate import failed
-from probe_core.probers.cpu import last_resort, verdict
+from probe_core.probers.cpu import last_resort
 from probe_core.registry.prober import FALLBACK, unknown_names
 from probe_core.resolve import resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Any
 
     from probe_chipdb import Database
     from probe_core.config import Config, IgnoredSetting
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
         AnswerDoc,
         DecisionDoc,
         DeviceDoc,
+        Fallback,
         FindingDoc,
         MemoryDoc,
         NodeDoc,
@@ -50,7 +54,6 @@ __all__ = [
     "ask_runtimes",
     "assemble",
     "broken",
-    "by_severity",
     "ignored_settings",
     "judge",
     "last_findings",
@@ -58,7 +61,6 @@ __all__ = [
     "resolve",
     "see",
     "unknown_names",
-    "unresponsive",
 ]
 
 
@@ -74,8 +76,8 @@ def merge_devices(
 
         devices, conflicts = merge_without_culprits(collected.observations)
     if all(device["kind"] != "cpu" for device in devices):
-        fallback, _ = merge([Observation(FALLBACK, 0, last_resort(machine))])
-        devices += fallback
+        processors, _ = merge([Observation(FALLBACK, 0, last_resort(machine))])
+        devices += processors
     share_memory(devices, node["memory"])
     return devices, conflicts
 
@@ -210,15 +212,6 @@ def ask_runtimes(
     return asked, disagreements(asked)
 
 
-def unresponsive(collected: Collected, devices: Sequence[DeviceDoc]) -> list[FindingDoc]:
-    """Return findings about devices over which a prober hung or died, with their names."""
-    if not collected.unresponsive:
-        return []
-    from probe_core.pipeline.failures import unresponsive_findings
-
-    return unresponsive_findings(collected.unresponsive, devices)
-
-
 # Which device is the primary one, and in which order a report lists the devices.
 
 
@@ -313,16 +306,22 @@ def assemble(
     priorities = {seen.prober: seen.priority for seen in collected.observations}
     ordered = in_order(devices)
     primary = choose(ordered, priorities)
+    # Which net the node fell into: something failed, so that there may be an accelerator, or none.
+    fallback: Fallback | None = None
+    if primary is None or primary["kind"] not in ACCELERATORS:
+        found = troubles(ordered, decisions, collected.outcomes)
+        fallback = "degraded" if found else "no-accelerator"
+    listed: list[Any] = [filled(device, FIELDS) for device in ordered]
     document: ReportDoc = {
         "schema": SCHEMA,
         "probe_core": __version__,
         "chipdb": database.version if database is not None else None,
         "node": node,
         "primary": primary["id"] if primary else None,
-        "devices": [with_every_field(device) for device in ordered],
+        "devices": listed,
         "outcomes": collected.outcomes,
         "decisions": [_decision(decision) for decision in decisions],
-        "fallback": verdict(primary, troubles(ordered, decisions, collected.outcomes)),
+        "fallback": fallback,
         "findings": [],
         "timings_ms": {},
     }
@@ -405,12 +404,6 @@ def last_findings(
             )
         )
     return findings
-
-
-def by_severity(findings: list[FindingDoc]) -> list[FindingDoc]:
-    """Return the findings, errors first; equal ones keep their order."""
-    rank = {"error": 0, "warning": 1, "info": 2}
-    return sorted(findings, key=lambda entry: rank[entry["severity"]])
 
 
 # What keeps a node degraded: an accelerator that ought to work, a prober that failed.

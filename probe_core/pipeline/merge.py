@@ -266,8 +266,3 @@ def _add_links(device: dict[str, Any], name: str, value: Any, prober: str) -> No
 def _add_other(device: dict[str, Any], path: str, value: Any, prober: str) -> None:
     """Remember what differs from the most believed value; it is not used."""
     device["others"].setdefault(path, []).append({"prober": prober, "value": value})
-
-
-def with_every_field(device: Mapping[str, object]) -> DeviceDoc:
-    """Return a device in the table's order, with what every report has, null where unknown."""
-    return filled(device, FIELDS)  # type: ignore[return-value]

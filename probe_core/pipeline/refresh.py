@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from probe_core.model.device import FIELDS
+from probe_core.model.field import filled
 from probe_core.model.verdict import usable_here
 from probe_core.pipeline.conclude import choose
-from probe_core.pipeline.merge import with_every_field
 from probe_core.readiness import conclude, reopen
 from probe_core.visibility import CODES, annotate, findings, see
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
+    from typing import Any
 
     from probe_core.model.document import DeviceDoc, ReportDoc
     from probe_core.visibility import Views
@@ -63,8 +65,8 @@ def _choose_primary(
         if not (freed and primary["kind"] == "cpu"):
             return
     # A device of a hand-written report may name no prober: it counts as seen all the same.
-    candidates = [
-        with_every_field({**device, "seen_by": device.get("seen_by") or ["recorded"]})
+    candidates: list[Any] = [
+        filled({**device, "seen_by": device.get("seen_by") or ["recorded"]}, FIELDS)
         for device in devices
     ]
     chosen = choose(candidates, {})

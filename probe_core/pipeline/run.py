@@ -9,6 +9,7 @@ from time import monotonic
 
 from probe_core.config import IgnoredSetting
 from probe_core.machine import Machine, has_one_node
+from probe_core.model.ids import SEVERITIES
 from probe_core.pipeline.probers import (
     Builtins,
     expects_child,
@@ -204,8 +205,7 @@ class _Probe:
         machine, config, load = self._machine, self._config, self._load
         decisions, devices, chips = self.decisions, self.devices, self.chips
         collected = self.builtins.collect()
-        collected.add_failures()
-        collected.findings += conclude.unresponsive(collected, devices)
+        collected.add_failures(devices)
         broken = conclude.broken(devices, self.scene, collected.findings, load)
         asked, disagreements = conclude.ask_runtimes(
             self.views, devices, machine, config, self._waiting
@@ -229,7 +229,9 @@ class _Probe:
             *compared,
             *conclude.last_findings(document, decisions, load),
         ]
-        document["findings"] = conclude.by_severity(findings)
+        # Errors first; of one severity in the order of the steps.
+        rank = SEVERITIES.index
+        document["findings"] = sorted(findings, key=lambda f: rank(f["severity"]), reverse=True)
         if self._host is not None:
             self._host.observe("report", {"devices": len(devices)})
             document["findings"] += self._host.findings

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from probe_core.isolation.launch import Unresponsive
     from probe_core.isolation.run import Run
-    from probe_core.model.document import FindingDoc, Json, OutcomeDoc, Sighting
+    from probe_core.model.document import DeviceDoc, FindingDoc, Json, OutcomeDoc, Sighting
     from probe_core.model.field import Field, Value
     from probe_core.registry.prober import Decision, Prober
 
@@ -367,10 +367,11 @@ class Collected:
 
             self.unresponsive += mark_unresponsive(run, outcome, self.observations)
 
-    def add_failures(self) -> None:
+    def add_failures(self, devices: Sequence[DeviceDoc]) -> None:
         """Add what is to say of failed runs, behind each one's own, once the processes were ended.
 
-        Not before: of a process that cannot be ended the finding says that alone.
+        Not before: of a process that cannot be ended the finding says that alone. `devices` are
+        the report's: those over which a prober hung or died are told by name.
         """
         for place, run, outcome in reversed(self._runs):
             # If only over one device, or after the last.
@@ -379,6 +380,10 @@ class Collected:
                 from probe_core.pipeline.failures import findings_about
 
                 self.findings[place:place] = findings_about(run, outcome)
+        if self.unresponsive:
+            from probe_core.pipeline.failures import unresponsive_findings
+
+            self.findings += unresponsive_findings(self.unresponsive, devices)
 
     def has_devices(self) -> bool:
         """Return whether anything else than processors was reported."""
@@ -412,19 +417,19 @@ class Collected:
 class Checking:
     """Sightings of one prober while they are checked, each after those before it."""
 
-    __slots__ = ("_known", "_raw", "_repeats", "good", "problems")
+    __slots__ = ("_known", "_repeats", "good", "problems", "raw")
 
     def __init__(self) -> None:
         self.good: list[Sighting] = []
         self.problems: list[str] = []
-        self._raw: list[object] = []
+        self.raw: list[object] = []
         self._known: dict[str, Sighting] = {}
         self._repeats = Repeats()
 
     def take(self, raw: object) -> tuple[Sighting | None, list[str]]:
         """Check the next one; return it and what is wrong: of two that are one device the first."""
         sighting, problems = check_sighting(raw, self._repeats)
-        self._raw.append(raw)
+        self.raw.append(raw)
         if sighting is not None and (repeated := sorted(self._known.keys() & sighting["ids"])):
             sighting = self._apart(sighting, repeated, problems)
         if sighting is not None:
@@ -446,23 +451,18 @@ class Checking:
             problems.append(f"ids: {identity} is the id of {first}, which came first")
         return {**sighting, "ids": [i for i in sighting["ids"] if i not in self._known]}
 
-    def remaining(self, sightings: Sequence[object]) -> Sequence[object] | None:
-        """Return those of `sightings` that are still to be checked; None where others were."""
-        count = len(self._raw)
-        same = all(ours is theirs for ours, theirs in zip(self._raw, sightings, strict=False))
-        return sightings[count:] if count <= len(sightings) and same else None
-
 
 def checked(
     sightings: Sequence[object], early: Checking | None = None
 ) -> tuple[list[Sighting], list[str]]:
     """Check sightings, of which `early` may have checked the first ones already."""
-    remaining = None if early is None else early.remaining(sightings)
-    if early is None or remaining is None:  # a prober's several processes are sorted by device
-        early, remaining = Checking(), sightings
-    for raw in remaining:
-        early.take(raw)
-    return early.good, early.problems
+    checking = early or Checking()
+    pairs = zip(checking.raw, sightings, strict=False)
+    if len(checking.raw) > len(sightings) or any(ours is not theirs for ours, theirs in pairs):
+        checking = Checking()  # a prober's several processes are sorted by device
+    for raw in sightings[len(checking.raw) :]:
+        checking.take(raw)
+    return checking.good, checking.problems
 
 
 def _is_another(sighting: Sighting, others: Iterable[Sighting]) -> bool:

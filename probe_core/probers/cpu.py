@@ -10,7 +10,6 @@ import os
 from probe_core.api import NotApplicable, Request, hookimpl, not_applicable
 from probe_core.machine import cpu_list
 from probe_core.machine.surroundings import cpu_quota, hierarchies
-from probe_core.model.ids import ACCELERATORS
 from probe_core.probers import cpu_files
 from probe_core.probers.cpu_files import own_cpus
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from probe_core.machine import Machine
-    from probe_core.model.document import DeviceDoc, Fallback, Sighting
+    from probe_core.model.document import Sighting
     from probe_core.probers.cpu_types import Cluster, Core, CpuFacts, Nodes, Package, Part
 
     Cores = list[Core]
@@ -323,14 +322,3 @@ def last_resort(machine: Machine) -> Sighting:
     if threads:
         sighting["threads"] = threads
     return sighting
-
-
-def verdict(primary: DeviceDoc | None, troubles: Iterable[object]) -> Fallback | None:
-    """Return the report's `fallback`: which net the node fell into, if any.
-
-    None when an accelerator is primary; ``no-accelerator`` when there is none and nothing failed;
-    ``degraded`` when something failed, so that there may be one.
-    """
-    if primary is not None and primary["kind"] in ACCELERATORS:
-        return None
-    return "degraded" if any(troubles) else "no-accelerator"

@@ -4,8 +4,8 @@
     python way_trace.py FOLDER -c CODE          one of its children, as the command starts it
 
 Each process has a file in FOLDER, with a line for each function when it first runs, and one more
-when it first runs after the first frame of a child: a process may be killed at any time. A function
-is one with its comprehensions and lambdas; bodies of modules and classes are none.
+when it first runs after the frame that brings a device: a process may be killed at any time. A
+function is one with its comprehensions and lambdas; bodies of modules and classes are none.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
-FRAME = "probe_core.isolation.run", "Run.feed"
-"""What a frame of a child first meets in the process that prints the table."""
+FRAME = "probe_core.isolation.run", "Run._take_device"
+"""What a child's frame with a device meets first in the process that prints the table."""
 
 
 class Trace:
@@ -51,10 +51,10 @@ class Trace:
         name = code.co_qualname
         if (module, name) == FRAME:
             self._phase = "way"
-        while name.endswith(">") and "." in name:  # "f.<locals>.<lambda>"
-            name = name.rpartition(".<locals>.")[0] or name.rpartition(".")[0]
+        while name.endswith(">"):  # "f.<locals>.<lambda>"; "" of those in the body of a module
+            name = name.rpartition(".<locals>.")[0]
         entry = self._phase, code.co_filename, name
-        if entry not in self._known:
+        if name and entry not in self._known:
             self._known.add(entry)
             with open(self._folder / f"{os.getpid()}.txt", "a") as file:
                 file.write("\t".join(entry) + "\n")

@@ -22,10 +22,10 @@ from probe_core.model import complete as completion
 from probe_core.model import document
 from probe_core.model.complete import complete, holds
 from probe_core.model.device import FIELDS
-from probe_core.model.field import TABLE, Field, Number, TableOf, Text
+from probe_core.model.field import TABLE, Field, Number, TableOf, Text, filled
 from probe_core.model.report import REPORT
 from probe_core.model.sample_fields import Plain
-from probe_core.pipeline.merge import Observation, merge, with_every_field
+from probe_core.pipeline.merge import Observation, merge
 from probe_core.pipeline.validate import check_sighting
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -66,16 +66,18 @@ import json, sys
 sys.path[:0] = sys.argv[1:]
 import attrs, typed, regions_model
 from probe_core.model import Device, Report
+from probe_core.model.device import FIELDS
+from probe_core.model.field import filled
 from probe_core.model.sample_fields import Plain
 from report_schema import schema
-from probe_core.pipeline.merge import Observation, merge, with_every_field
+from probe_core.pipeline.merge import Observation, merge
 from probe_core.pipeline.validate import check_sighting
 
 gpu = {"ids": ["pci:0000:01:00.0"], "kind": "gpu"}
 good, _ = check_sighting({**gpu, "wattage": 450})
 _, problems = check_sighting({**gpu, "wattage": 450_000})
 ((device,), _) = merge([Observation("a", 1, good)])
-full = with_every_field(device)
+full = filled(device, FIELDS)
 view = Report.from_json({"schema": 1, "devices": [full]}).devices[0]
 (attribute,) = (one for one in attrs.fields(Device) if one.name == "wattage")
 print(json.dumps({
@@ -182,10 +184,10 @@ def test_an_added_field_is_merged_with_its_source(wattage: Field) -> None:
 
 def test_an_added_field_is_in_the_report(wattage: Field) -> None:
     ((device,), _) = merge([Observation("bus", 1, {**GPU, "unknown": {}})])  # type: ignore[typeddict-item]
-    full = with_every_field(device)
+    full = filled(device, FIELDS)
     assert list(full)[-1] == "wattage"  # in the table's order
     assert dict(full)["wattage"] is None
-    assert dict(with_every_field({**device, "wattage": 450}))["wattage"] == 450
+    assert dict(filled({**device, "wattage": 450}, FIELDS))["wattage"] == 450
 
 
 def test_an_added_field_is_filled_in_and_checked_in_foreign_reports(wattage: Field) -> None:
