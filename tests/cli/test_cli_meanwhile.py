@@ -48,6 +48,42 @@ def test_leasing_is_imported_after_plugins_were_started(tmp_path: Path) -> None:
     assert "CUDA_VISIBLE_DEVICES" in done.stdout
 
 
+WAITS = """
+    import os, time
+    from probe_core.api import hookimpl
+    @hookimpl
+    def probe_devices(request):
+        ends = time.monotonic() + 4
+        while not os.path.exists({path!r}) and time.monotonic() < ends:
+            time.sleep(0.01)
+        return [{{**{gpu!r}, "name": "seen" if os.path.exists({path!r}) else "missed"}}]
+"""
+NOTED = """
+import sys
+from probe_core.cli import main
+def hear(event, arguments):
+    if event == "import" and arguments[0] == "probe_core.cli.table":
+        open(sys.argv[1], "x").close()
+sys.addaudithook(hear)
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+@pytest.mark.heavy
+def test_the_table_is_imported_while_plugins_run(tmp_path: Path) -> None:
+    path = str(tmp_path / "imported")
+    install(tmp_path, "card", WAITS.format(path=path, gpu=gpu()))
+    done = subprocess.run(
+        [sys.executable, "-c", NOTED, path, "--only", "bus,card"],
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert "seen" in done.stdout
+
+
 def called(probers: Probers, *names: str) -> int:
     config, ignored = load_settings({"only": list(names)}, {})
     calls: list[int] = []
