@@ -76,6 +76,9 @@ def _steps(
     for name, judge_step in _JUDGES:
         if only and name not in only:
             continue
+        if proof := facts.proof(name):
+            yield proof
+            continue
         try:
             step = judge_step(device, scene)
         except Exception as error:  # whatever a file held, the node starts

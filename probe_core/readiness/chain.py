@@ -51,7 +51,6 @@ _OWN = ("node", "permission")
 # A library that answered was loaded and reached the device, whatever the files look like.
 _ANSWERED = ("library", "responding", "runtime")
 
-
 _SILENT = "not-responding"
 """What the core says of a device of which a prober reads nothing: a library's code says more."""
 
@@ -59,7 +58,7 @@ _SILENT = "not-responding"
 def combined(own: StepDoc, facts: Sequence[StepDoc]) -> StepDoc:
     """Return the step that the core's own judgement and the probers' `facts` amount to.
 
-    `facts` are about this step, the most believed first.
+    `facts` are about this step, the most believed first; none is an answer that `Facts.proof` has.
     """
     if not facts:
         return own
@@ -69,7 +68,7 @@ def combined(own: StepDoc, facts: Sequence[StepDoc]) -> StepDoc:
             return fact  # it says why
         if fact["status"] != "ok" or own["step"] in _OWN:
             return own
-        return fact if own["step"] in _ANSWERED else _contradicted(own, fact)
+        return _contradicted(own, fact)
     if own.get("opened") and fact["status"] == "ok":
         return own  # it says that and why a refusal was set aside
     if own["step"] in _OWN:
@@ -187,6 +186,11 @@ class Facts:
                 self.conflicts.append(_conflict(fact, better, device))
             else:
                 self._by_step.setdefault(fact["step"], []).append(fact)
+
+    def proof(self, step: str) -> StepDoc | None:
+        """Return the answer that proves a step, so that nothing is left to judge of it."""
+        facts = self._by_step.get(step)
+        return facts[0] if facts and step in _ANSWERED and facts[0]["status"] == "ok" else None
 
     def about(self, own: StepDoc) -> list[StepDoc]:
         """Return the believed facts about a step, of which `own` is the core's judgement.

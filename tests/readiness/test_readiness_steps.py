@@ -9,6 +9,7 @@ import pytest
 from readiness_nodes import DEVICE, FOLDER, LIBRARIES, PCI
 
 from probe_core.machine import Machine
+from probe_core.readiness import judge
 from probe_core.readiness.chain import combined, conclusion
 from probe_core.readiness.fixes import MAKERS, fix_of, fix_of_machine
 from probe_core.readiness.hardware import hardware, responding
@@ -514,14 +515,11 @@ FACT = {"evidence": "it answers", "prober": "acme"}
 @pytest.mark.parametrize(
     ("own", "fact", "taken"),
     [
-        # What a library answers outweighs what files look like, of the steps that it proves.
-        (BROKEN, told("ok", **FACT), "fact"),
+        # Files that the core read outweigh what a prober does not know.
         (BROKEN, told("unknown", **FACT), "own"),
         (BROKEN, told("broken", "other", **FACT), "own"),
         (told("broken", "not-responding", "responding"), told("broken", "x", "responding"), "fact"),
-        (told("broken", "not-responding", "responding"), told("ok", None, "responding"), "fact"),
         (told("broken", "x", "responding"), told("broken", "y", "responding"), "own"),
-        (told("broken", "x", "runtime"), told("ok", None, "runtime", **FACT), "fact"),
         (told("broken", "x", "driver"), told("ok", None, "driver", **FACT), "both"),
         (told("broken", "x", "driver"), told("unknown", None, "driver", **FACT), "own"),
         # Nodes and permission the core judges itself, as far as it can.
@@ -547,6 +545,31 @@ def test_the_cores_judgement_and_a_probers_fact(own: Any, fact: Any, taken: str)
     expected = {"own": own, "fact": fact, "both": {**own, "evidence": text}}[taken]
     assert combined(own, [fact, told("broken", "later")]) == expected
     assert combined(own, []) == own
+
+
+@pytest.mark.parametrize(
+    ("step", "code"),
+    [
+        ("library", "library-broken"),
+        ("responding", "driver-hangs"),
+        ("runtime", "library-broken"),
+    ],
+)
+def test_an_answer_proves_a_step_whatever_files_look_like(
+    step: str, code: str, tmp_path: Path
+) -> None:
+    files = {f"{LIBRARIES}/{name}.so.1": b"\x7fELF\x01" for name in ("libcuda", "libnvidia-ml")}
+    scene = scene_of(tmp_path, files)
+    scene.failures = {"10de": ended("timeout")}
+    answer = told("ok", None, step, **FACT)
+
+    def judged(fact: Any) -> Any:
+        device = gpu(step_facts=[fact])
+        assert judge([device], scene, [step]) == []
+        return device["readiness"]["steps"]
+
+    assert [each["code"] for each in judged({**answer, "status": "unknown"})] == [code]
+    assert judged(answer) == [answer]
 
 
 def chain(**steps: Any) -> list[Any]:
