@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from probe_chipdb.database import Database
-from probe_chipdb.facts import DRIVERS, Facts, Query
+from probe_chipdb.facts import DRIVERS, Query
 from probe_chipdb.name_lookup import has_codename
 from probe_chipdb.rules import built
 from probe_chipdb.spelling import normalise
@@ -46,7 +46,7 @@ def test_the_table_has_read_own_names_as_the_rules_do(kind: str, real: Database)
     assert len(own) > 3000
     for name in own:
         by_row, by_rules = (
-            Query(Facts(name=text, name_kind=kind)).read_name(real) for text in (name, f"{name} ")
+            Query(name=text, name_kind=kind).read_name(real) for text in (name, f"{name} ")
         )
         by_rules.name = name
         read = [(getattr(by_row, slot), getattr(by_rules, slot)) for slot in Query.__slots__]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from probe_chipdb.chip import Chip
     from probe_chipdb.database import Database
-    from probe_chipdb.facts import Facts, Query
+    from probe_chipdb.facts import Query
     from probe_chipdb.peaks import Arch
     from probe_chipdb.table import Table
 
@@ -44,17 +44,21 @@ def _by_pci(db: "Database", query: "Query") -> Candidates | None:
     if not query.pci:
         return None
     plain = f"p:{query.pci}"
-    keys = [("pci", plain)]
-    if query.revision:
-        keys.insert(0, ("pci-revision", f"{plain}@{query.revision}"))
-    if query.subsystem:
-        keys.insert(0, ("pci-subsystem", f"{plain}/{query.subsystem}"))
-    if query.subsystem and query.revision:
-        keys.insert(0, ("pci-subsystem", f"{plain}/{query.subsystem}@{query.revision}"))
-    for by, key in keys:
-        if chips := db.read(db.ids(key)):
-            return Candidates(by, chips)
-    return None
+    if query.subsystem or query.revision:
+        for by, key in _closer_keys(plain, query.subsystem, query.revision):
+            if chips := db.read(db.ids(key)):
+                return Candidates(by, chips)
+    chips = db.read(db.ids(plain))
+    return Candidates("pci", chips) if chips else None
+
+
+def _closer_keys(plain: str, subsystem: str, revision: str) -> "Iterator[tuple[str, str]]":
+    if subsystem and revision:
+        yield "pci-subsystem", f"{plain}/{subsystem}@{revision}"
+    if subsystem:
+        yield "pci-subsystem", f"{plain}/{subsystem}"
+    if revision:
+        yield "pci-revision", f"{plain}@{revision}"
 
 
 def _by_gpu_id(db: "Database", query: "Query") -> Candidates | None:
@@ -262,7 +266,7 @@ def refinements(
 
 
 def arch_for(
-    db: "Database", facts: "Facts", metal_family: str | None = None
+    db: "Database", facts: "Query", metal_family: str | None = None
 ) -> "tuple[Arch | None, str]":
     """The architecture and why; several sets of rates give what they share."""
     for key, description in _arch_keys(db, facts, metal_family):
@@ -275,20 +279,19 @@ def arch_for(
 
 
 def _arch_keys(
-    db: "Database", facts: "Facts", metal_family: str | None
+    db: "Database", facts: "Query", metal_family: str | None
 ) -> "Iterator[tuple[str, str]]":
     """Every (index key, its description), the ones that say most first."""
     if facts.compute_capability:
         yield f"c:{facts.compute_capability}", f"compute capability {facts.compute_capability}"
-    # ROCm appends features of the target: "gfx90a:sramecc+:xnack-".
-    if facts.gfx and (target := facts.gfx.partition(":")[0]):
-        yield f"x:{target}", f"gfx target {facts.gfx}"
+    if facts.gfx:
+        yield f"x:{facts.gfx}", f"gfx target {facts.gfx}"
     if metal_family:
         yield f"m:{metal_family}", f"Metal family {metal_family}"
     if facts.pci:
-        yield f"ap:{facts.pci.lower()}", f"PCI id {facts.pci}"
+        yield f"ap:{facts.pci}", f"PCI id {facts.pci}"
     if facts.gpu_id:
-        for key in register_keys(db, facts.gpu_id.lower(), "agm"):
+        for key in register_keys(db, facts.gpu_id, "agm"):
             yield f"ag:{key}", f"id {facts.gpu_id}"
     for compatible in facts.dt:
         yield f"ad:{compatible}", f"compatible {compatible}"

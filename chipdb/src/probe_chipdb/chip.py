@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 _CHIP_AT = {name: at for at, name in enumerate(CHIP)}
+_UNITS, _COUNTS = _CHIP_AT["units"], _CHIP_AT["counts"]
 
 
 class Clock:
@@ -108,16 +109,14 @@ class Chip:
     name: as the vendor's driver prints it, else the marketing name. kind: "gpu", "npu" or
         "accelerator". vendor: the short name, as in the id. arch: the id for `Database.arch`.
     units: SMs, CUs, EUs or cores of one device, as the operating system shows it.
-    unknown: why figures are missing, a key of `chip_peaks.REASONS`.
-    confidence: of counts and clocks, one of `peaks.CONFIDENCES`.
     fields: the texts of all columns as they stand in the table, for the code of this package.
 
     Everything unknown is None or empty, never a guess.
     """
 
     __slots__ = (
-        "_db", "_memory", "_words", "arch", "confidence", "fields", "id", "kind", "name", "origin",
-        "units", "unknown", "vendor",
+        "_db", "_memory", "_words", "arch", "fields", "id", "kind", "name", "origin", "units",
+        "vendor",
     )  # fmt: skip
 
     def __init__(self, db: "Database", fields: list[str], origin: str) -> None:
@@ -130,9 +129,8 @@ class Chip:
         self.kind = fields[2]
         self.vendor = fields[3]
         self.arch = fields[4] or None
-        self.units = whole(fields[_CHIP_AT["units"]])
-        self.unknown = fields[_CHIP_AT["unknown"]] or None
-        self.confidence = fields[_CHIP_AT["confidence"]] or "recalled"
+        units = fields[_UNITS]
+        self.units = int(units) if units else None
         self.origin = origin
         self._memory: Memory | None = None
         self._words: tuple[str, ...] | None = None
@@ -142,6 +140,16 @@ class Chip:
 
     def _list(self, column: str) -> tuple[str, ...]:
         return tuple(items(self.fields[_CHIP_AT[column]]))
+
+    @property
+    def unknown(self) -> str | None:
+        """Why figures are missing, a key of `chip_peaks.REASONS`."""
+        return self.fields[_CHIP_AT["unknown"]] or None
+
+    @property
+    def confidence(self) -> str:
+        """How sure counts and clocks are, one of `peaks.CONFIDENCES`."""
+        return self.fields[_CHIP_AT["confidence"]] or "recalled"
 
     @property
     def family(self) -> str | None:
@@ -417,8 +425,6 @@ class Chip:
 # A SoC's own entry is that of modules with several counts. The marketing name of a licensed design
 # depends on the number of its cores: a Mali GPU of id 0xd000 is a Mali-G725 with 6 to 9 and an
 # Immortalis-G925 with 10 or more (Arm's libGPUInfo).
-
-_COUNTS = CHIP.index("counts")
 
 
 def stated(chip: "Chip") -> tuple[int, ...]:

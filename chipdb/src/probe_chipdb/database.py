@@ -299,17 +299,17 @@ class Database:
         Where the words leave several sets of rates open, the answer is what they share.
         """
         from probe_chipdb.candidates import arch_for
-        from probe_chipdb.facts import Facts
+        from probe_chipdb.facts import Query
 
-        facts = Facts(
+        query = Query(
             compute_capability=compute_capability,
             gfx=gfx,
             name=name,
             gpu_id=gpu_id,
-            dt=tuple(dt),
+            dt=dt,
             pci=pci,
         )
-        return arch_for(self, facts, metal_family)
+        return arch_for(self, query, metal_family)
 
     def derive(
         self,

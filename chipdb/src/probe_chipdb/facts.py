@@ -1,4 +1,4 @@
-"""One device's facts: as a program has them, and each brought to one spelling for the look-up."""
+"""One device's facts as a program has them, each brought to one spelling for the look-up."""
 
 _MOST_TEXT = 4096
 """Letters of a name or id that are read: lines of logs are shorter."""
@@ -24,43 +24,13 @@ DISPLAY_VENDORS = {
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from probe_chipdb.database import Database
 
 
-class Facts:
-    """What a program knows of one device, as `Database.match` describes it; None is unknown.
-
-    Not one of dataclasses': importing that module takes longer than a look-up.
-    """
-
-    pci: "str | None" = None
-    subsystem: "str | None" = None
-    revision: "str | None" = None
-    gpu_id: "str | None" = None
-    dt: tuple[str, ...] = ()
-    arch: "str | None" = None
-    compute_capability: "str | None" = None
-    gfx: "str | None" = None
-    vendor: "str | None" = None
-    units: "int | None" = None
-    memory: "int | None" = None
-    name: "str | None" = None
-    name_kind: str = "name"
-
-    def __init__(self, **given: object) -> None:
-        if not given.keys() <= Facts.__annotations__.keys():
-            unknown = sorted(given.keys() - Facts.__annotations__.keys())
-            raise TypeError(f"no such fact: {', '.join(unknown)}")
-        vars(self).update(given)
-
-
-def replace(facts: Facts, **changes: object) -> Facts:
-    """The same facts but for those that are given."""
-    return Facts(**vars(facts) | changes)
-
-
 class Query:
-    """What is known of one device. Absent texts are empty; absent numbers are None.
+    """What `Database.match` is told of one device. Absent texts are empty; absent numbers are None.
 
     pci, subsystem: "vvvv:dddd" in lower-case hexadecimal digits. revision: two of them.
     gpu_id: an id register, "arm:0xa867". dt: compatibles, most specific first.
@@ -96,21 +66,36 @@ class Query:
         "vendor",
     )
 
-    def __init__(self, facts: Facts) -> None:
-        self.arch = _bounded(facts.arch) or None
-        self.compute_capability = _bounded(facts.compute_capability) or None
-        self.name = _bounded(facts.name) or None
-        self.name_kind = facts.name_kind
-        self.pci = _digits(facts.pci)
-        self.subsystem = _digits(facts.subsystem)
-        self.revision = _digits(facts.revision).rjust(2, "0") if facts.revision else ""
-        self.gpu_id = _bounded(facts.gpu_id).lower()
-        self.dt = tuple(map(_bounded, facts.dt[:_MOST_TEXT]))
+    def __init__(
+        self,
+        pci: "str | None" = None,
+        subsystem: "str | None" = None,
+        revision: "str | None" = None,
+        gpu_id: "str | None" = None,
+        dt: "Sequence[str]" = (),
+        arch: "str | None" = None,
+        compute_capability: "str | None" = None,
+        gfx: "str | None" = None,
+        vendor: "str | None" = None,
+        units: "int | None" = None,
+        memory: "int | None" = None,
+        name: "str | None" = None,
+        name_kind: str = "name",
+    ) -> None:
+        self.arch = arch[:_MOST_TEXT] if arch else None
+        self.compute_capability = compute_capability[:_MOST_TEXT] if compute_capability else None
+        self.name = name[:_MOST_TEXT] if name else None
+        self.name_kind = name_kind
+        self.pci = _digits(pci) if pci else ""
+        self.subsystem = _digits(subsystem) if subsystem else ""
+        self.revision = _digits(revision).rjust(2, "0") if revision else ""
+        self.gpu_id = gpu_id[:_MOST_TEXT].lower() if gpu_id else ""
+        self.dt = tuple([text[:_MOST_TEXT] for text in dt[:_MOST_TEXT]]) if dt else ()
         # ROCm appends features of the target: "gfx90a:sramecc+:xnack-".
-        self.gfx = _bounded(facts.gfx).partition(":")[0]
-        self.vendor = _bounded(facts.vendor).lower()
-        self.units = _within(facts.units, _MOST_UNITS)
-        self.memory = _within(facts.memory, _MOST_BYTES)
+        self.gfx = gfx[:_MOST_TEXT].partition(":")[0] if gfx else ""
+        self.vendor = vendor[:_MOST_TEXT].lower() if vendor else ""
+        self.units = units if units and 0 < units <= _MOST_UNITS else None
+        self.memory = memory if memory and 0 < memory <= _MOST_BYTES else None
         self.name_key = self.die_key = ""
         self.generic_name = True
         self.named_units = 0
@@ -135,13 +120,5 @@ class Query:
         return self
 
 
-def _bounded(text: str | None) -> str:
-    return text[:_MOST_TEXT] if text else ""
-
-
-def _digits(text: str | None) -> str:
-    return text[:_MOST_TEXT].strip().lower().replace("0x", "") if text else ""
-
-
-def _within(count: int | None, most: int) -> int | None:
-    return count if count and 0 < count <= most else None
+def _digits(text: str) -> str:
+    return text[:_MOST_TEXT].strip().lower().replace("0x", "")

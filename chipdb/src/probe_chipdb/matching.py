@@ -7,7 +7,7 @@ open; where it disagrees, the higher wins with less confidence, and the conflict
 
 from probe_chipdb.candidates import Candidates, by_hardware_id, by_name, by_units, other_arch
 from probe_chipdb.chip import counts_text, stated
-from probe_chipdb.facts import DISPLAY_VENDORS, Facts, Query, replace
+from probe_chipdb.facts import DISPLAY_VENDORS, DRIVERS, Query
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,24 +87,49 @@ class Match:
 def match(db: "Database", given: tuple[object, ...]) -> Match:
     """The chip, or what it may be and why it is not known.
 
-    given: the facts, in the order of `Facts`.
+    given: the facts, in the order of `Query`.
     """
-    facts = Facts(**dict(zip(Facts.__annotations__, given, strict=True)))
-    query = Query(facts).read_name(db)
-    reason = host = ""
+    query = Query(*given)  # type: ignore[arg-type]
+    candidates = by_hardware_id(db, query)
+    if candidates and (agreeing := _agreeing(db, query, candidates.chips)):
+        candidates.chips = agreeing
+        return _with_units(_decide(db, query, candidates), query)
+    query.read_name(db)
+    reason = ""
     # The rules of names are not imported where an id and a chip's own name say all.
     if query.name_facts or query.pci[:4] in DISPLAY_VENDORS:
         from probe_chipdb.exclusions import exclusion, hosted_in
 
         reason = exclusion(query.name_facts, query.pci)
         # A name that holds its host's device is among those that are no chip's.
-        host = hosted_in(query.name_facts, query.name or "") if reason else ""
-        if host:  # the PCI id is the virtual machine's own
-            changed = replace(facts, pci=None, subsystem=None, revision=None, name=host)
-            query = Query(changed).read_name(db)
-            reason = exclusion(query.name_facts, query.pci)
-    result = _match(db, query, reason)
-    result.virtual = bool(host)
+        if reason and (host := hosted_in(query.name_facts, query.name or "")):
+            # The PCI id is the virtual machine's own.
+            result = match(db, (None, None, None, *given[3:-2], host, query.name_kind))
+            result.virtual = True
+            return result
+    return _with_units(_match(db, query, reason), query)
+
+
+def _agreeing(db: "Database", query: Query, chips: "list[Chip]") -> "list[Chip]":
+    """Those of a hardware id's chips that bear a driver's name; without a name, all.
+
+    None where more of the name must be read. Other chips of that name are not read.
+    """
+    if query.compute_capability or query.gfx or query.arch or query.pci[:4] in DISPLAY_VENDORS:
+        return []
+    if not query.name:
+        return chips
+    own = db.own_name(query.name) if query.name_kind in DRIVERS else None
+    if own is None or len(chips) == 1:
+        return chips if own is not None and query.name == chips[0].name else []
+    if "(" in query.name:  # the platform beside a name narrows it
+        return []
+    claimed, _, key = own.partition(" ")
+    vendor, ids = query.vendor or claimed, db.ids(f"n:{key}")
+    return [chip for chip in chips if chip.id in ids and vendor in ("", chip.vendor)]
+
+
+def _with_units(result: Match, query: Query) -> Match:
     result.units = query.units
     return result
 
@@ -147,7 +172,7 @@ def ids_of_name(db: "Database", name: str) -> tuple[str, ...]:
     """The ids of the chips that a name alone may mean, or that it is a share of."""
     from probe_chipdb.exclusions import share_in
 
-    query = Query(Facts(name=name)).read_name(db)
+    query = Query(name=name).read_name(db)
     if share := share_in(query.name_facts):
         shared = Match()
         _add_parents(db, query, shared, share)
@@ -207,7 +232,7 @@ def _add_parents(db: "Database", query: Query, result: Match, share: "Share") ->
 def _cards(db: "Database", share: "Share") -> "list[Chip]":
     """The cards that a share is of: by the abbreviation of its board, else by the card's name."""
     ids = db.ids(f"s:vgpu/{share.board}") if share.board else ()
-    return db.read(ids) or by_name(db, Query(Facts(name=share.parent)).read_name(db))
+    return db.read(ids) or by_name(db, Query(name=share.parent).read_name(db))
 
 
 def _compare_with_name(candidates: Candidates, named: "list[Chip]", query: Query) -> None:
@@ -256,7 +281,9 @@ def _has_revision(chip: "Chip", revision: str) -> bool:
 
 def _decide(db: "Database", query: Query, candidates: Candidates) -> Match:
     """One chip, if the live facts leave one; else what it may be."""
-    fitting = [chip for chip in candidates.chips if not misfit(chip, query)]
+    fitting = candidates.chips
+    if query.units or query.memory:
+        fitting = [chip for chip in fitting if not misfit(chip, query)]
     if len(candidates.chips) > 1:
         if len(fitting) != 1:
             return _ambiguous(candidates, fitting, query)

@@ -5,7 +5,7 @@ from typing import TypedDict
 from probe_chipdb.cpu_brand import brand_key
 from probe_chipdb.entry.evidence import confidence, evidence, of_counts
 from probe_chipdb.entry.validate import Data
-from probe_chipdb.facts import DRIVERS, Facts, Query
+from probe_chipdb.facts import DRIVERS, Query
 from probe_chipdb.name_facts import add_name_facts
 from probe_chipdb.name_form import Form
 from probe_chipdb.peaks import CONFIDENCES
@@ -366,8 +366,7 @@ def own_name_row(name: str) -> str:
 
 
 def _row_of(name: str, kind: str) -> str:
-    facts = Facts(name=name, name_kind=kind)
-    query, plain = Query(facts), Query(facts)
+    query, plain = Query(name=name, name_kind=kind), Query(name=name, name_kind=kind)
     if name:
         add_name_facts(query, name, kind, may_hold_ids=True)
     plain.vendor, plain.name_key, plain.generic_name = query.vendor, query.name_key, False
