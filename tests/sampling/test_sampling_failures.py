@@ -5,13 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from itertools import pairwise
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from probe_core.machine import Machine
-from probe_core.registry.prober import Prober
 from probe_core.sampling import sampler
 from probe_core.sampling.rounds import Rounds
 
@@ -212,78 +209,6 @@ def test_a_sampler_that_hangs_when_it_begins_again_is_given_up(stage: Any) -> No
     stage.clock.now += 10_000
     next(rounds)
     assert rounds._engine.sources[0].run is None
-
-
-def source(ended: list[Any]) -> sampler.Source:
-    driver: Any = SimpleNamespace(end=lambda runs, clock: ended.extend(runs))
-    return sampler.Source(Prober("acme", "acme", "acme"), Machine("/nowhere"), driver, False)
-
-
-def process(status: str | None, **said: Any) -> Any:
-    """What is asked of a process that has ended; one that waits has no status, and an answer."""
-    known = {
-        "patience": SimpleNamespace(device=None),
-        "reason": None,
-        "initial": True,
-        "samples": [],
-        "answer": None,
-        "abandoned": False,
-        "stuck": False,
-    }
-    return SimpleNamespace(**{**known, "status": status, **said})
-
-
-@pytest.mark.parametrize(
-    ("status", "is_initial", "starts", "is_ended"),
-    [
-        ("load_error", False, 1, True),
-        ("not_applicable", True, 1, True),
-        ("timeout", True, 2, True),  # it hung before, and hangs when it begins again
-        ("timeout", True, 1, False),
-        ("timeout", False, 2, False),
-        ("crashed", True, 2, False),
-        ("ok", True, 2, False),
-    ],
-)
-def test_what_hangs_whenever_it_begins_is_given_up(
-    status: str, is_initial: bool, starts: int, is_ended: bool
-) -> None:
-    acme = source([])
-    acme.starts = starts
-    findings = acme.note_end(process(status, initial=is_initial), 100.0)
-    assert (acme.ended, acme.run, acme.problem) == (is_ended, None, status)
-    assert [f["fix"] for f in findings] == (
-        []
-        if status in ("ok", "not_applicable")
-        else [
-            "it is not asked again" if is_ended else "it is asked again after growing pauses",
-        ]
-    )
-
-
-@pytest.mark.parametrize(
-    ("answer", "samples", "is_well"),
-    [
-        (("ok", None), [{"device": NAMES[0]}], True),
-        (("ok", None), [], False),
-        (("call_error", "no"), [{"device": NAMES[0]}], False),
-        (None, [{"device": NAMES[0]}], False),
-    ],
-)
-def test_a_device_is_well_again_that_answers_its_trial(
-    answer: tuple[str, str | None] | None, samples: list[Any], is_well: bool
-) -> None:
-    ended: list[Any] = []
-    acme = source(ended)
-    acme.note_end(process("timeout", patience=SimpleNamespace(device=NAMES[0])), 100.0)
-    avoided = acme.avoided[NAMES[0]]
-    assert acme.harvest_trial(avoided, 105.0) == []  # there was none
-    assert avoided.pauses.due(110.0)
-    avoided.trial = trial = process(None, answer=answer, samples=samples)
-    assert acme.harvest_trial(avoided, 110.0) == (samples if is_well else [])
-    assert (avoided.trial, ended) == (None, [trial])
-    assert [*acme.avoided] == ([] if is_well else [NAMES[0]])
-    assert (avoided.pauses.due(129.9), avoided.pauses.due(130.0)) == (is_well, True)
 
 
 def test_an_exception_costs_its_device_alone(stage: Any) -> None:
