@@ -10,6 +10,7 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,15 +20,16 @@ from typing import Any
 import pytest
 from lease_node import gpu, recorded
 
-from probe_core.leasing import LeaseError, acquire
+from probe_core import proc
+from probe_core.leasing import LeaseError, acquire, ending
 from probe_core.leasing.acquire import Acquisition, Leased, _inheritable
-from probe_core.leasing.ending import _can_end, _open, _remaining, _send
+from probe_core.leasing.ending import _can_end, _open, _remaining, _send, end
 from probe_core.leasing.folder import Folder, lease_folder, present_folder
 from probe_core.leasing.holders import Holders, _open_for_writing, remains
 from probe_core.leasing.listing import Holding, holdings
 from probe_core.leasing.queues import Beat
 from probe_core.leasing.ranges import UNITS, obstacle, slot, try_lock, unlock
-from probe_core.leasing.records import MARK, read_records, sign, unsign
+from probe_core.leasing.records import MARK, read_records, rewrite, sign, unsign
 
 ONE, TWO = "pci:0000:01:00.0", "pci:0000:02:00.0"
 MIB = 1 << 20
@@ -592,3 +594,107 @@ def test_a_process_is_signalled_by_its_handle(
         os.close(handle)
         _open({child.pid}, empty := {})
         assert empty == {}
+
+
+@pytest.fixture
+def child() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(*files: int, script: str = "", **environ: str) -> subprocess.Popen[bytes]:
+        """Start a process that inherits files; it runs when this returns."""
+        command = ["/bin/sh", "-c", f"{script}echo; exec sleep 60"]
+        process = subprocess.Popen(command, pass_fds=files, env=environ, stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        assert process.stdout.read(1) == b"\n"
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def inherited(box: Folder, child: Callable[..., subprocess.Popen[bytes]], script: str = "") -> Any:
+    """Return a process that alone keeps the lease of this one, and the lease."""
+    handle = sign(box, recorded([ONE]))
+    process = child(handle, script=script)
+    os.close(handle)
+    (holding,) = holdings(box)
+    return process, holding
+
+
+@pytest.mark.parametrize(
+    ("script", "number"), [("", signal.SIGTERM), ("trap '' TERM;", signal.SIGKILL)]
+)
+def test_what_keeps_a_lease_is_ended(
+    script: str, number: int, box: Folder, child: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ending, "_GRACE_S", 0.2)
+    process, holding = inherited(box, child, script)
+    before = sorted(os.listdir("/proc/self/fd"))
+    assert (holding.doc["kept_by"], holding.proof.members) == (
+        [] if holding.doc["state"] == "running" else [process.pid],
+        {process.pid: os.getuid()},
+    )
+    reaper = threading.Thread(target=process.wait)
+    reaper.start()
+    assert end(box, [holding]) == []
+    reaper.join(20)
+    assert process.returncode == -number
+    assert sorted(os.listdir("/proc/self/fd")) == before
+
+
+def test_processes_of_other_users_are_not_signalled(
+    box: Folder, child: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ending, "_SETTLED_S", 0.05)
+    process, holding = inherited(box, child)
+    own = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: own + 7)
+    (left,) = end(box, [holding])
+    assert (left.identity, process.poll()) == (holding.identity, None)
+    reaper = threading.Thread(target=process.wait)
+    reaper.start()
+    assert end(box, [holding], others=[own]) == []
+    reaper.join(20)
+    assert process.returncode == -signal.SIGTERM
+
+
+@pytest.mark.parametrize(
+    ("keeper", "started", "members"),
+    [(True, 0, False), (True, 1, True), (False, 0, True)],
+    ids=["its keeper", "a number that was reused", "no keeper"],
+)
+def test_who_keeps_a_lease_is_not_signalled(
+    keeper: bool, started: int, members: bool, box: Folder, child: Any
+) -> None:
+    record = recorded([ONE])
+    handle = sign(box, record)
+    process = child(handle)
+    if keeper:
+        record.keeper, record.keeper_started = process.pid, proc.started(process.pid)
+        assert record.keeper_started is not None
+        record.keeper_started += started
+    rewrite(handle, record)
+    os.close(handle)
+    (read,) = read_records(box)
+    proof = Holders(box).prove(read)
+    assert (proof.below, [*proof.members]) == ({process.pid}, [process.pid] * members)
+
+
+def test_what_a_killed_owner_left_keeps_its_device(
+    requests: Requests, child: Any, tmp_path: Path
+) -> None:
+    record = recorded([ONE], mark="left1")
+    os.close(sign(requests.box, record))  # killed: nobody locks it any more
+    process = child(**{MARK: "left1"})
+    assert requests.take(gpu(1)) is None
+    assert os.listdir(tmp_path / "records") == ["left1"]
+    process.kill()
+    process.wait()
+    assert names(leased := requests.take(gpu(1))) == [ONE]
+    assert leased is not None
+    assert os.listdir(tmp_path / "records") == [leased.record.name]
