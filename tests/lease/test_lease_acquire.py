@@ -27,9 +27,11 @@ from probe_core.leasing.ending import _can_end, _open, _remaining, _send, end
 from probe_core.leasing.folder import Folder, lease_folder, present_folder
 from probe_core.leasing.holders import Holders, _open_for_writing, remains
 from probe_core.leasing.listing import Holding, holdings
+from probe_core.leasing.obtain import Room
 from probe_core.leasing.queues import Beat
 from probe_core.leasing.ranges import UNITS, obstacle, slot, try_lock, unlock
 from probe_core.leasing.records import MARK, read_records, rewrite, sign, unsign
+from probe_core.selection.request import Request
 
 ONE, TWO = "pci:0000:01:00.0", "pci:0000:02:00.0"
 MIB = 1 << 20
@@ -698,3 +700,55 @@ def test_what_a_killed_owner_left_keeps_its_device(
     assert names(leased := requests.take(gpu(1))) == [ONE]
     assert leased is not None
     assert os.listdir(tmp_path / "records") == [leased.record.name]
+
+
+OWN = os.getpid()
+
+
+@pytest.mark.parametrize(
+    ("pid", "alive", "below", "members", "expected"),
+    [
+        # The kernel proves it: what it says of the command counts.
+        (OWN, True, {OWN}, {}, ("running", True, [])),
+        # Its processes are hidden from here, and it runs: nobody says otherwise.
+        (OWN, True, set(), {}, ("running", False, [])),
+        # What a record says of a process that holds nothing, while others do, is no evidence.
+        (OWN, True, {7}, {7: 0, 5: 0}, ("inherited", False, [5, 7])),
+        (OWN, False, {7}, {7: 0}, ("inherited", False, [7])),
+        (OWN, False, set(), {}, ("unknown", False, [])),
+        (OWN, None, {7}, {7: 0}, ("unknown", False, [7])),
+        (1 << 30, True, set(), {}, ("unknown", False, [])),  # of another user, or of nobody
+        (None, None, set(), {}, ("unknown", False, [])),
+    ],
+    ids=range(8),
+)
+def test_the_state_of_a_lease(
+    pid: int | None, alive: bool | None, below: set[int], members: dict[int, int],
+    expected: tuple[str, bool, list[int]], monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    record = recorded([ONE], ["said"])
+    record.pid, record.uid, record.reserve = pid, os.getuid(), 5
+    monkeypatch.setattr(record, "alive", lambda: alive)
+    proof: Any = SimpleNamespace(below=below, members=members)
+    doc = Holding(ONE, record, proof).doc
+    assert (doc["state"], doc["proven"], doc["kept_by"]) == expected
+    assert (doc["command"] == "said") is (not expected[1])
+    assert (doc["device"], doc["since"], doc["share"], doc["reserve"]) == (ONE, 1.0, False, 5)
+
+
+@pytest.mark.parametrize(
+    ("memory", "least", "lacks"),
+    [
+        ({"free": 4}, 4, False), ({"free": 3}, 4, True), ({"free": 3}, None, False),
+        ({"free": None, "usable": None, "total": None}, 1, True),
+    ],
+)  # fmt: skip
+def test_which_devices_lack_the_memory(memory: Any, least: int | None, lacks: bool) -> None:
+    before, device = gpu(1, processes=0), gpu(1, processes=0)
+    device["memory"] |= memory
+    room = Room(Request(1, memory=least, avoids=False), [before], set())
+    report: Any = {"devices": [device]}
+    assert room.limited is (least is not None)
+    assert room.lacking([before], report) == ({ONE} if lacks else set())
+    # One that the fresh report does not name counts as it was.
+    assert room.lacking([before], {"devices": []}) == set()

@@ -14,7 +14,7 @@ from test_lease_keeper import first_line
 from probe_core.leasing import lease
 from probe_core.pipeline.refresh import refresh
 from probe_core.selection import SelectionError
-from probe_core.selection.occupied import occupancy
+from probe_core.selection.occupied import is_used, occupancy
 
 GIB = 1 << 30
 SLEEP = ("--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES; exec sleep 60")
@@ -115,6 +115,21 @@ def test_these_are_not_occupied(device: dict[str, Any]) -> None:
     assert occupancy([device]) == {}
 
 
+@pytest.mark.parametrize(
+    ("total", "in_use", "counts"),
+    [
+        (10 * GIB, GIB, False),
+        (10 * GIB, GIB + 1, True),
+        (80 * GIB, 4 * GIB, False),  # a twentieth: what the driver of a large card reserves
+        (80 * GIB, 4 * GIB + 1, True),
+    ],
+)
+def test_how_much_memory_is_in_use_of_an_idle_device(total: int, in_use: int, counts: bool) -> None:
+    device: Any = used(1, vendor="amd")
+    device["memory"] |= {"total": total, "free": total - in_use}
+    assert is_used(device) is counts
+
+
 # As an H100 was reported (driver 580.159.04) while a loop of torch's matmul kept it busy.
 BUSY = {
     "vendor": "nvidia",
@@ -179,6 +194,27 @@ def test_processes_are_named_by_the_node_that_they_have_open(root: str) -> None:
         "pci:0000:01:00.0": "20 GiB in use outside any lease, by python3 (10), train?[31m (11)"
     }
     assert occupancy([used(1, processes=5)], root)["pci:0000:01:00.0"].endswith(" and 3 more")
+
+
+def test_four_processes_are_named_and_the_others_counted(root: str) -> None:
+    for pid in range(20, 22):
+        opened(Path(root), pid, "job", "/dev/nvidia3")
+    whole = occupancy([used(1, processes=None)], root)["pci:0000:01:00.0"]
+    assert whole.endswith("by python3 (10), train?[31m (11), job (20), job (21)")
+    opened(Path(root), 22, "job", "/dev/nvidia3")
+    for processes, count in ((None, 1), (2, 1), (5, 1), (9, 5)):
+        more = occupancy([used(1, processes=processes)], root)["pci:0000:01:00.0"]
+        assert more.endswith(f"job (20), job (21) and {count} more")
+
+
+@pytest.mark.parametrize(
+    ("text", "is_found"),
+    [("Device Minor: 3\n", True), ("Minor: 3\n", False), ("Device Minor: 3x\n", False),
+     ("x" * 4090 + "\nDevice Minor: 3\n", False), ("x" * 4000 + "\nDevice Minor: 3\n", True)],
+)  # fmt: skip
+def test_the_number_of_a_node_of_nvidia(text: str, is_found: bool, root: str) -> None:
+    (Path(root) / "proc/driver/nvidia/gpus/0000:01:00.0/information").write_text(text)
+    assert bool(occupancy([used(1, processes=None)], root)) is is_found
 
 
 def test_a_desktop_alone_occupies_nothing(root: str) -> None:

@@ -249,6 +249,11 @@ def test_an_energy_counter_gives_power_and_wraps(
     tree.file(f"{zone}/energy_uj", 1_000)
     (second,) = sampler.sample()
     assert (second["counters"], second["power_w"]) == ({"energy_j": 0.001}, pytest.approx(0.001))
+    (tree.root / f"{zone.lstrip('/')}/max_energy_range_uj").unlink()
+    tree.file(f"{zone}/energy_uj", 500)
+    monkeypatch.setattr(rates, "monotonic", lambda: 14.0)
+    (back,) = sampler.sample()
+    assert (back.get("power_w"), back["unknown"]["power_w"]) == (None, WENT_BACK)
     tree.file(f"{zone}/energy_uj", "much\n")
     (third,) = sampler.sample()
     assert third["unknown"]["power_w"] == f"{zone}/energy_uj holds no number"

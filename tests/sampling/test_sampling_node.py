@@ -52,6 +52,9 @@ def test_ports_and_interfaces_with_hardware_are_the_links(
     link(tree, "eth0", 1, 1000)
     link(tree, "ib0", 32, 1000)
     link(tree, "lo", 772, 1000)
+    tree.file("/sys/class/net/eth1/type", "1\n")
+    tree.file("/sys/class/net/eth1/device/vendor", "0x8086\n")
+    tree.file("/sys/class/net/eth1/statistics/rx_bytes", "1\n")  # and none that was sent
     link(tree, "bridge0", 1, 1000, physical=False)
     port(tree, "mlx5_0/1", port_rcv_data=100, port_xmit_data=200)
     port(tree, "mlx5_0/2", port_rcv_data=100)

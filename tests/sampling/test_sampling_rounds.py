@@ -204,6 +204,9 @@ def test_nothing_is_left_when_the_host_is_killed(tmp_path: Path) -> None:
     ("arguments", "word"),
     [
         ({"interval": 0}, "interval"),
+        ({"interval": 0.099}, "interval"),
+        ({"interval": 3600.1}, "interval"),
+        ({"interval": True}, "interval"),
         ({"interval": "1"}, "interval"),
         ({"interval": float("nan")}, "interval"),
         ({"count": 0}, "count"),
@@ -223,6 +226,12 @@ def test_a_bad_argument_is_named_at_the_call(arguments: dict, word: str) -> None
         probe_core.samples(**arguments)
     with pytest.raises(ConfigError, match=word):
         probe_core.samples_async(**arguments)
+
+
+@pytest.mark.parametrize("interval", [0.1, 1, 3600])
+def test_an_interval_is_a_tenth_of_a_second_to_an_hour(interval: float) -> None:
+    with probe_core.samples(interval, 1) as rounds:
+        assert rounds._engine is None
 
 
 def test_an_argument_that_is_no_setting_is_refused_by_the_call_that_has_it() -> None:
@@ -272,6 +281,17 @@ def test_who_waits_for_a_round_is_woken_by_what_is_readable(
     rhythm.wait(7)
     assert waited == waits
     assert not is_readable(-1)
+
+
+def test_nobody_wakes_who_waits_on_no_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr("time.sleep", slept.append)
+    read, write = os.pipe()
+    assert [is_readable(-1), is_readable(-1, 0.5), is_readable(read)] == [False] * 3
+    os.write(write, b"x")
+    assert is_readable(read, 60.0)
+    assert slept == [0.5]
+    os.close(read), os.close(write)
 
 
 def test_the_last_round_ends_the_processes(stage, children: Callable[[], list[int]]) -> None:

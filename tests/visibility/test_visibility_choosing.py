@@ -12,7 +12,7 @@ from reports import report_of_recording
 from probe_core.pipeline.refresh import refresh
 from probe_core.selection import SelectionError, select
 from probe_core.selection.candidates import free_memory, load
-from probe_core.selection.choose import roomiest_group
+from probe_core.selection.choose import better_kinds, roomiest_group
 from probe_core.selection.layout import best_group, closeness, divide
 from probe_core.selection.request import NEXT, Request, chooser, plan
 
@@ -374,3 +374,31 @@ def test_of_one_device_what_it_has_is_offered() -> None:
 def test_exactly_as_much_memory_as_is_free_can_be_had() -> None:
     assert len(select(report(4), memory=79 * GIB).ids) == 4
     assert nodes.slots(select(report(4), "2", memory=79 * GIB).ids) == [3]
+
+
+@pytest.mark.parametrize(
+    ("least", "waiting", "is_met"),
+    [("40 GiB", False, True), ("41 GiB", False, False), ("41 GiB", True, True),
+     ("80 GiB", True, True), ("81 GiB", True, False)],
+)  # fmt: skip
+def test_who_waits_may_get_memory_that_is_in_use(least: str, waiting: bool, is_met: bool) -> None:
+    document = report(1)
+    total = {"kind": "dedicated", "total": 80 * GIB, "usable": 40 * GIB, "free": 40 * GIB}
+    document["devices"][0]["memory"] = total
+    request = Request(1, memory=least)
+    if is_met:
+        found, count = plan(document, request, waiting=waiting)
+        # The device itself is as the report has it.
+        assert ([device["memory"] for device in found], count) == ([total], 1)
+    else:
+        with pytest.raises(SelectionError):
+            plan(document, request, waiting=waiting)
+
+
+def test_which_devices_are_of_a_better_kind() -> None:
+    card, other = at(FIRST), at(FAR)
+    npu = at("0000:91:00.0", kind="npu")
+    assert better_kinds([card], [card, other, npu])[0] == []
+    taken = f"taken instead: {npu['id']} (of kind npu)"
+    assert better_kinds([npu], [card, other, npu]) == ([card["id"], other["id"]], taken)
+    assert better_kinds([card, npu], [card, other, npu]) == ([other["id"]], taken)
