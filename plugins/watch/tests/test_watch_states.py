@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import os
@@ -16,11 +17,14 @@ import pytest
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.coordinate import Coordinate
+from textual.widgets import Tabs
 from watch_samples import GIB, NIGHT, address, busy, report
 
 from probe_core import proc
-from probe_watch import hosts, peer
-from probe_watch.alerts import Alerts, rules_of
+from probe_core.commands import CommandError
+from probe_watch import hosts, panels, peer, watch_command
+from probe_watch.alerts import Alerts, RuleError, rules_of
+from probe_watch.app import NOTE_S, WatchApp
 from probe_watch.grid import Grid
 from probe_watch.hosts import Host, interval_for
 from probe_watch.lines import device_document, sample_document
@@ -37,6 +41,7 @@ from probe_watch.processes import (
     gathered,
 )
 from probe_watch.recorded import Reader, Recording, seconds_of
+from probe_watch.rounds import Happening
 from probe_watch.screen import Replay
 
 # Peers.
@@ -444,6 +449,105 @@ def test_drivers_have_versions() -> None:
     devices = [device("nvidia", "580.1"), device("nvidia", "580.1"), device("xe", None),
                device("x", "1", "cpu")]  # fmt: skip
     assert drivers(devices) == ["nvidia 580.1"]
+
+
+@pytest.mark.parametrize(
+    ("name", "most", "beyond"),
+    [
+        ("utilisation", 1, "expected a fraction from 0 to 1"),
+        ("memory", 1, "expected a fraction from 0 to 1"),
+        ("latency", 60_000, "expected a ms from 0 to 60000"),
+        ("temperature", 150, "expected a °C from 0 to 150"),
+    ],
+)
+def test_how_high_a_threshold_may_be(name: str, most: float, beyond: str) -> None:
+    for key, highest, words in (
+        ("above", most, beyond), ("clear", 0, ""), ("seconds", 86_400, "seconds, 0 to 86400"),
+    ):  # fmt: skip
+        assert getattr(rules_of({name: {key: highest}})[name], key) == highest
+        if words:
+            with pytest.raises(RuleError) as raised:
+                rules_of({name: {key: highest + 0.1}})
+            assert str(raised.value).startswith(f"command.watch.alerts.{name}.{key} = ")
+            assert str(raised.value).endswith(words)
+    with pytest.raises(RuleError, match=rf"above = '{'x' * 39}: expected"):
+        rules_of({name: {"above": "x" * 99}})
+
+
+def test_of_users_whose_memory_is_unknown_names_decide() -> None:
+    tasks = [Task(1, "bob", {"a": None}), Task(2, "bob", {"a": None}), Task(3, "ann", {"a": None})]
+    desk: Any = SimpleNamespace(name="desk")
+    assert [user for user, *_ in panels.user_table([desk], lambda node: tasks)] == ["ann", "bob"]
+
+
+@pytest.mark.parametrize(("text", "is_right"), [("0.1", True), ("0.09", False), ("3600", True),
+                                                ("3601", False)])  # fmt: skip
+def test_how_long_an_interval_may_be(text: str, is_right: bool) -> None:
+    args = argparse.Namespace(interval=text)
+    if is_right:
+        assert watch_command._interval(args, 1.0) == float(text)
+    else:
+        with pytest.raises(CommandError):
+            watch_command._interval(args, 1.0)
+
+
+# The screen.
+
+
+def shown_on(app: WatchApp, name: str) -> str:
+    widget: Any = app.query_one(f"#{name}")
+    return widget.text if isinstance(widget, Grid) else str(widget.content)
+
+
+def measured(host: str, at: int) -> Node:
+    node = Node(host, Alerts(rules_of({})))
+    node.describe(report("NVIDIA L4", cpu=False)["devices"])
+    node.take(Happening(NIGHT + at, [busy(address(1))], (), (), ()))
+    return node
+
+
+@pytest.mark.heavy
+def test_keys_of_a_screen_of_two_hosts_and_of_a_replay(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr("probe_watch.app.monotonic", lambda: now[0])
+    moved: list[Any] = []
+
+    async def main() -> None:
+        app = WatchApp([measured("desk", 0), measured("studio", 1)], 1.0)
+        async with app.run_test(size=(100, 24)) as pilot:
+            await pilot.pause()
+            assert shown_on(app, "title").startswith(
+                "desk  NVIDIA L4   every 1 s   22:14:03Z   by state"
+            )
+            app.query_one("#chosen", Tabs).action_next_tab()
+            await pilot.pause()
+            assert shown_on(app, "title").startswith("studio  NVIDIA L4 ")
+            await pilot.press("enter")
+            assert app.screen.query_one("VerticalScroll").border_title == "01:00.0"
+            await pilot.press("q")
+            # Without a recording its keys do nothing.
+            await pilot.press("right_square_bracket", "plus")
+            app.replay = SimpleNamespace(step=moved.append, hurry=moved.append, where="frame 7")
+            for key in "left_square_bracket right_square_bracket j k plus minus space".split():
+                await pilot.press(key)
+            assert moved == [-1, 1, -10, 10, 2, 0.5, 1.0]
+            assert shown_on(app, "title").endswith("frame 7   paused")
+            await pilot.press("space", "comma")
+            assert " by power" in shown_on(app, "title")
+            await pilot.press("r")
+            assert " by power reversed" in shown_on(app, "title")
+            app.note("a word")
+            for seconds, text in ((0.0, "a word"), (NOTE_S - 0.25, "a word"), (0.25, "")):
+                now[0] += seconds
+                app.show()
+                assert shown_on(app, "note") == text
+            app.take(app.node, Happening(NIGHT + 5, [busy(address(1))], (), (), ("first", "last")))
+            app.show()
+            assert shown_on(app, "note") == "last"
+            await pilot.press("q")
+        assert app.return_value == 0
+
+    asyncio.run(main())
 
 
 # Lines below a head.
