@@ -17,7 +17,7 @@ from probe_core.recording.anonymise import Anonymiser
 from probe_core.recording.archives import pax_records
 from probe_core.recording.declared import check_records
 from probe_core.recording.document import parse
-from probe_core.recording.paths import check_path
+from probe_core.recording.paths import Expansion, check_path, check_target, resolve_links
 from probe_core.recording.process import first_user, process_status, surroundings
 
 MIB = 1 << 20
@@ -150,6 +150,74 @@ def test_which_paths_a_recording_has(path: str, is_plain: bool) -> None:
             check_path(path)
 
 
+@pytest.mark.parametrize(
+    ("target", "is_plain"),
+    [
+        ("", False), ("a\0", False), ("/a", False), ("../a", True),
+        ("n" * 255, True), ("n" * 256, False),
+        ("a/" * 512, True), ("a/" * 512 + "a", False),
+    ],
+)  # fmt: skip
+def test_where_a_link_may_lead(target: str, is_plain: bool) -> None:
+    if is_plain:
+        assert check_target("/l", target) == target
+    else:
+        with pytest.raises(BadRecording):
+            check_target("/l", target)
+
+
+def test_through_how_many_links_a_path_may_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    links = {f"/{number}": f"{number - 1}" for number in range(1, 42)}
+    links["/0"] = "end"
+    assert resolve_links({path: links[path] for path in links if path != "/41"})["/40"] == "/end"
+    with pytest.raises(BadRecording, match="through too many links"):
+        resolve_links(links)
+    assert resolve_links({"/a/l": "x/" * 63}) == {"/a/l": "/a" + "/x" * 63}
+    with pytest.raises(BadRecording):
+        resolve_links({"/a/l": "x/" * 64})
+    # The steps of all links together: each of these takes two.
+    monkeypatch.setattr("probe_core.recording.paths.MAX_LINK_STEPS", 4)
+    assert resolve_links({"/a": "./x", "/b": "./x"}) == {"/a": "/x", "/b": "/x"}
+    with pytest.raises(BadRecording):
+        resolve_links({"/a": "./x", "/b": "./x", "/c": "x"})
+
+
+def test_how_many_paths_a_pattern_names(monkeypatch: pytest.MonkeyPatch, tree: Tree) -> None:
+    for name in ("n1", "n2", "n3", "nx", "m1"):
+        tree.file(f"/sys/{name}/a", "")
+    for limit, names, cut in ((3, ["n1", "n2", "n3"], 0), (2, ["n1", "n2"], 1)):
+        monkeypatch.setattr("probe_core.recording.paths.MAX_MATCHES", limit)
+        found = Expansion(tree.machine())
+        assert found.paths("/sys/n#/a") == [f"/sys/{name}/a" for name in names]
+        assert found.cut == cut
+    assert found.paths("/n#", "/sys") == ["/sys/n1", "/sys/n2"]
+    assert found.paths("/sys/n#/b") == []
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "words"),
+    [
+        ("MAX_HEADERS", 2, "it has more than 2 members"),
+        ("MAX_TAR", 2560, "it is longer than 0 MiB when unpacked"),
+        ("MAX_TOTAL", 4, "its files are longer than 0 MiB together"),
+        ("MAX_PACKED", 2560, "it is longer than 0 MiB on the disk"),
+    ],
+)
+def test_an_archive_at_its_bounds(
+    limit: str, value: int, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Two headers, a block for each content, and the first block of the end.
+    members = [("proc/a", FILE, b"12"), ("proc/b", FILE, b"34")]
+    for number, is_read in ((value, True), (value - 1, False)):
+        monkeypatch.setattr(f"probe_core.recording.archives.{limit}", number)
+        if is_read:
+            assert len(packed(tmp_path, *members).files) == 2
+        else:
+            with pytest.raises(BadRecording) as raised:
+                packed(tmp_path, *members)
+            assert str(raised.value).endswith(words.replace("2 members", "1 members"))
+
+
 END: Any = {"kind": "end", "status": "ok", "reason": None, "facts": {}, "abandoned": False}
 ANSWER: Any = {"distribution": "d", "version": "1", "api": "1", "priority": 500, "deadline_s": 5.0,
                "elapsed_ms": 1.0, "vendors": [], "frames": [END]}  # fmt: skip
@@ -192,6 +260,10 @@ def test_an_unpacked_recording_is_the_users_own(tmp_path: Path) -> None:
     assert [stat.S_IMODE((root / name).stat().st_mode) for name in ("proc", "proc/a")] == [
         0o700, 0o700,
     ]  # fmt: skip
+    modes = [
+        stat.S_IMODE((root / name).stat().st_mode) for name in ("", "machine.json", "proc/a/b")
+    ]
+    assert modes == [0o700, 0o600, 0o600]
     assert (root / "proc/a/b").read_text() == "1"
     assert str((root / "sys/x").readlink()) == "y"
     assert json.loads((root / "machine.json").read_text())["os"] == "linux"
