@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 import pytest
 import recorded
-from export_nodes import LOST_NODE, MIG_NODE, MIXED, gpu, node
+from export_nodes import CARD, LOST_NODE, MIG_NODE, MIXED, gpu, instance, node
 from reports import report_of_recording
 
 from probe_export import export, formats
@@ -216,6 +216,13 @@ def test_slurm_says_that_it_has_no_gpus_of_a_vendor(tmp_path: Path) -> None:
     assert "# left out, Slurm has no GPUs of arm: 0000:01:00.0\n" in text
 
 
+def test_slurm_gives_no_instance_the_whole_card(tmp_path: Path) -> None:
+    whole = {**instance(CARD, 21, "3g.40gb"), "nodes": CARD["nodes"]}
+    text = export("slurm", node([CARD, whole], tmp_path))  # type: ignore[arg-type]
+    assert "Name=gpu" not in text
+    assert "# left out, its node in /dev is not known: 0000:02:00.0" in text
+
+
 def test_slurm_links_are_counted_in_the_order_of_the_bus(tmp_path: Path) -> None:
     def linked(number: int, peer: int) -> dict[str, Any]:
         link = {"kind": "nvlink", "peer": f"pci:0000:{peer:02x}:00.0", "count": 4}
@@ -294,6 +301,13 @@ def test_shell_reads_the_variables(reports: dict[str, dict[str, Any]], tmp_path:
     script = f'. {file}; echo $NODE_ACCELERATORS; echo "$NODE_ACCELERATOR_NAMES"'
     done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "1\nits $HOME `x`\n"
+
+
+def test_a_node_without_accelerators_has_no_memory_of_them() -> None:
+    report = report_of_recording("vm-without-accelerator--cpu")
+    lines = export("env", report).splitlines()
+    assert "NODE_ACCELERATORS='0'" in lines
+    assert not [line for line in lines if line.startswith("NODE_ACCELERATOR_MEMORY_BYTES")]
 
 
 @pytest.mark.heavy

@@ -84,6 +84,14 @@ def test_a_sound_format_gives_its_text(site: Path) -> None:
     assert outcome(site, "sound") == "0\n"
 
 
+def test_a_format_that_has_no_text_says_why_itself(site: Path) -> None:
+    body = (
+        "from probe_export import ExportError\ndef export(report):\n    raise ExportError('no GPU')"
+    )
+    install(site, "none", body)
+    assert outcome(site, "none") == "no GPU"
+
+
 STEP = "update or remove acme-bad, or report it to its author"
 
 
