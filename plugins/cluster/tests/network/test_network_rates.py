@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import os
+import socket
+import sys
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any, cast
@@ -41,6 +45,9 @@ class Peer:
 
     def recv(self, count: int) -> bytes:
         return b"p" * min(count, self._next(("recv", count)))
+
+    def settimeout(self, seconds: float) -> None:
+        self.calls.append(("settimeout", seconds))
 
     def shutdown(self, how: int) -> None:
         self.calls.append(("shutdown", how))
@@ -163,6 +170,59 @@ def test_a_node_names_eight_of_its_addresses(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(program, "_ipv6", list)
     monkeypatch.setattr(program, "_default_addresses", list)
     assert program.addresses({}) == [list(row) for row in rows[:8]]
+
+
+def test_a_guest_has_two_seconds_for_its_proof_and_a_wrong_one_is_no_proof() -> None:
+    guest, listener = Peer((0.0, 16), (0.0, 32)), Peer((0.0, 16), (0.0, 32))
+    assert program._greeted(cast(Any, guest), b"k" * 32) is False
+    assert guest.calls[0] == ("settimeout", 2.0)
+    assert guest.calls[2:] == [("recv", 16), ("recv", 32)]
+    assert program._greet(cast(Any, listener), b"k" * 32) is False
+    assert listener.calls[:2] == [("settimeout", 2.0), ("recv", 16)]
+
+
+INTERFACES = """\
+00000000000000000000000000000001 01 80 10 80       lo
+fe80000000000000000000fffe000001 02 40 20 80     eth0
+fd000000000000000000000000000005 02 40 00 80     eth0
+fd000000000000000000000000000006 02 40 00 80
+"""
+
+
+def test_addresses_of_version_6_are_global(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "open", lambda *_, **__: io.StringIO(INTERFACES), raising=False)
+    assert program._ipv6() == [("eth0", "fd00::5")]
+
+
+def test_a_system_without_that_file_has_no_such_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(path: str, **_: str) -> None:
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr(program, "open", absent, raising=False)
+    assert program._ipv6() == []
+    assert program.boot_id() == f"{sys.platform}/{os.uname().nodename}"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the call is Linux's")
+def test_an_interface_has_its_address_of_version_4() -> None:
+    assert ("lo", "127.0.0.1") in program._ipv4()
+
+
+def test_packets_leave_from_the_address_of_a_route(monkeypatch: pytest.MonkeyPatch) -> None:
+    peers: list[tuple[str, int]] = []
+
+    class Socket(socket.socket):
+        def connect(self, peer: Any) -> None:
+            if self.family != socket.AF_INET:
+                raise OSError("no route")
+            peers.append(peer)
+
+        def getsockname(self) -> tuple[str, int]:
+            return "198.51.100.4", 40000
+
+    monkeypatch.setattr(program.socket, "socket", Socket)
+    assert program._default_addresses() == ["198.51.100.4"]
+    assert peers == [("192.0.2.1", 9)]
 
 
 @pytest.mark.parametrize(
