@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 
 import pytest
 
-from probe_exo.device_capabilities import CHIP_FLOPS, DeviceFlops, Figures, figures_by_name
+from probe_exo.device_capabilities import CHIP_FLOPS, DeviceFlops, Figures, _flops, figures_by_name
 
 
 @pytest.mark.parametrize(
@@ -40,6 +41,30 @@ def test_an_unknown_name_is_not_guessed() -> None:
     )
     default = DeviceFlops(fp32=0, fp16=0, int8=0)
     assert CHIP_FLOPS.get("NVIDIA GeForce RTX 4095", default) is default
+
+
+M1 = "the largest of apple/m1-7c, apple/m1-8c"
+PINNED = "the number that old exo's tests pin; how many GPU cores there are is not told; chipdb: "
+
+
+def test_a_name_of_several_chips_has_the_largest_and_says_what_is_not_known() -> None:
+    found = figures_by_name("Apple M1")
+    assert found.ambiguous
+    int8 = "no dense int8 path of apple/m1-8c is known"
+    assert found.reasons == {"fp32": M1, "fp16": M1, "int8": int8}
+    assert figures_by_name("NVIDIA GeForce RTX 4090").reasons == {}
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="a Mac tells how many cores it has")
+def test_the_chip_of_old_exos_tests_has_their_numbers_and_no_other() -> None:
+    flops, reasons = _flops("Apple M3 Max")
+    assert flops == (14.20, 28.40, 56.80)
+    assert reasons == {"fp32": f"{PINNED}14.13", "fp16": f"{PINNED}14.13", "int8": f"{PINNED}0.00"}
+    m1 = figures_by_name("Apple M1")
+    assert _flops("Apple M1") == (m1.numbers, m1.reasons)
+        figures_by_name("Apple M1").numbers,
+        figures_by_name("Apple M1").reasons,
+    )
 
 
 def test_it_is_a_mapping_that_nobody_can_change() -> None:

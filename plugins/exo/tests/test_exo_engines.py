@@ -187,6 +187,30 @@ def test_vllm_has_its_share_of_one_gpu_and_no_runner(
     assert memory.engine is None
 
 
+def test_vllm_says_which_gpu_it_has_only_where_that_is_a_guess(machine: Make) -> None:
+    small = {"kind": "dedicated", "total": 8 * GIB, "free": 5 * GIB}
+    first, second = gpu(visibility=seen(0)), gpu("h", visibility=seen(1), memory=small)
+    whole, part = gpu(visibility=seen(None)), gpu("h", parent="g", visibility=seen(None))
+    guess = "which GPU is the first is not known; the smallest is taken"
+    for devices, device, why in (
+        ([first, second], "g", None),
+        ([whole, part], "h", None),
+        ([whole, gpu("h", visibility=seen(None), memory=small)], "h", guess),
+        ([], None, "the node has no GPU of nvidia"),
+    ):
+        [found] = engines(machine(MEMINFO), VLLM, *devices)
+        assert (found.device, found.reasons.get("device")) == (device, why)
+
+
+@pytest.mark.parametrize(
+    ("total", "usable"), [(GIB, 0), (2 * GB, 0), (3 * GB, GB), (40 * GB, int(40 * GB * 0.95))]
+)
+def test_two_gigabytes_of_a_gpu_stay_free(machine: Make, total: int, usable: int) -> None:
+    memory = {"kind": "dedicated", "total": total, "free": total}
+    [found] = engines(machine(MEMINFO), CUDA, gpu(memory=memory))
+    assert (found.total, found.available) == (usable, usable)
+
+
 def test_without_an_engine_there_is_none_and_the_reason(machine: Make) -> None:
     wheels = Installed(reasons={"mlx": "mlx is not installed"})
     memory = MemoryReader(machine(MEMINFO), {"devices": [gpu()]}, installed=wheels).read({})
@@ -260,6 +284,19 @@ def test_a_frozen_application_does_not_say(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setattr("sys.frozen", True, raising=False)
     monkeypatch.setattr("sys.path", [str(tmp_path)])
     assert installed_engines().unknown == {"mlx", "vllm"}
+
+
+def test_what_is_listed_is_known_of_a_frozen_application_too(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("sys.path", [str(tmp_path)])
+    nothing = Installed(reasons={name: f"{name} is not installed" for name in ("mlx", "vllm")})
+    assert installed_engines() == nothing
+    for name in (*WHOLE, "mlx_cpu-0.32.0.dist-info/METADATA"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    monkeypatch.setattr("sys.frozen", True, raising=False)
+    assert (installed_engines().mlx, installed_engines().unknown) == ("mlx-cpu", frozenset())
 
 
 def test_an_mlx_built_here_may_be_any_engine_that_the_node_can_run(

@@ -34,6 +34,18 @@ def test_another_host_on_the_bus_is_a_neighbour(machine: Make) -> None:
     assert node_links(here).thunderbolt == (ThunderboltPort("aaaa", "bbbb", None, 40.0),)
 
 
+@pytest.mark.parametrize("absent", ["0-0/unique_id", "0-1/unique_id", "0-1.0/key"])
+def test_a_neighbour_has_both_ends(machine: Make, absent: str) -> None:
+    files = {
+        "domain0/security": "user\n",
+        "0-0/unique_id": "aaaa\n",
+        "0-1/unique_id": "bbbb\n",
+        "0-1.0/key": "network\n",
+    }
+    left = {f"{BUS}/{name}": text for name, text in files.items() if name != absent}
+    assert node_links(machine(left)).thunderbolt == ()
+
+
 def test_rdma_ports_tell_state_and_rate(machine: Make) -> None:
     folder = "/sys/class/infiniband/mlx5_0/ports"
     here = machine(

@@ -97,6 +97,50 @@ def test_override_is_what_is_available(machine: Make) -> None:
     assert "is ignored" in ignored.reasons["ram_available"]
 
 
+@pytest.mark.parametrize(
+    ("text", "available"),
+    [
+        ("1", 1 << 20),
+        ("0", None),
+        (f"{(1 << 40) - 1}", ((1 << 40) - 1) << 20),
+        (f"{1 << 40}", None),
+        ("1024".rjust(20, "0"), GIB),
+        ("1024".rjust(21, "0"), None),
+        ("²", None),
+    ],
+)
+def test_an_override_is_a_number_of_mib(machine: Make, text: str, available: int | None) -> None:
+    found = read(machine(MEMINFO), OVERRIDE_MEMORY_MB=text)
+    assert found.ram_available == (40_000_000 * 1024 if available is None else available)
+
+
+def unified(total: int | None) -> dict[str, Any]:
+    memory = {"kind": "unified", "total": total}
+    return {"id": "g", "kind": "gpu", "vendor": "apple", "memory": memory}
+
+
+@pytest.mark.parametrize(
+    ("files", "reach", "counted"),
+    [
+        (MEMINFO, 8 * GIB, (8 * GIB, 8 * GIB)),
+        (MEMINFO, 50 * GIB, (50 * GIB, 40_000_000 * 1024)),
+        (MEMINFO, 65_536_000 * 1024, (65_536_000 * 1024, 40_000_000 * 1024)),
+        (MEMINFO, None, (65_536_000 * 1024, 40_000_000 * 1024)),
+        ({"/x": ""}, 8 * GIB, (8 * GIB, 8 * GIB)),
+        ({"/proc/meminfo": "MemTotal: 65536000 kB\n"}, 8 * GIB, (8 * GIB, None)),
+    ],
+    ids=range(6),
+)
+def test_a_gpu_that_shares_memory_counts_what_it_reaches(
+    machine: Make, files: dict[str, str], reach: int | None, counted: tuple[int, int | None]
+) -> None:
+    found = MemoryReader(machine(files), report(unified(reach))).read({}, 1.0)
+    assert (found.counted_total, found.counted_available) == counted
+    is_less = counted[0] < 65_536_000 * 1024 and "/x" not in files
+    why = "the GPU reaches no more of the system's memory" if is_less else None
+    assert found.reasons.get("counted_total") == why
+
+
 def test_nothing_readable_is_unknown(machine: Make) -> None:
     found = MemoryReader(machine({"/x": ""}), {"schema": 1, "devices": []}).read({})
     assert (found.ram_total, found.ram_available, found.swap_total) == (None, None, None)

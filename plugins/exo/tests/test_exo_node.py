@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -39,8 +40,14 @@ def test_identity_where_nobody_knows_is_exos_unknown(machine: Make) -> None:
     found = node_identity(machine({"/proc/meminfo": ""}))
     assert (found.model, found.chip) == ("Unknown Model", "Unknown Chip")
     assert (found.os_version, found.os_build_version) == ("Linux", "Unknown")
+    assert found.friendly_name == "Unknown"
     with pytest.raises(dataclasses.FrozenInstanceError):
         found.model = "other"  # type: ignore[misc]
+
+
+def test_this_node_has_its_own_host_name(given: Callable[..., None]) -> None:
+    given()
+    assert node_identity().friendly_name == socket.gethostname()
 
 
 def test_identity_of_this_node_names_its_gpu(given: Callable[..., None], gpu: Gpu) -> None:
