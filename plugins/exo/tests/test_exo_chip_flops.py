@@ -62,9 +62,6 @@ def test_the_chip_of_old_exos_tests_has_their_numbers_and_no_other() -> None:
     assert reasons == {"fp32": f"{PINNED}14.13", "fp16": f"{PINNED}14.13", "int8": f"{PINNED}0.00"}
     m1 = figures_by_name("Apple M1")
     assert _flops("Apple M1") == (m1.numbers, m1.reasons)
-        figures_by_name("Apple M1").numbers,
-        figures_by_name("Apple M1").reasons,
-    )
 
 
 def test_it_is_a_mapping_that_nobody_can_change() -> None:
