@@ -110,6 +110,7 @@ def test_an_unknown_choice_is_an_answer_with_a_reason(given: Given) -> None:
     given()
     found = ask(devices="gpu:99")
     assert found == UNKNOWN_DEVICE_CAPABILITIES
+    assert found.reasons["chip"].startswith("EXO_PROBE_DEVICES: ")
     assert "the report has no device 'gpu:99'; it has cpu:0" in found.reasons["chip"]
 
 

@@ -20,7 +20,7 @@ from probe_exo.device_capabilities import (
     DeviceFlops,
     mac_device_capabilities,
 )
-from probe_exo.mac import gpu_cores
+from probe_exo.mac import gpu_cores, hardware, rdma_enabled
 
 MACBOOK_PRO = b"""
 Hardware:
@@ -197,6 +197,39 @@ def test_other_macs(text: bytes, model: str, chip: str, memory: int) -> None:
     assert (found.model, found.chip, found.memory) == (model, chip, memory)
     for name in ("fp32", "fp16", "int8"):
         assert getattr(found.flops, name) > 0 or found.reasons[name]
+
+
+@pytest.mark.parametrize(
+    ("status", "enabled"),
+    [(b"", None), (b"enabled\n", True), (b"RDMA: Enabled", True), (b"disabled", False),
+     (b"enabled: no (disabled)", False), (b"?", False)],
+)  # fmt: skip
+def test_a_mac_says_whether_rdma_is_enabled(status: bytes, enabled: bool | None) -> None:
+    with patch("subprocess.check_output", return_value=status) as asked:
+        assert rdma_enabled() is enabled
+    assert asked.call_args.args == (["rdma_ctl", "status"],)
+
+
+@pytest.mark.parametrize(
+    ("printed", "said", "memory", "chip"),
+    [
+        (b"Memory: 8 GB\nChip: Apple M2\n", b"17179869184\n", 8192, "Apple M2"),
+        (b"", b"17179869184\n", 16384, "17179869184"),
+        (b"", b"17179869184".rjust(20, b"0"), 16384, "00000000017179869184"),
+    ],
+    ids=range(3),
+)
+def test_the_kernel_is_asked_for_what_system_profiler_leaves_out(
+    printed: bytes, said: bytes, memory: int, chip: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer(command: list[str], **_: Any) -> bytes:
+        return said if command[:2] == ["sysctl", "-n"] else printed
+
+    monkeypatch.setattr("sys.platform", "darwin")
+    with patch("subprocess.check_output", answer):
+        found = hardware()
+    assert (found.memory_mib, found.chip) == (memory, chip)
+    assert set(found.reasons) == {"model"}
 
 
 @pytest.mark.parametrize(

@@ -187,6 +187,34 @@ def test_vllm_has_its_share_of_one_gpu_and_no_runner(
     assert memory.engine is None
 
 
+CPUS_WHY = "the system's memory cannot be read"
+METALS_WHY = "macOS tells its working set to Metal programs alone"
+NOT_TOLD = "the driver does not tell how much is free"
+
+
+@pytest.mark.parametrize(
+    ("wheels", "devices", "reasons"),
+    [
+        (CPU, [], {"total": CPUS_WHY, "available": NOT_TOLD}),
+        (METAL, [gpu("m", vendor="apple")], {"total": METALS_WHY, "available": NOT_TOLD}),
+        (CUDA, [gpu(memory={"kind": "dedicated", "total": None, "free": None})],
+         {"total": "the memory of g is unknown", "available": NOT_TOLD}),
+    ],
+    ids=range(3),
+)  # fmt: skip
+def test_what_is_unknown_of_an_engine_has_its_reason(
+    machine: Make, wheels: Installed, devices: list[dict[str, Any]], reasons: dict[str, str]
+) -> None:
+    [found] = engines(machine({"/x": ""}), wheels, *devices)
+    assert (found.total, found.available, found.reasons) == (None, None, reasons)
+
+
+def test_vllm_without_its_gpu_has_nothing(machine: Make) -> None:
+    [found] = engines(machine(MEMINFO), VLLM)
+    assert (found.total, found.available) == (0, 0)
+    assert found.reasons.keys() == {"runner", "device"}
+
+
 def test_vllm_says_which_gpu_it_has_only_where_that_is_a_guess(machine: Make) -> None:
     small = {"kind": "dedicated", "total": 8 * GIB, "free": 5 * GIB}
     first, second = gpu(visibility=seen(0)), gpu("h", visibility=seen(1), memory=small)

@@ -289,6 +289,25 @@ def test_many_threads_share_one_look_and_none_sees_an_older_one() -> None:
     assert seen == [3] * 8
 
 
+def test_what_a_driver_keeps_for_itself_is_not_free(machine: Make) -> None:
+    memory = {"kind": "dedicated", "total": 10, "free": 9, "parts": {"reserved": 3}}
+    card = {"id": "g", "kind": "gpu", "vendor": "nvidia", "memory": memory}
+    rounds = Rounds({"g": 2})
+    free = FreeMemory(["g"], rounds)
+    reader = MemoryReader(machine(MEMINFO), report(card), free)
+    assert reader.needs_samplers()
+    try:
+        found = reader.read({}, 0.0)
+        assert (found.vram_total, found.vram_available) == (10, 10 - 2 - 3)
+        assert found.vram_age_s is not None
+        assert 0.0 <= found.vram_age_s < 0.9
+        rounds.used["g"] = 8
+        assert reader.read({}, 0.0).vram_available == 0
+        assert reader.read({}).vram_available == 9  # without an age it is what the probe saw
+    finally:
+        free.close()
+
+
 def test_no_room_for_a_thread_costs_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
@@ -297,8 +316,14 @@ def test_no_room_for_a_thread_costs_no_answer(monkeypatch: pytest.MonkeyPatch) -
     assert FreeMemory(["a"], Rounds({"a": 1})).read(1.0) == {}
 
 
-def test_samplers_that_cannot_start_cost_no_answer() -> None:
+def test_samplers_that_cannot_start_cost_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    raised: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", raised.append)
+
     def refused(interval: float) -> Any:
         raise OSError("no process")
 
-    assert FreeMemory(["a"], refused).read(1.0) == {}
+    free = FreeMemory(["a"], refused)
+    assert free.read(1.0) == {}
+    free.close()
+    assert raised == []
