@@ -79,6 +79,51 @@ def test_the_slowest_links_come_first_and_those_beyond_a_page_are_counted() -> N
     assert [*link_lines(gathered, context)] == []
 
 
+@pytest.mark.parametrize(
+    ("boots", "nics", "hardware"),
+    [
+        ("11", NICS, ("same-host", None)),
+        ("12", {"a": NICS["a"]}, (None, None)),
+        ("12", {**NICS, "b": {"enp5s0": Nic("wifi", 1.25e8)}}, (None, 1.25e8)),
+        ("12", {**NICS, "b": {"enp5s0": Nic("ethernet", None)}}, ("ethernet", None)),
+    ],
+)
+def test_the_hardware_of_a_link_is_that_of_both_ends(
+    boots: str, nics: Any, hardware: tuple[str | None, float | None]
+) -> None:
+    hellos = [{**hello, "boot": boot} for hello, boot in zip(HELLOS, boots, strict=True)]
+    answers: list[Any] = [
+        {"rate": 1e8, "address": "10.0.0.1", "round_trip": 0.001},
+        {"rate": None, "address": "10.0.0.2"},
+    ]
+    row = measured_link(("a", "b"), answers, hellos, nics)
+    assert (row["kind"], row["speed"]) == hardware
+    assert (row["round_trip"], row["latency"]) == (0.001, 0.0005)
+    assert (row["bandwidth"], row["bandwidths"]) == (None, [None, 1e8])
+    assert row["reason"] == "too few bytes arrived to compute a bandwidth"
+
+
+def test_a_link_is_a_row_and_what_is_wrong_stands_below() -> None:
+    rows = [link(), failed_link(("a", "c"), "gone", "see it"), link(speed=None, kind=None)]
+    nodes = {"a": SimpleNamespace(id="a", name="desk")}
+    found = link_findings(rows, Network(least_bandwidth=1.1e8), {"a": "desk"})
+    gathered: Any = SimpleNamespace(nodes=nodes, links=rows[:2], findings=found)
+    context: Any = SimpleNamespace(encodable=str, width=120, colour=False)
+    assert [" ".join(line.split()) for line in link_lines(gathered, context)] == [
+        "",
+        "LINK ROUND TRIP BANDWIDTH BACK BY",
+        "desk – b 0.4 ms 960 Mbit/s 880 Mbit/s ethernet, eth0, enp5s0",
+        "",
+        "1 of 2 pairs measured: 880 Mbit/s, round trips 0.4 ms",
+        "warning: desk and c could not be measured: gone; see it",
+    ]
+    [slow] = link_findings(rows[2:], Network(least_bandwidth=1.2e8), {})
+    assert slow["evidence"] == "960 Mbit/s and 880 Mbit/s"
+    assert slow["what"] == "between a and b 880 Mbit/s arrive, less than 960 Mbit/s"
+    gathered.links, gathered.findings = rows[1:2], []
+    assert [*link_lines(gathered, context)] == ["", "0 of 1 pair measured"]
+
+
 def test_what_agents_do_not_know_is_none() -> None:
     answers: list[Any] = [{"rate": None}, {"rate": "x", "round_trip": -1, "address": 3}]
     row = measured_link(("a", "c"), answers, [{"boot": "1"}, {"addresses": "x"}], NICS)

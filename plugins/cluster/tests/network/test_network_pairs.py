@@ -34,6 +34,8 @@ def test_of_more_nodes_a_ring_and_as_many_random_pairs() -> None:
     assert pairs == choose_pairs(ids, {})
     assert len(choose_pairs(ids, {}, "all")) == 36
     assert choose_pairs(ids, {}, "3") == [("n0", "n1"), ("n1", "n2"), ("n2", "n3")]
+    assert choose_pairs(FOUR, {}, "5")[:4] == [*pairwise(FOUR), ("d", "a")]
+    assert choose_pairs(FOUR[:2], {}, "1") == choose_pairs(FOUR[:2], {}) == [("a", "b")]
     assert len(choose_pairs(ids, {}, "999")) == 36
 
 
@@ -53,6 +55,8 @@ def test_pairs_by_hand_may_be_names_and_hold_colons() -> None:
         ("some", "write all, a number of pairs, or a:b,c:d"),
         ("0", "write all, a number of pairs"),
         ("-1", "write all, a number of pairs"),
+        ("1000000", "write all, a number of pairs"),
+        ("²", "write all, a number of pairs"),
     ],
 )
 def test_what_is_no_pair_is_refused(text: str, sentence: str) -> None:
@@ -64,6 +68,11 @@ def test_what_is_no_pair_is_refused(text: str, sentence: str) -> None:
 def test_all_pairs_of_many_nodes_are_refused() -> None:
     with pytest.raises(ClusterError, match="499500 pairs; at most 5000"):
         choose_pairs([f"n{at}" for at in range(1000)], {}, "all")
+    ids = [f"n{at}" for at in range(101)]  # 5050 pairs
+    assert len(choose_pairs(ids, {}, "5000")) == 5000
+    with pytest.raises(ClusterError, match="5001 pairs; at most 5000"):
+        choose_pairs(ids, {}, "5001")
+    assert len(choose_pairs(FOUR, {}, "999999")) == 6
 
 
 def test_no_node_is_in_two_pairs_of_a_round() -> None:
@@ -97,3 +106,7 @@ def test_the_cost_is_known_before() -> None:
     twice = bounds([[("a", "b")], [("a", "c"), ("b", "c")]], Network(seconds=2, size=1 << 20))
     assert (twice.expected, twice.seconds) == (3 * 5.5 + 4.0, 2 * 3 * 5.5 + 40 + 3 * 14)
     assert twice.size == 6 << 20
+    eight = choose_pairs([f"n{at}" for at in range(8)], {})
+    count = rounds(eight)
+    assert count > 5  # a firewall is waited for in five of them
+    assert bounds([eight], Network()).seconds == 2 * count * 3.5 + 20 + 5 * 14

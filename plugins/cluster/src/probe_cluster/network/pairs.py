@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, pairwise
 from random import Random
 
 from probe_cluster.shared import ClusterError
@@ -63,9 +63,7 @@ def _explicit(text: str, ids: Sequence[str], names: Mapping[str, str]) -> Pair:
 
 def _sampled(ids: Sequence[str], count: int) -> list[Pair]:
     """Return the ring, or the first of it, and then random pairs."""
-    ring = [(ids[at - 1], ids[at]) for at in range(1, len(ids))]
-    if len(ids) > 2:
-        ring.append((ids[-1], ids[0]))
+    ring = [*pairwise(ids), (ids[-1], ids[0])]
     pairs = dict.fromkeys(ring[:count])
     # Seeded by the nodes: a second run of the same cluster can be compared with the first.
     source = Random(",".join(ids))
