@@ -160,7 +160,8 @@ def _gpus(gres: str) -> int:
         if char == "," and depth == 0:
             parts = item.partition("(")[0].split(":")
             if parts[0] == "gpu":
-                total += _whole(parts[-1]) or (1 if len(parts) < 3 else 0)
+                count = _whole(parts[-1])
+                total += int(len(parts) < 3) if count is None else count
             item = ""
         else:
             item += char
