@@ -174,6 +174,14 @@ EXO = (
                 " --gpu-memory-utilization 0.95 --kv-cache-dtype fp8"
             ],
         ),
+        (
+            "2x DGX H100", "llama-3.1-405b", "bf16", "vllm", "10gbe", 16,
+            [
+                VLLM.format(8, 2) + " --max-model-len 8192 --max-num-seqs 1"
+                " --gpu-memory-utilization 0.95 --distributed-executor-backend ray",
+                "ray start --address=dgx-h100-2:6379",
+            ],
+        ),
         ("Mac mini M4 Pro 64GB", "llama-3.1-8b", "4bit", "mlx", "1gbe", 16, [MLX.format(1)]),
         (
             "Mac mini M4 Pro 64GB", "llama-3.1-8b", "4bit", "mlx", "1gbe", 8,

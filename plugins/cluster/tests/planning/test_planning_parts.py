@@ -7,8 +7,14 @@ from typing import Any
 
 import pytest
 
-from probe_cluster.planning.offers import _flops
+from probe_cluster import ClusterError, Model
+from probe_cluster.planning.architecture import _routed
+from probe_cluster.planning.config_json import ConfigTable
+from probe_cluster.planning.efficiency import hop_software
+from probe_cluster.planning.engines import file_form, usual_engine
+from probe_cluster.planning.offers import _bandwidth, _flops, _system
 from probe_cluster.planning.options import layers_of
+from probe_cluster.planning.precision import as_run_by
 from probe_cluster.planning.predict import _split_stages
 from probe_cluster.planning.search import balanced
 from probe_core.commands import CommandError
@@ -19,6 +25,7 @@ from probe_core.commands import CommandError
     [
         ([1.0, 1.0], [9, 9], 3, [2, 1]),  # among equals to the earlier one
         ([1.0, 2.0], [9, 9], 6, [4, 2]),
+        ([3.0, 1.0], [9, 9], 2, [0, 2]),
         ([1.0, 2.0], [1, 9], 6, [1, 5]),
         ([1.0, 0.1, 1.0], [9, 0, 1], 3, [2, 0, 1]),
         ([float("inf"), 1.0], [9, 9], 2, [0, 2]),
@@ -56,6 +63,113 @@ def test_a_figure_is_the_sum_of_those_that_are_known() -> None:
     assert reasons == {}
     assert _flops([], "fp16", reasons) is None
     assert reasons == {"fp16": "the report has no device that counts"}
+
+
+@pytest.mark.parametrize(
+    ("total", "limit", "available", "memory"),
+    [
+        (8, None, 5, (8, 5)),
+        (8, 4, 5, (4, 4)),
+        (8, 9, 9, (8, 8)),
+        (None, 4, 3, (4, 3)),
+        (None, 4, None, (4, None)),
+        (None, None, 3, (None, 3)),
+    ],
+)
+def test_the_systems_memory_within_its_limit(
+    total: int | None, limit: int | None, available: int | None, memory: tuple[Any, Any]
+) -> None:
+    node = {"memory": {"total": total, "limit": limit, "available": available}}
+    assert _system(node) == memory
+
+
+def test_bandwidth_is_weighed_by_memory() -> None:
+    def device(total: int | None, bandwidth: float | None) -> dict[str, Any]:
+        return {"id": "g", "memory": {"total": total}, "bandwidth": bandwidth}
+
+    reasons: dict[str, str] = {}
+    assert _bandwidth([device(3, 30.0), device(1, 10.0)], reasons) == 4 / (3 / 30 + 1 / 10)
+    assert _bandwidth([device(None, 30.0), device(None, 10.0)], reasons) == pytest.approx(15)
+    assert reasons == {}
+    assert _bandwidth([device(3, 30.0), device(1, None)], reasons) is None
+    assert reasons.pop("bandwidth") == "the memory bandwidth of g is unknown"
+    assert _bandwidth([], reasons) is None
+    assert reasons == {"bandwidth": "the report has no device that counts"}
+
+
+@pytest.mark.parametrize(
+    ("own", "problem"),
+    [
+        ({"params": 1, "layers": 1, "bits": 0.1, "kv_bits": 0.1}, None),
+        ({"bits": 64, "kv_bits": 64, "layers": 4096, "params": 10**17}, None),
+        ({"active_params": 100}, None),
+        ({"context": 8, "longest": 8, "kv_heads": 1, "head_dim": 1}, None),
+        ({"params": 0}, "params is 0; it must be at least 1"),
+        ({"params": 10**18}, "params is 1000000000000000000; it must be at least 1"),
+        ({"bits": 0.09}, "bits is 0.09; it must be at least 0.1"),
+        ({"bits": 64.5}, "bits is 64.5; it must be at most 64"),
+        ({"kv_bits": 0.09}, "kv_bits is 0.09; it must be at least 0.1"),
+        ({"kv_bits": 64.5}, "kv_bits is 64.5; it must be at most 64"),
+        ({"layers": 4097}, "layers is 4097; it must be at most 4096"),
+        ({"context": -1}, "context is -1; it must be at least 0"),
+        ({"active_params": 0}, "active_params is 0, of 100 in all"),
+        ({"active_params": 101}, "active_params is 101, of 100 in all"),
+    ],
+    ids=range(14),
+)  # fmt: skip
+def test_the_bounds_of_a_model(own: dict[str, Any], problem: str | None) -> None:
+    usual: dict[str, Any] = {"params": 100, "layers": 2, "bits": 16.0}
+    if problem is None:
+        Model(**usual | own)
+        return
+    with pytest.raises(ClusterError) as error:
+        Model(**usual | own)
+    assert str(error.value) == f"the model's {problem}"
+
+
+def test_a_context_is_no_longer_than_the_model_was_made_for_and_needs_its_heads() -> None:
+    longer = r"^the context is 9 tokens; x was made for 8 at most: give --context 8$"
+    with pytest.raises(ClusterError, match=longer):
+        Model(100, 2, 16.0, context=9, longest=8, kv_heads=1, head_dim=1, name="x")
+    for own in ({"kv_heads": 1}, {"head_dim": 1}):
+        with pytest.raises(ClusterError, match=r"^the KV cache of 9 tokens needs kv_heads and"):
+            Model(100, 2, 16.0, context=9, **own)
+
+
+@pytest.mark.parametrize(
+    ("config", "kind", "routed"),
+    [
+        ({}, "full", [1, 1, 1, 1]),
+        ({"mlp_layer_types": ["dense", "sparse"]}, "full", [0, 1, 1, 1]),
+        ({"moe_layer_freq": [0, 1, 2]}, "full", [0, 1, 0, 1]),
+        ({"first_k_dense_replace": 2}, "experts", [1, 1, 1, 1]),
+        ({"moe_layers_enum": "1,3"}, "full", [0, 1, 0, 1]),
+        ({"first_k_dense_replace": 2}, "full", [0, 0, 1, 1]),
+        ({"mlp_only_layers": [1]}, "full", [1, 0, 1, 1]),
+        ({"expert_layer_period": 2, "expert_layer_offset": 1}, "full", [0, 1, 0, 1]),
+        ({"expert_layer_period": 3}, "full", [1, 0, 0, 1]),
+        ({"interleave_moe_layer_step": 2}, "full", [0, 1, 0, 1]),
+        ({"decoder_sparse_step": 3, "num_dense_layers": 1}, "full", [0, 0, 1, 0]),
+    ],
+    ids=range(11),
+)
+def test_layers_that_have_experts(config: dict[str, Any], kind: str, routed: list[int]) -> None:
+    found = [_routed(ConfigTable(config, "it"), kind, place) for place in range(4)]
+    assert found == [bool(one) for one in routed]
+
+
+def test_what_an_engine_runs_and_reads() -> None:
+    classes = ("hbm", "hbm-cdna", "apple-max", "gddr", None)
+    assert [usual_engine(class_) for class_ in classes] == [
+        "vllm", "vllm", "mlx", "llama.cpp", "llama.cpp",
+    ]  # fmt: skip
+    forms = (file_form("llama.cpp"), file_form("mlx"), file_form("none"))
+    assert forms == ("gguf", "mlx", None)
+    own = [as_run_by("mxfp4", form) for form in ("gguf", "mlx", "safetensors", None)]
+    assert own == ["mxfp4_moe", "mxfp4_q8", "mxfp4", "mxfp4"]
+    assert [as_run_by("fp8", form) for form in ("gguf", None)] == ["fp8", "fp8"]
+    assert hop_software("none") == 0
+    assert hop_software("llama.cpp") > 0
 
 
 def test_layers_by_hand() -> None:
