@@ -327,6 +327,27 @@ def test_a_folder_of_safetensors_gives_exact_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("more", "form"),
+    [
+        (None, "safetensors"),
+        ({}, "safetensors"),
+        ({"quantization": {"bits": 4, "group_size": 64}}, "mlx"),
+        ({"quantization": {"bits": 4}, "quantization_config": {"bits": 4}}, "mlx"),
+        ({"quantization": {}, "quantization_config": {"quant_method": "awq"}}, "safetensors"),
+    ],
+    ids=range(5),
+)
+def test_a_folder_of_safetensors_may_be_mlxs(
+    more: dict[str, Any] | None, form: str, tmp_path: Path
+) -> None:
+    if more is not None:
+        (tmp_path / "config.json").write_text(json.dumps(CONFIG | more))
+    head = safetensors({"model.layers.0.mlp.up_proj.weight": ("BF16", [512, 256])})
+    (tmp_path / "model.safetensors").write_bytes(head)
+    assert parse_model({"model": str(tmp_path)}).form == form
+
+
+@pytest.mark.parametrize(
     ("data", "sentence"),
     [
         (b"\xff" * 8 + b"{}", "its head has 18446744073709551615 bytes, the file 10"),

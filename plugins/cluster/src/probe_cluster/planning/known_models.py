@@ -120,12 +120,11 @@ def _longest(entry: ModelEntry, text: str) -> int | None:
 
 def close_names(text: str, most: int = 3) -> list[str]:
     """Return the known names that are most alike, the best first."""
-    from difflib import SequenceMatcher, get_close_matches
+    from difflib import get_close_matches
 
     wish = _squeezed(_plain(text)[0])
     spelled = {key: entry["name"] for key, (_, entry) in _index().items()}
     matches = get_close_matches(wish, spelled, n=3 * most, cutoff=0.6)
-    matches.sort(key=lambda key: -SequenceMatcher(None, wish, key).ratio())
     # A name without its size is a prefix of those with it.
     starts = [key for key in spelled if key.startswith(wish) and len(wish) >= 3]
     own = [name for key, (name, _) in _index().items() if key in starts]
