@@ -7,11 +7,11 @@ from probe_core.commands.options import SHARED_OPTIONS, Argument, Option, under
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from probe_core.commands import Context
     from probe_core.leasing import Lease
-    from probe_core.model.document import FindingDoc, ReportDoc
+    from probe_core.model.document import DeviceDoc, FindingDoc, ReportDoc
 
 HELP = (
     "Run a command on devices that are free: visible here, not leased by another process, and not"
@@ -265,12 +265,16 @@ def _require_working(args: argparse.Namespace, lease: Lease, path: str, command:
         raise CommandError(f"exec: {problem}", UNMET)
 
 
+def _groups(args: argparse.Namespace, lease: Lease) -> list[Sequence[DeviceDoc]]:
+    size = int(args.layout.lower().rpartition("x")[2])
+    return [lease.devices[at : at + size] for at in range(0, len(lease.devices), size)]
+
+
 def _environments(args: argparse.Namespace, lease: Lease) -> list[Mapping[str, str]]:
     """Return the environment of each process to start: of every group of a layout, or of one."""
     if not args.all:
         return [lease.environ]
-    size = int(args.layout.lower().rpartition("x")[2])
-    groups = [lease.devices[at : at + size] for at in range(0, len(lease.devices), size)]
+    groups = _groups(args, lease)
     numbered = {"PROBE_INSTANCES": str(len(groups))}
     return [
         {**lease.environ_of(group), **numbered, "PROBE_INSTANCE": str(number)}
@@ -281,18 +285,34 @@ def _environments(args: argparse.Namespace, lease: Lease) -> list[Mapping[str, s
 def _dry_run(args: argparse.Namespace, context: Context, command: list[str]) -> int:
     """Print the environment that the command would get; the lease is released at once."""
     with _leased(args, context, command) as lease:
-        from probe_core.leasing.ranges import OUTER_LEASE
-        from probe_core.leasing.records import MARK
-        from probe_core.selection.environment import lines
-
-        # The variables that name the lease would be about one that has ended.
-        own = (OUTER_LEASE, MARK)
-        changes = {name: value for name, value in lease.changes.items() if name not in own}
         for line in _exclusions(lease.excluded):
             context.out(f"# {line}")
-        for line in lines(changes):
-            context.out(line)
+        if not args.all:
+            _print_changes(lease.changes, context)
+            return 0
+        from probe_core.cli.layout import process_line
+
+        environments = _environments(args, lease)
+        for number, group in enumerate(_groups(args, lease)):
+            context.out(process_line(number, group, context))
+            _print_changes(_differences(context.environ, environments[number]), context)
     return 0
+
+
+def _differences(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str | None]:
+    names = sorted(before.keys() | after.keys())
+    return {name: after.get(name) for name in names if after.get(name) != before.get(name)}
+
+
+def _print_changes(changes: Mapping[str, str | None], context: Context) -> None:
+    from probe_core.leasing.ranges import OUTER_LEASE
+    from probe_core.leasing.records import MARK
+    from probe_core.selection.environment import lines
+
+    # The variables that name the lease would be about one that has ended.
+    own = (OUTER_LEASE, MARK)
+    for line in lines({name: value for name, value in changes.items() if name not in own}):
+        context.out(line)
 
 
 def _exclusions(excluded: Mapping[str, str]) -> list[str]:

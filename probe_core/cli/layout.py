@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from probe_core.commands import Context
-    from probe_core.model.document import ReportDoc
+    from probe_core.model.document import DeviceDoc, ReportDoc
     from probe_core.selection import Selection
 
 HELP = (
@@ -75,7 +75,6 @@ def _print(
     indices: Iterable[int],
 ) -> int:
     from probe_core.cli.table import exclusions, unconfined_line
-    from probe_core.model.naming import nameless
     from probe_core.selection.environment import confine, lines, unconfined, versions
 
     environ = {**context.recorded, **context.environ}
@@ -89,8 +88,7 @@ def _print(
         devices = [device["id"] for device in group]
         processes.append({"index": index, "devices": devices, "set": changes})
         if not args.json:
-            names = ", ".join(f"{own['id']} ({own['name'] or nameless(own)})" for own in group)
-            context.out(f"# process {index}: {context.encodable(names)}")
+            context.out(process_line(index, group, context))
             if free := unconfined(report, group):
                 context.out(f"# layout {unconfined_line(free)}")
             for line in lines(changes):
@@ -100,3 +98,11 @@ def _print(
         document = {"layout": args.layout, "consumer": runtime, "instances": processes}
         context.json({**document, "excluded": selection.excluded})
     return 0
+
+
+def process_line(index: int, group: Iterable[DeviceDoc], context: Context) -> str:
+    """Return the comment that names the devices of a process, above its variables."""
+    from probe_core.model.naming import nameless
+
+    names = ", ".join(f"{own['id']} ({own['name'] or nameless(own)})" for own in group)
+    return f"# process {index}: {context.encodable(names)}"

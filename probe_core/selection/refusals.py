@@ -135,8 +135,11 @@ class Refusals:
         amounts = sorted((free_memory(device) or 0 for device in self.choice.visible), reverse=True)
         # What the device that would be the last one taken has: all the others have more.
         smallest = amounts[count - 1]
+        unknown = sum(free_memory(device) is None for device in self.choice.visible)
+        have = "are known to have" if unknown else "have"
+        reason = f" ({unknown} of unknown memory)" if unknown else ""
         return self.error(
-            f"only {len(usable)} of the visible devices have that much memory free",
+            f"only {len(usable)} of the visible devices {have} that much memory free{reason}",
             "memory",
             f"ask for {format_size(smallest)} each" if smallest else None,
         )

@@ -201,6 +201,22 @@ def test_all_instances_of_a_layout_start_with_their_own_devices(tmp_path: Path) 
     ]
 
 
+def test_a_dry_run_prints_what_each_instance_of_a_layout_would_get(tmp_path: Path) -> None:
+    done = four(tmp_path).run("exec", "--layout", "2x2", "--all", "--dry-run")
+    of_interest = ("# process", "export CUDA_VISIBLE_DEVICES", "export PROBE_")
+    name = "NVIDIA H100 80GB HBM3"
+    assert [line for line in done.stdout.splitlines() if line.startswith(of_interest)] == [
+        f"# process 0: pci:0000:01:00.0 ({name}), pci:0000:02:00.0 ({name})",
+        f"export CUDA_VISIBLE_DEVICES={uuid(1)},{uuid(2)}",
+        "export PROBE_INSTANCE=0",
+        "export PROBE_INSTANCES=2",
+        f"# process 1: pci:0000:03:00.0 ({name}), pci:0000:04:00.0 ({name})",
+        f"export CUDA_VISIBLE_DEVICES={uuid(3)},{uuid(4)}",
+        "export PROBE_INSTANCE=1",
+        "export PROBE_INSTANCES=2",
+    ]
+
+
 def test_all_instances_are_ended_together(tmp_path: Path) -> None:
     node = four(tmp_path)
     process = node.start(

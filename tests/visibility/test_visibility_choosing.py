@@ -297,6 +297,19 @@ def test_what_would_work(arguments: dict[str, Any], code: str, unmet: str, fix: 
     assert caught.value.code == code
 
 
+def test_memory_that_is_unknown_is_not_called_too_little() -> None:
+    document = report(4)
+    for device in document["devices"][2:]:
+        device["memory"] |= {"free": None, "usable": None, "total": None}
+    with pytest.raises(SelectionError) as caught:
+        select(document, count=3, memory=GIB)
+    assert caught.value.unmet == (
+        "only 2 of the visible devices are known to have that much memory free"
+        " (2 of unknown memory)"
+    )
+    assert (caught.value.code, caught.value.fix) == ("memory", None)
+
+
 @pytest.mark.parametrize(
     ("reserve", "memory", "unmet", "fix"),
     [
