@@ -90,6 +90,16 @@ def refuse_missing(option: str, path: str) -> None:
         raise CommandError(f"{option} {path}: no such file")
 
 
+def two_machines(options: Collection[str]) -> str:
+    """Return the sentence about a recorded machine beside a report that stands for every probe."""
+    if "static" in options:
+        return "--static and --machine exclude each other"
+    return (
+        "--machine: the setting `static` (PROBE_STATIC, or the file of settings) gives a report in"
+        " place of every probe; leave it out to probe a recorded machine"
+    )
+
+
 # What the file of settings holds for one command.
 
 

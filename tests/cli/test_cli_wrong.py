@@ -257,3 +257,18 @@ def test_files_may_follow_options_and_what_does_not_exist_is_still_named(
     with pytest.raises(SystemExit):
         parser.parse_args(["m", "--bit", "8", "b.json"])
     assert capsys.readouterr().err == "probe x: no option --bit. Did you mean --bits?\n"
+
+
+def test_a_report_is_not_given_for_the_recorded_machine_that_was_asked_for(
+    machine: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("report.json").write_text('{"schema": 1, "devices": []}')
+    assert outcome(["--json", "--static", "report.json", *machine]) == 2
+    assert capsys.readouterr() == ("", "probe: --static and --machine exclude each other\n")
+    monkeypatch.setenv("PROBE_STATIC", "report.json")
+    assert outcome(["--json"]) == 0
+    capsys.readouterr()
+    assert outcome(["--json", *machine]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("probe: --machine: the setting `static` (PROBE_STATIC,")
