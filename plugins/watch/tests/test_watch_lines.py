@@ -213,6 +213,21 @@ def test_the_nodes_line_has_the_latency_where_all_is_asked(
         assert (node["latency_ms"], node["unknown"]) == (latency, unknown)
 
 
+@pytest.mark.parametrize(
+    ("figure", "words"),
+    [(Figure(1.25), "latency=1.2ms"), (Figure(None, "desk:22: off"), 'latency="desk:22: off"')],
+)
+def test_the_nodes_line_of_text_has_the_latency_to_the_peer(figure: Figure, words: str) -> None:
+    peer = Peer(("desk", 22), 1.0)
+    peer.figure = figure
+    for measured, end in ((peer, f" {words}"), (None, "")):
+        out = io.StringIO()
+        lines = Lines(Context(stdout=out), Alerts(rules_of({}), measured), json=False, full=False)
+        lines.take(Happening(NIGHT, [sample(GPU), sample(NODE)], [], [], []))
+        time = "2026-11-21T22:14:03.512Z"
+        assert out.getvalue() == f"{time} {GPU}\n{time} {NODE}{end}\n"
+
+
 def test_notes_are_warnings(capsys: pytest.CaptureFixture[str]) -> None:
     lines = Lines(Context(stdout=io.StringIO()), Alerts(rules_of({})), json=True, full=False)
     lines.take(Happening(NIGHT, [], [], [], ["it hangs"]))

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from probe_core.model.document import DeviceDoc, SampleDoc
     from probe_core.sampling import Rounds
     from probe_watch.alerts import Alerts, Edge
+    from probe_watch.figures import Figure
     from probe_watch.rounds import Happening, Intake
 
 
@@ -135,6 +136,11 @@ def _figures(sample: SampleDoc) -> Iterable[str]:
         yield f"processes={len(sample['processes'])}"
 
 
+def _latency(latency: Figure) -> str:
+    value = latency.value
+    return f'latency="{latency.reason}"' if value is None else f"latency={value:.1f}ms"
+
+
 def _bytes(count: int | None) -> str | None:
     return None if count is None else size(count).replace(" ", "")
 
@@ -221,7 +227,9 @@ class Lines:
         for event in happening.events:
             yield f"{timestamp(time)} {event['device']} {event['event']}: {event['change']}"
         for sample in happening.samples:
-            yield sample_line(sample, time, self._alerts.active(sample["device"]))
+            line = sample_line(sample, time, self._alerts.active(sample["device"]))
+            of_peer = sample["device"] == NODE and self._alerts.peer is not None
+            yield f"{line} {_latency(self._alerts.latency)}" if of_peer else line
         for edge in happening.edges or ():
             yield alert_line(edge)
 
