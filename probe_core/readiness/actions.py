@@ -116,6 +116,7 @@ def parts_of_text(text: str) -> tuple[str, ...]:
 def _split(text: str, marks: Sequence[str] = ("&&", "||", "|", ";")) -> list[str]:
     """Return the simple commands of a line: what stands in quotes or $(…) is left alone."""
     parts, start, depth, quote, at = [], 0, 0, "", 0
+    firsts = {mark[0] for mark in marks}
     while at < len(text):
         char = text[at]
         if quote:
@@ -124,12 +125,16 @@ def _split(text: str, marks: Sequence[str] = ("&&", "||", "|", ";")) -> list[str
             quote = char
         elif char in "()":
             depth += 1 if char == "(" else -1
-        elif not depth and (mark := next((m for m in marks if text.startswith(m, at)), "")):
+        elif char in firsts and not depth and (mark := _mark(text, at, marks)):
             parts.append(text[start:at].strip())
             at = start = at + len(mark)
             continue
         at += 1
     return [part for part in (*parts, text[start:].strip()) if part]
+
+
+def _mark(text: str, at: int, marks: Sequence[str]) -> str:
+    return next((mark for mark in marks if text.startswith(mark, at)), "")
 
 
 def _words(command: str) -> list[str]:
