@@ -87,24 +87,32 @@ def test_what_a_check_needs_is_what_it_reads() -> None:
     assert unread == nothing
 
 
+@pytest.fixture(scope="module")
+def coverage(tmp_path_factory: pytest.TempPathFactory) -> Coverage:
+    """What a recording has of a machine without any file."""
+    return Coverage(Machine(str(tmp_path_factory.mktemp("empty"))), own_declarations())
+
+
 @pytest.mark.parametrize("code", CHECKS)
-def test_what_a_check_needs_is_recorded_or_known_to_be_missing(code: str, tmp_path: Path) -> None:
-    assert [word for word in CHECKS[code].needs if not is_known(word, tmp_path)] == []
+def test_what_a_check_needs_is_recorded_or_known_to_be_missing(
+    code: str, coverage: Coverage
+) -> None:
+    assert [word for word in CHECKS[code].needs if not is_known(word, coverage)] == []
 
 
-def is_known(word: str, root: Path) -> bool:
+def is_known(word: str, coverage: Coverage) -> bool:
     """Return whether a recording has what is read, or the documentation says why not."""
     if not word.startswith("/") or word.startswith("/recorded/"):
         return True
     path = word.replace("*", "1")
     is_left_out = any(path.startswith(entry.partition("*")[0].rstrip("/")) for entry in LEFT_OUT)
-    return is_left_out or Coverage(Machine(str(root)), own_declarations()).holds(path)
+    return is_left_out or coverage.holds(path)
 
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("step", READS)
-def test_what_a_step_reads_is_recorded(step: str, tmp_path: Path) -> None:
-    assert [word for word in READS[step] if not is_known(word, tmp_path)] == []
+def test_what_a_step_reads_is_recorded(step: str, coverage: Coverage) -> None:
+    assert [word for word in READS[step] if not is_known(word, coverage)] == []
 
 
 def test_the_files_of_checks_are_recorded_by_name() -> None:
