@@ -141,7 +141,7 @@ def interrupted(number: int, action: Callable[[], int]) -> tuple[int, int]:
         sys.setprofile(None)
 
 
-@pytest.mark.parametrize("name", mostly_heavy(LINES, 6))
+@pytest.mark.parametrize("name", mostly_heavy(LINES, 15))
 def test_ctrl_c_at_any_moment(
     name: str,
     place: Path,

@@ -65,7 +65,7 @@ def devices(count: int, name: str) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
 @pytest.mark.parametrize("name", ["NVIDIA GeForce RTX 4090", LONG, WIDE])
-@pytest.mark.parametrize("count", mostly_heavy([0, 1, 8, 16], 2))
+@pytest.mark.parametrize("count", mostly_heavy([8, 0, 1, 16], 4))
 def test_invented_devices(
     count: int, name: str, encoding: str, tree: Tree, probers: Probers
 ) -> None:
@@ -93,7 +93,7 @@ def test_parts_of_one_card_are_distinct(tree: Tree, probers: Probers) -> None:
         assert len(set(rows)) == len(rows) == 9
 
 
-@pytest.mark.parametrize("name", mostly_heavy(recorded.names(), 4))
+@pytest.mark.parametrize("name", mostly_heavy(recorded.names(), 8))
 def test_recorded_machines(name: str) -> None:
     check(report_of_recording(name), widths=range(40, 201, 4))
 

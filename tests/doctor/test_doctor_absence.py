@@ -13,6 +13,7 @@ from doctor_cases import complete
 from readiness_nodes import Node
 from reports import recorded_machine, report_of, report_of_recording
 from test_doctor_bundle import bundle_of
+from weights import mostly_heavy
 
 from probe_core.doctor.check import Request
 from probe_core.doctor.checks.absence import CHECKS, SIGNS, looked_at, points_to_one
@@ -130,13 +131,13 @@ def test_nothing_points_to_an_accelerator(name: str, tmp_path: Path) -> None:
     assert [f["code"] for f in found["findings"] if f["severity"] != "info"] == []
 
 
-@pytest.mark.parametrize("name", recorded.names())
+@pytest.mark.parametrize("name", mostly_heavy(recorded.names(), 4))
 def test_a_recorded_machine_has_no_sign(name: str) -> None:
     request = Request(recorded_machine(name), report_of_recording(name))  # type: ignore[arg-type]
     assert [check.run(request)["findings"] for check in CHECKS] == [[]] * len(SIGNS)
 
 
-@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("code", mostly_heavy(CODES, 4))
 def test_a_bundle_has_the_same_sign(code: str, tmp_path: Path) -> None:
     node = machines.PAIRS[code][0](tmp_path / "root")
     complete(node)

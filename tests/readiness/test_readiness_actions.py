@@ -10,6 +10,7 @@ import pytest
 import readiness_nodes as nodes
 import test_readiness_causes as causes
 from readiness_nodes import FOLDER, LIBRARIES, RELEASE, VERSION, Node, amd, intel, nvidia
+from weights import mostly_heavy
 
 from probe_core.model.causes import CAUSES
 from probe_core.model.fix import (
@@ -825,7 +826,7 @@ REPAIRED: dict[str, tuple[Callable[[Path], Node], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", REPAIRED)
+@pytest.mark.parametrize("name", mostly_heavy(REPAIRED, 3))
 def test_what_the_action_changes_repairs_the_machine(name: str, tmp_path: Path) -> None:
     make, module = REPAIRED[name]
     node = make(tmp_path)

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from weights import mostly_heavy
 
 from probe_core.machine import Machine
 from probe_core.model.fix import filled, run
@@ -231,7 +232,7 @@ def apt(tmp_path_factory: pytest.TempPathFactory) -> Apt:
 
 
 @needs_apt
-@pytest.mark.parametrize("line", apt_lines())
+@pytest.mark.parametrize("line", mostly_heavy(apt_lines(), 4))
 def test_every_apt_line_installs_what_it_names_and_removes_what_it_says(
     line: str, apt: Apt
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 import readiness_nodes as nodes
 import test_readiness_causes as causes
 from readiness_nodes import FOLDER, LIBRARIES, PCI, Node, amd, nvidia
+from weights import mostly_heavy
 
 from probe_core.doctor.check import Request
 from probe_core.doctor.examine import examine
@@ -40,7 +41,7 @@ def override(root: Path, gfx: str, *codes: str) -> str | None:
     return override_for(device, Scene(node.machine()))
 
 
-@pytest.mark.parametrize("gfx", ALL)
+@pytest.mark.parametrize("gfx", mostly_heavy(ALL, 4))
 def test_an_override_stays_within_a_generic_processor_of_llvm(gfx: str, tmp_path: Path) -> None:
     value = override(tmp_path, gfx, *(code for code in ALL if code != gfx))
     if value is None:

@@ -152,10 +152,11 @@ def expected(name: str, path: str, refusal: str) -> tuple[str, str, str]:
 CASES = [(name, path, r) for name, paths in NODES.items() for path in paths for r in REFUSALS]
 
 
-@pytest.mark.parametrize(("name", "path", "refusal"), CASES)
+@pytest.mark.parametrize("case", mostly_heavy(CASES, 5), ids="-".join)
 def test_a_closed_node_is_never_ready(
-    name: str, path: str, refusal: str, tmp_path: Path, judged: Judged
+    case: tuple[str, str, str], tmp_path: Path, judged: Judged
 ) -> None:
+    name, path, refusal = case
     node = computer(tmp_path, name)
     node.nodes(path, answer=refusal)
     report = judged(node, name)

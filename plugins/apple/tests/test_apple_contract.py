@@ -67,6 +67,7 @@ class TestRecorded(AppleContract):
         assert len(self.found(tmp_path)[1].sightings) == 2
 
 
+@pytest.mark.heavy
 class TestLive(AppleContract):
     may = frozenset({"library", "process"})
 

@@ -9,6 +9,7 @@ import pytest
 from boot_cases import BROKEN, DKMS, SILENT, Case, no_module
 from boot_machines import NEXT, NOW, Computer
 from reports import recorded_machine, report_of_recording
+from weights import mostly_heavy
 
 import probe_core
 from probe_changes.next_boot import CHECKS
@@ -42,7 +43,7 @@ def both(case: Case, root: Path) -> tuple[list[str], list[str], dict[str, Any]]:
     return causes(answer), given(computer), answer
 
 
-@pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.parametrize("name", mostly_heavy(BROKEN, 3))
 def test_the_cause_after_the_boot_is_predicted(name: str, tmp_path: Path) -> None:
     case = BROKEN[name]
     told, found, _ = both(case, tmp_path)
@@ -75,7 +76,7 @@ def test_the_log_of_a_build_that_failed_is_named(
     assert finding["evidence"] == finding["why"]
 
 
-@pytest.mark.parametrize("name", SILENT)
+@pytest.mark.parametrize("name", mostly_heavy(SILENT, 3))
 def test_what_boots_well_is_not_called_broken(name: str, tmp_path: Path) -> None:
     case = SILENT[name]
     told, found, answer = both(case, tmp_path)

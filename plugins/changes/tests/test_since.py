@@ -20,6 +20,7 @@ from histories import (
     without,
     without_module,
 )
+from weights import mostly_heavy
 
 from probe_changes.since import history, sentence
 from probe_changes.since_check import CHECKS, hint
@@ -29,7 +30,7 @@ from probe_core.doctor.examine import examine
 from probe_core.doctor.remote import RemoteCheck, checked_result
 
 
-@pytest.mark.parametrize("name", HISTORIES)
+@pytest.mark.parametrize("name", mostly_heavy(HISTORIES, 3))
 def test_the_cause_comes_first(name: str, tmp_path: Path) -> None:
     story = HISTORIES[name]
     journal = story.play(tmp_path).store.read()

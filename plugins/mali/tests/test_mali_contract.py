@@ -11,6 +11,7 @@ import pytest
 from probe_core.testing import Case, Machine, ProberContract
 
 
+@pytest.mark.heavy
 class TestMali(ProberContract):
     name = "mali"
     target = "probe_mali.prober"

@@ -14,6 +14,7 @@ NAVI = {"device": 0x744C, "revision": 0xC8, "vram": 24 * GIB, "gtt": 32 * GIB,
         "sclk_khz": 2482000, "mclk_khz": 1249000}  # fmt: skip
 
 
+@pytest.mark.heavy
 class TestPyamdgpuinfo(ProberContract):
     name = "pyamdgpuinfo"
     target = "probe_pyamdgpuinfo.prober"

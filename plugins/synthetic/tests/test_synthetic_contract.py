@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
 from probe_core.testing import Case, Machine, ProberContract
 
 DEVICES = [
@@ -14,6 +16,7 @@ DEVICES = [
 ]
 
 
+@pytest.mark.heavy
 class TestSynthetic(ProberContract):
     name = "synthetic"
     target = "probe_synthetic.prober"

@@ -29,6 +29,7 @@ NVKIface.gpus_info = [row(1), row(2)]
 """
 
 
+@pytest.mark.heavy
 class TestTinygrad(ProberContract):
     name = "tinygrad"
     target = "probe_tinygrad.prober"

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
 from probe_core.testing import Case, Machine, ProberContract
 
 FOLDER = Path(__file__).parent
 
 
+@pytest.mark.heavy
 class TestWindows(ProberContract):
     name = "windows"
     target = "probe_windows.prober"

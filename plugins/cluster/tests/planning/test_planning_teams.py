@@ -9,6 +9,7 @@ from itertools import combinations, pairwise, permutations
 from typing import Any
 
 import pytest
+from weights import mostly_heavy
 
 from probe_cluster import Links, Member, Model, Plan, compare
 from probe_cluster.planning.document import comparison_document
@@ -192,7 +193,7 @@ def test_a_ninth_node_never_makes_it_slower(gib: float, gbs: float, by_pair: boo
     assert quickest(eight, of, "10gbe", by_pair) > 3 * less
 
 
-@pytest.mark.parametrize("kinds", [2, 3, 20])
+@pytest.mark.parametrize("kinds", mostly_heavy([2, 3, 20], 3))
 def test_no_node_more_makes_it_slower(kinds: int) -> None:
     source = random.Random(kinds)
     for by_pair in (False, True):
