@@ -79,6 +79,7 @@ class Round:
 
     def __init__(self, cards: Sequence[Card], ask: Ask, announce: Announce | None) -> None:
         self._cards = cards
+        self._left: list[Card] = []  # that no thread has taken yet, the next one last
         self._ask = ask
         self._announce = announce
         self._told: list[list[str | None]] = []
@@ -120,7 +121,8 @@ class Round:
 
     def _start(self) -> bool:
         """Start the threads, once the host knows what they ask; False where none can be started."""
-        first = [card for card in self._cards if card.may_ask][:MOST]
+        self._left = [card for card in reversed(self._cards) if card.may_ask]
+        first = [self._left.pop() for _ in self._left[:MOST]]
         for card in first:
             card.is_asked = True
         self._tell()
@@ -128,8 +130,9 @@ class Round:
             try:
                 start_thread(self._work, card)
             except RuntimeError:  # no room for one more: those that run take what is left
-                for other in first[number:]:
+                for other in reversed(first[number:]):
                     other.is_asked = False
+                    self._left.append(other)
                 return number > 0
         return True
 
@@ -157,7 +160,7 @@ class Round:
             with self._lock:
                 if self._bell.locked():
                     self._bell.release()
-                card = next((c for c in self._cards if c.may_ask and not c.is_asked), None)
+                card = self._left.pop() if self._left else None
                 if card is not None:
                     card.is_asked = True
 

@@ -124,9 +124,9 @@ def add_design(asker: Asker, sighting: Sighting) -> None:
 
 def read_fields(asker: Asker, sighting: Sighting) -> FieldValues | None:
     """Return NVML's fields of the GPU, and note how many links equal boards have."""
-    values = asker.values(*_FIELDS, *links.states(asker, sighting))
+    values = asker.values(*_FIELDS, *links.states(asker))
     if values and links.COUNT in values:
-        asker.board[links.COUNT,] = min(values[links.COUNT], links.MAX_LINKS)
+        links.note_states(asker, sighting, values)
     return values
 
 

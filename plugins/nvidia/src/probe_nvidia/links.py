@@ -39,13 +39,20 @@ class FabricInfo(Structure):
     )
 
 
-def states(asker: Asker, sighting: Mapping[str, Any]) -> tuple[tuple[int, int], ...]:
+def states(asker: Asker) -> tuple[tuple[int, int], ...]:
     """Return the fields of the states of as many links as equal boards have.
 
     Empty for the first of them: how many there are is asked in the same call.
     """
-    count = asker.board.get((COUNT,), 0) if _has_states(sighting) else 0
-    return tuple((_STATE, link) for link in range(count))
+    known: tuple[tuple[int, int], ...] = asker.board.get((COUNT,), ())
+    return known
+
+
+def note_states(asker: Asker, sighting: Mapping[str, Any], values: FieldValues) -> None:
+    """Note the same for this GPU and those of equal boards; nothing before `_STATE_SINCE`."""
+    count = min(values.get(COUNT, 0), MAX_LINKS)
+    if count != len(states(asker)) and _has_states(sighting):
+        asker.board[COUNT,] = tuple((_STATE, link) for link in range(count))
 
 
 def _has_states(sighting: Mapping[str, Any]) -> bool:
@@ -76,7 +83,7 @@ def connect(
     else:
         count, speed = min(values.get(COUNT, 0), MAX_LINKS), values.get(SPEED)
     if count:
-        wanted = states(asker, sighting) if values is not None else ()
+        wanted = states(asker) if values is not None else ()
         active = _active(asker, count, values or {}, wanted)
         sighting["extra"]["nvlink"] = {"links": count, "active": len(active)}
         if fabric := _fabric(asker):
@@ -127,7 +134,7 @@ def _active(
 
     `values` has them already where an equal board told how many links there are.
     """
-    if not values.keys() >= set(wanted):
+    if wanted and wanted[-1] not in values:
         values = asker.values(*wanted) or {}
     found = []
     for link in range(count):

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 _NAMES = frozenset({"name", "uuid"})
 """What files of the kernel driver know, too."""
 
+_EMPTY: tuple[object, ...] = ({}, [])
+
 
 def devices(nvml: Any, scene: Scene) -> Iterator[Sighting]:
     """Yield every GPU and MIG instance that NVML shows, the GPUs that it does not, and findings.
@@ -190,7 +192,7 @@ class Walk:
         place = "a GPU" if index is None else f"GPU {index} of {self.count}"
         facts = health.facts(asker, sighting, place, instances)
         sighting["step_facts"] = [self.library, *facts]
-        yield {field: value for field, value in sighting.items() if value not in ({}, [])}
+        yield {field: value for field, value in sighting.items() if value not in _EMPTY}
         if instances:
             yield from mig.instances(asker, scene, sighting, instances)
         yield from health.findings(asker, sighting)
