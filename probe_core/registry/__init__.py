@@ -396,31 +396,16 @@ class Budget:
         self._own: dict[str, dict[str, float]] = {}
         self.exceeded: dict[str, str] = {}
 
-    def charge(
-        self,
-        owner: str,
-        *,
-        files: int = 0,
-        size: int = 0,
-        names: int = 0,
-        since: float | None = None,
-    ) -> None:
-        """Count what `owner` used: `size` in bytes, work `since` a time of `clock`."""
-        seconds = 0.0 if since is None else self.clock() - since
-        own = self._own.get(owner)
-        if own is None:
-            own = self._own[owner] = dict.fromkeys(SHARE, 0)
-        for unit, amount in (
-            ("files", files),
-            ("bytes", size),
-            ("names", names),
-            ("seconds", seconds),
-        ):
-            if amount:
-                own[unit] = of_owner = own[unit] + amount
-                self._total[unit] = of_all = self._total[unit] + amount
-                if of_owner > SHARE[unit] or of_all > TOTAL[unit]:
-                    self._is_exceeded = True
+    def charge(self, owner: str, since: float | None = None, **used: float) -> None:
+        """Count what `owner` used, by the units of `SHARE`; `since` is a time of `clock`."""
+        if since is not None:
+            used["seconds"] = self.clock() - since
+        own, total = self._own.setdefault(owner, dict.fromkeys(SHARE, 0)), self._total
+        for unit, amount in used.items():
+            own[unit] += amount
+            total[unit] += amount
+            if own[unit] > SHARE[unit] or total[unit] > TOTAL[unit]:
+                self._is_exceeded = True
 
     def refusal(self, owner: str) -> str | None:
         """Return why `owner` gets no more; None while it does."""

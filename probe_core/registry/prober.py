@@ -208,7 +208,7 @@ def _take_manifest(prober: Prober, path: str, budget: Budget) -> None:
     for key, value in fields.items():
         if len(prober.problems) < MAX_PROBLEMS:
             take_field(prober, key, value)
-    budget.charge(prober.owner, files=1, size=_size(path), since=since)
+    budget.charge(prober.owner, since, files=1, bytes=_size(path))
 
 
 def _size(path: str) -> int:
@@ -541,7 +541,7 @@ class PathCheck:
         try:
             return self._fits(pattern) if "*" in pattern else self._is_there(pattern)
         finally:
-            budget.charge(self.owner, names=1, since=since)
+            budget.charge(self.owner, since, names=1)
 
     def _fits(self, pattern: str) -> bool:
         folders, names = ["/"], MAX_NAMES

@@ -32,14 +32,14 @@ def test_a_share_and_the_total() -> None:
     budget = Budget(clock=lambda: 0.0)
     for number in range(SHARE["files"]):
         assert budget.refusal("a") is None
-        budget.charge("a", files=1, size=number)
+        budget.charge("a", files=1, bytes=number)
     assert budget.refusal("a") is None
     budget.charge("a", files=1)
     assert budget.refusal("a") == "its data may take 128 files of a probe"
     assert budget.refusal("b") is None
     assert list(budget.exceeded) == ["a"]
     for owner in range(9):
-        budget.charge(f"c{owner}", size=SHARE["bytes"])
+        budget.charge(f"c{owner}", bytes=SHARE["bytes"])
     assert budget.refusal("b") == "all data may take 8,388,608 bytes of a probe"
 
 

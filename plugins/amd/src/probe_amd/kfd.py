@@ -165,10 +165,9 @@ def parse(text: str) -> dict[str, int]:
     """Return the "name number" lines of a properties file, 64 bits each; others are left out."""
     properties = {}
     for line in text.splitlines():
-        name, _, value = line.partition(" ")
-        name, value = name.strip(), value.strip()
-        if name and len(value) <= 20 and value.isdecimal():
-            properties[name] = int(value)
+        words = line.split()
+        if len(words) == 2 and len(words[1]) <= 20 and words[1].isdecimal():
+            properties[words[0]] = int(words[1])
     return properties
 
 
