@@ -259,17 +259,17 @@ class Libraries:
         yield from self._wheels
 
     def names(self, folder: str) -> list[str]:
-        """Return the names in a folder, which is listed once: rocBLAS has hundreds of files."""
+        """Return the names in a folder, which is listed once: rocBLAS has hundreds of files.
+
+        There are none of a folder that may not be looked at.
+        """
         if folder not in self._names:
-            self._names[folder] = self._listed(folder)
+            self._names[folder] = self._machine.listdir(folder) if self._may_look(folder) else []
         return self._names[folder]
 
     def exists(self, path: str) -> bool:
         """Return whether a file is there; False where it may not be looked at."""
         return self._may_look(path) and self._machine.exists(path)
-
-    def _listed(self, folder: str) -> list[str]:
-        return self._machine.listdir(folder) if self._may_look(folder) else []
 
     def _may_look(self, path: str) -> bool:
         allowed = self._allows is None or self._allows(path)
@@ -298,7 +298,7 @@ class Libraries:
     @lazy
     def are_recorded(self) -> bool:
         """Whether the loader's folders have libraries at all."""
-        return any(".so" in name for folder in self.folders for name in self._listed(folder))
+        return any(".so" in name for folder in self.folders for name in self.names(folder))
 
     @lazy
     def folders(self) -> list[str]:
@@ -338,13 +338,13 @@ class Libraries:
         start, star, end = names.partition("*")
         if not star:
             return [f"{folder}/{names}"]
-        listed = self._listed(folder)[:_MAX_FILES]
+        listed = self.names(folder)[:_MAX_FILES]
         return [f"{folder}/{n}" for n in listed if n.startswith(start) and n.endswith(end)]
 
     @lazy
     def _rocm(self) -> list[str]:
         """The library folders below /opt/rocm and /opt/rocm-7.0.0."""
-        names = self._listed("/opt")
+        names = self.names("/opt")
         return [f"/opt/{name}/{lib}" for name in names if name.startswith("rocm") for lib in _LIBS]
 
     @lazy
@@ -358,7 +358,7 @@ class Libraries:
         own = sites if self._machine.live else []
         prefixes = [self._machine.environ.get(name, "") for name in _ENVIRONMENTS]
         for prefix in (*filter(None, prefixes), "/usr", "/usr/local", "/opt/venv", "/opt/conda"):
-            for name in self._listed(f"{prefix}/lib"):
+            for name in self.names(f"{prefix}/lib"):
                 if name.startswith("python3"):
                     own += [f"{prefix}/lib/{name}/{kind}-packages" for kind in ("site", "dist")]
         return own

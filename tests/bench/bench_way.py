@@ -17,8 +17,8 @@ TRACE = Path(__file__).with_name("way_trace.py")
 GPU = "NVIDIA H100 80GB HBM3"
 
 SLOW = "on * sleep 30"
-"""A rule of the fake's: what is done while the library is asked is done before it answers, on a
-slow machine too, of which a trace makes any."""
+"""A rule of the fake's: what is done while the library is asked is done before it answers, though
+the trace makes it slow."""
 
 FUNCTIONS, FILES = 368, 54
 """Half of 737 functions and 108 files, as they were once counted of commit cc1b7691 by a script
