@@ -1,0 +1,281 @@
+"""A sampler's process as its parent sees it, what counts of its samples, and what a round does."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from probe_core.isolation import MAX_DEVICES
+from probe_core.isolation.resident import LONGEST, Resident
+from probe_core.isolation.wire import frame
+from probe_core.machine import Machine
+from probe_core.registry.prober import Prober
+from probe_core.sampling.collect import Samples
+from probe_core.sampling.engine import Engine
+from probe_core.sampling.roster import Roster
+from probe_core.sampling.sampler import Source, failure_message
+
+GPU, OTHER, THIRD = (f"pci:0000:0{number}:00.0" for number in (1, 2, 3))
+
+ACME = Prober("acme", "acme", "acme")
+ACME.deadline_s = 10.0
+
+
+def message(number: int) -> Any:
+    return failure_message(number, frozenset(), frozenset())
+
+
+def process() -> Resident:
+    return Resident(ACME, "t", "m", 100.0, message(1))
+
+
+def feed(run: Resident, now: float, *frames: tuple[str, dict[str, Any]]) -> None:
+    for kind, fields in frames:
+        run.feed(b"t " + frame(kind, fields).encode() + b"\n", now)
+
+
+HELLO, LOADED = ("hello", {"pid": 5}), ("loaded", {})
+
+
+def sample(device: str = GPU) -> tuple[str, dict[str, Any]]:
+    return "sample", {"sample": {"device": device}}
+
+
+def test_a_round_of_a_process() -> None:
+    run = process()
+    assert (run.initial, run.over, run.due, run.seconds) == (True, False, 110.0, 10.0)
+    feed(run, 103.0, HELLO, LOADED, ("touching", {"device": GPU}))
+    # The device has its own time, and the import is over.
+    assert (run.patience.device, run.due) == (GPU, 105.0)
+    feed(run, 104.0, sample())
+    assert (run.patience.device, run.due, run.samples) == (None, 106.0, [{"device": GPU}])
+    feed(run, 104.5, ("round", {"number": 2, "status": "ok"}))
+    assert not run.over, "it is the answer to another round"
+    feed(run, 104.5, ("touching", {"device": OTHER}))
+    feed(run, 104.6, ("round", {"number": 1, "status": "call_error", "reason": "x"}))
+    assert (run.over, run.answer, run.answered_device) == (True, ("call_error", "x"), OTHER)
+    assert (run.status, run.patience.device) == (None, None)
+    run.begin(message(2), 200.0)
+    assert (run.initial, run.over, run.samples, run.answer, run.answered_device, run.due) == (
+        False, False, [], None, None, 202.0,
+    )  # fmt: skip
+    run.pass_time(201.9)
+    assert not run.over
+    run.pass_time(202.0)
+    assert (run.status, run.reason) == ("timeout", "its round took longer than 2 s")
+
+
+def test_many_slow_devices_have_time_and_a_flood_has_an_end() -> None:
+    run = process()
+    feed(run, 101.0, HELLO, LOADED)
+    feed(run, 102.0, ("round", {"number": 1, "status": "ok"}))
+    run.begin(message(2), 200.0)
+    for second in range(1, 10):
+        feed(run, 200.0 + second, ("touching", {"device": GPU}))
+        assert run.due == min(200.0 + second + 2, 200.0 + 2 * LONGEST)
+    run.pass_time(210.0)
+    assert (run.status, run.reason) == ("timeout", f"its round took longer than 2 s over {GPU}")
+    run = process()
+    feed(run, 101.0, HELLO)
+    run.pass_time(110.0)
+    assert run.reason == "importing its module took longer than 10 s"
+    run = process()
+    feed(run, 101.0, HELLO, LOADED, *[sample()] * MAX_DEVICES)
+    assert (len(run.samples), run.over) == (MAX_DEVICES, False)
+    feed(run, 101.0, sample())
+    assert (run.status, run.reason) == ("resource", f"more than {MAX_DEVICES} samples")
+    run = process()
+    feed(run, 101.0, HELLO, LOADED, ("oversize", {"of": "sample", "bytes": 9_000_000}))
+    assert list(run.samples[0].values()) == ["a sample of 9000000 bytes"]
+
+
+# What counts of the samples.
+
+
+def test_of_a_device_the_first_sampler_counts_and_the_node_is_the_cores() -> None:
+    roster = Roster(Machine("/nowhere"), [GPU, OTHER, "node:self"])
+    listed = roster.enlist({"id": GPU, "ids": [GPU, "uuid:GPU-1"], "kind": "gpu"})
+    found = Samples(roster)
+    found.begin()
+    added = found.add("acme", [{"device": "uuid:GPU-1", "busy": 0.5}, {"device": "node:self"}])
+    assert [(entry is listed, each["device"], each["busy"]) for entry, each in added] == [
+        (True, GPU, 0.5)
+    ]
+    assert listed is not None
+    assert listed.sampled
+    # Of a device that nobody asked for there is none; twice is a mistake, of another is none.
+    assert found.add("slow", [{"device": GPU, "busy": 0.1}, {"device": THIRD}]) == []
+    twice = found.add("slow", [{"device": OTHER}, {"device": OTHER, "busy": 7.0}, "x"])
+    assert [entry.id for entry, _ in twice] == [OTHER]
+    assert [(s["device"], s["busy"]) for s in found.ordered()] == [(GPU, 0.5), (OTHER, None)]
+    assert [(f["code"], f["prober"], f["device"], f["why"].partition(": ")[0])
+            for f in found.findings] == [
+        ("value-rejected", "acme", "node:self", "device"),
+        ("value-rejected", "slow", None, "busy"),
+        ("value-rejected", "slow", OTHER, "device"),
+        ("value-rejected", "slow", None, "sample"),
+    ]  # fmt: skip
+    assert [f["why"] for f in found.findings][0::2] == [
+        "device: node:self is sampled by the core alone",
+        f"device: {OTHER} is in a round twice",
+    ]
+    assert found.missing() == []
+    found.begin()
+    assert ([entry.id for entry in found.missing()], found.findings) == ([GPU, OTHER], [])
+
+
+# What a round does with the processes.
+
+
+class Driver:
+    """Notes what is done to processes."""
+
+    def __init__(self) -> None:
+        self.done: list[tuple[str, Any]] = []
+
+    def end(self, runs: Any, clock: Any) -> None:
+        self.done.append(("end", list(runs)))
+
+    def send(self, run: Any, data: bytes) -> None:
+        self.done.append(("send", run))
+
+    def wake_on(self, fd: int) -> None:
+        assert fd == -1
+
+    def watch(self, clock: Any, is_over: Any, attend: Any) -> None:
+        self.done.append(("watch", is_over()))
+
+
+def engine(tmp_path: Any, control: str = "on") -> tuple[Any, Source, Driver]:
+    folder = tmp_path / "sys/bus/pci/devices/0000:01:00.0/power"
+    folder.mkdir(parents=True)
+    (folder / "control").write_text(f"{control}\n")
+    (folder / "runtime_status").write_text("active\n")
+    driver: Any = Driver()
+    made: Any = Engine.__new__(Engine)
+    here = Machine(str(tmp_path))
+    made.roster = Roster(here)
+    made.roster.enlist({"id": GPU, "ids": [GPU], "kind": "gpu"})
+    made.samples = Samples(made.roster)
+    made.samples.begin()
+    made.now = 1000.0
+    made._clock = lambda: made.now
+    made._driver = driver
+    source = Source(ACME, here, driver, False)
+    made.sources = [source]
+    return made, source, driver
+
+
+def answered(status: str = "ok", reason: str | None = None, **figures: Any) -> Any:
+    run = process()
+    feed(run, 101.0, HELLO, LOADED, ("sample", {"sample": {"device": GPU, **figures}}),
+         ("round", {"number": 1, "status": status, "reason": reason}))  # fmt: skip
+    return run
+
+
+def test_a_round_takes_what_came(tmp_path: Any) -> None:
+    made, source, driver = engine(tmp_path)
+    source.run = run = answered(busy=0.25)
+    run.findings.append({"code": "c", "severity": "info", "what": "a", "why": "b", "fix": "c"})
+    made._harvest(source)
+    assert [(s["device"], s["busy"], s["prober"]) for s in made.samples.ordered()] == [
+        (GPU, 0.25, "acme")
+    ]
+    assert [f["code"] for f in made.samples.findings] == ["c"]
+    assert (source.seen, source.run, driver.done) == ({GPU}, run, [])
+    # What is not over is left.
+    run.begin(message(2), 102.0)
+    made.samples.begin()
+    made._harvest(source)
+    assert (made.samples.ordered(), source.run) == ([], run)
+
+
+def test_a_sampler_with_nothing_to_sample_ends(tmp_path: Any) -> None:
+    made, source, driver = engine(tmp_path)
+    source.run = run = answered("not_applicable", "no GPU")
+    made._harvest(source)
+    assert (source.ended, source.run, driver.done) == (True, None, [("end", [run])])
+
+
+def test_a_sampler_that_raised_goes_on_and_one_that_died_does_not(tmp_path: Any) -> None:
+    made, source, driver = engine(tmp_path)
+    source.run = run = answered("call_error", "x")
+    made._harvest(source)
+    assert (source.run, driver.done) == (run, [])
+    assert [f["evidence"] for f in made.samples.findings] == ["call_error"]
+    run.finish("crashed", "it was killed", 103.0)
+    made._harvest(source)
+    assert (source.run, driver.done) == (None, [("end", [run])])
+    assert [f["evidence"] for f in made.samples.findings] == ["call_error", "crashed"]
+
+
+@pytest.mark.parametrize("is_well", [True, False])
+def test_a_device_that_is_well_again_has_its_samples_at_once(is_well: bool, tmp_path: Any) -> None:
+    made, source, driver = engine(tmp_path)
+    run = process()
+    feed(run, 101.0, HELLO, LOADED, ("touching", {"device": GPU}))
+    run.finish("timeout", "it hung", 103.0)
+    source.run = run
+    made._harvest(source)
+    avoided = source.avoided[GPU]
+    avoided.trial = answered("ok" if is_well else "call_error", busy=0.5)
+    made.samples.begin()
+    made._harvest(source)
+    assert [s["busy"] for s in made.samples.ordered()] == ([0.5] if is_well else [])
+    assert (GPU in source.avoided) is not is_well
+    # The same is told again only where it was well in between.
+    source.run = again = process()
+    feed(again, 101.0, HELLO, LOADED, ("touching", {"device": GPU}))
+    again.finish("timeout", "it hung", 103.0)
+    made.samples.begin()
+    made._harvest(source)
+    assert [f["code"] for f in made.samples.findings] == (["driver-hangs"] if is_well else [])
+    assert len(driver.done) == 3
+
+
+@pytest.mark.parametrize(("control", "is_left"), [("auto", True), ("on", False)])
+def test_an_idle_device_that_may_sleep_is_left_alone(
+    control: str, is_left: bool, tmp_path: Any
+) -> None:
+    made, source, driver = engine(tmp_path, control)
+    for seconds in (0.0, 29.75):
+        made.now += seconds
+        made.samples.begin()
+        source.run = answered(busy=0.0)
+        made._harvest(source)
+        assert source.run is not None
+    made.now += 0.25
+    made.samples.begin()
+    source.run = run = answered(busy=0.0)
+    made._harvest(source)
+    assert source.idle.left_alone is is_left
+    if is_left:
+        assert (source.run, [word for word, _ in driver.done]) == (None, ["send", "watch", "end"])
+        assert run.round["close"]
+        made._replace(2, [])
+        assert source.run is None, "what is left alone is not started anew"
+    else:
+        assert (source.run, driver.done) == (run, [])
+
+
+def test_who_is_waited_for(tmp_path: Any) -> None:
+    made, source, driver = engine(tmp_path)
+    made._checked = made.now
+    for run, starts, stopping, over in (
+        (answered(), 1, False, None),  # nothing is waited for
+        (process(), 1, False, False),
+        (process(), 2, False, True),  # it starts anew: the round does not wait for it
+        (process(), 1, True, True),
+    ):
+        source.run, source.starts, driver.done = run, starts, []
+        seen: list[bool] = []
+
+        def watch(clock: Any, is_over: Any, attend: Any, seen: list[bool] = seen) -> None:
+            seen.extend([is_over(), is_over()])
+
+        made._driver = SimpleNamespace(watch=watch)
+        made._watch(lambda stopping=stopping: stopping)
+        # The first look of all reads what came before anything is judged.
+        assert seen == ([] if over is None else [stopping, over])
