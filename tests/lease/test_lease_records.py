@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
+from probe_core.leasing import obtain
 from probe_core.leasing.acquire import Acquisition
 from probe_core.leasing.folder import Folder
+from probe_core.leasing.listing import _held_slots
+from probe_core.leasing.ranges import CLAIMED, QUEUES, SLOT, UNITS, try_lock
 from probe_core.leasing.records import (
     Record,
     command_text,
@@ -21,6 +24,7 @@ from probe_core.leasing.records import (
     sign,
 )
 from probe_core.proc import pid_namespace, started
+from probe_core.selection.request import Request
 
 
 def written(folder: Path, text: str, name: str = "abc") -> Record | None:
@@ -125,6 +129,88 @@ def test_names_of_records(name: str, is_read: bool, tmp_path: Path) -> None:
 def test_so_many_devices_of_a_user_are_read(count: int, is_read: bool, tmp_path: Path) -> None:
     text = "device a\n" * (count - 1) + "whole b\n"
     assert (written(tmp_path, text) is not None) is is_read
+
+
+def test_so_much_of_a_record_and_so_many_records_of_a_user_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = "command x\n" + "other\n" * 10_920 + "pid 12"
+    assert len(long) == 65_536
+    for text, pid in ((long, 12), (f" {long}", 1)):
+        read = written(tmp_path, text)
+        assert read is not None
+        assert (read.command, read.pid) == ("x" * (text is long), pid)
+    # A MiB of all of them.
+    for number in range(16):
+        (tmp_path / "records" / f"r{number:02}").write_text("x" * 65_536)
+    with Folder(str(tmp_path)) as box:
+        assert len(read_records(box)) == 16
+    for number in range(16):
+        (tmp_path / "records" / f"r{number:02}").write_text("x")
+    for most, count in ((17, 17), (16, 16)):
+        monkeypatch.setattr("probe_core.leasing.records._MOST", most)
+        with Folder(str(tmp_path)) as box:
+            assert len(read_records(box)) == count
+
+
+def entry(device: str = "gpu:1", **changes: Any) -> Any:
+    known = {"device": device, "pid": 5, "command": "train", "proven": True, "kept_by": []}
+    return {**known, "state": "running", "share": False, "reserve": None, **changes}
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({}, "by process 5 (train)"),
+        ({"proven": False}, "by process 5 (train, as its record says)"),
+        ({"pid": None, "command": "", "proven": False}, "by process ? (?)"),
+        ({"kept_by": [7, 8], "state": "inherited"},
+         "by process 5 (train), which has ended and left running 7, 8"),
+        ({"kept_by": [7], "state": "unknown"}, "by process 5 (train), here seen as 7"),
+    ],
+)  # fmt: skip
+def test_who_holds_a_device(changes: dict[str, Any], text: str) -> None:
+    assert obtain._holder(entry(**changes)) == text
+
+
+@pytest.mark.parametrize(
+    ("request_", "leases", "total", "fix"),
+    [
+        (Request(3), [entry()], 4, "--wait to queue"),
+        (Request(4), [entry()], 4, "--wait to queue, or ask for 3"),
+        (Request(4), [entry(), entry()], 4, "--wait to queue, or ask for 3"),
+        (Request(4), [entry(), entry("gpu:2"), entry("gpu:3")], 4, "--wait to queue, or ask for 1"),
+        (Request(4), [entry()], 1, "--wait to queue"),
+        (Request(), [entry()], 2, "--wait to queue"),
+        (Request(4, selector="0-3"), [entry()], 4, "--wait to queue"),
+        (Request(1), [entry(share=True)], 1, "--wait to queue, or --share: their owners do"),
+        (Request(1, share=True), [entry(share=True)], 1, "--wait to queue"),
+        (Request(1, reserve=5), [entry(share=True)], 1, "--wait to queue"),
+        (Request(1), [entry(share=True, reserve=5)], 1, "--wait to queue"),
+        (Request(1), [entry(share=True), entry()], 1, "--wait to queue"),
+        (Request(1), [], 1, "--wait to queue"),
+    ],
+)
+def test_what_would_work_instead(request_: Request, leases: Any, total: int, fix: str) -> None:
+    assert obtain._alternatives(request_, leases, total) == fix
+
+
+def test_slots_that_are_locked_are_found_from_first_to_last(tmp_path: Path) -> None:
+    with Folder(str(tmp_path)) as box:
+        locker, look = box.locks(), box.locks()
+        # The end of one device's memory, two whole slots, and of another one a claim alone.
+        for start, length in (
+            (3 * SLOT + UNITS - 1, SLOT - UNITS + 1), (4 * SLOT, 2 * SLOT), (9 * SLOT + CLAIMED, 1),
+            (20 * SLOT, 1), (0, 1), (QUEUES - SLOT, 1), (QUEUES + SLOT, 1),
+        ):  # fmt: skip
+            assert try_lock(locker, start, length)
+        last = QUEUES // SLOT - 1
+        assert sorted(place // SLOT for place in _held_slots(look)) == [0, 3, 4, 5, 20, last]
+        # Of who locks more in a row than there are devices, so many are told.
+        assert try_lock(locker, 100 * SLOT, 100 * SLOT)
+        told = sorted(place // SLOT for place in _held_slots(look))
+        assert told == [0, 3, 4, 5, 20, *range(100, 165), last]
+        os.close(locker), os.close(look)
 
 
 def test_a_file_with_a_second_name_is_no_record(tmp_path: Path) -> None:
