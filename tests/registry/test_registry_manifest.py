@@ -154,6 +154,56 @@ def test_one_bad_field_costs_itself(
     assert prober.summary == ("" if key == "summary" else "S")
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "taken"),
+    [
+        ("priority", 1, 1),
+        ("priority", 999, 999),
+        ("deadline_s", 120, 120.0),
+        ("deadline_s", 0.001, 0.001),
+        ("deadline_s", 120.001, None),
+        ("deadline_s", True, None),
+        ("deadline_s", 10**400, None),
+        ("api", "01.10", "1.10"),
+        ("api", "1.", None),
+        ("api", ".1", None),
+        ("api", "1.2.3", None),
+        ("api", "10", None),
+        ("summary", "x" * 500, "x" * 500),
+        ("active", False, False),
+        ("when", {"any_path": ["/" + "x" * 255]}, [{"any_path": ["/" + "x" * 255]}]),
+        ("when", {"any_path": ["/" + "x" * 256]}, None),
+        ("when", {"any_path": ["/x"] * 64}, [{"any_path": ["/x"] * 64}]),
+        ("when", [{"os": ["linux"]}] * 64, [{"os": ["linux"]}] * 64),
+        ("when", {"os": []}, [{"os": []}]),
+        ("when", {"os": [""]}, None),
+        ("when", {"pci_vendor": ["0x10DE", "1002"]}, [{"pci_vendor": ["0x10DE", "1002"]}]),
+        ("when", {"pci_vendor": ["10de1"]}, None),
+        ("when", {"pci_vendor": ["1de"]}, None),
+        ("when", {"pci_vendor": ["10dg"]}, None),
+        ("when", {"all_path": ["x"]}, None),
+        ("when", {"any_module": ["a.b"]}, [{"any_module": ["a.b"]}]),
+    ],
+)
+def test_a_field_at_its_bounds(key: str, value: Any, taken: Any) -> None:
+    prober = Prober("acme", "x_acme")
+    before = getattr(prober, key)
+    take_field(prober, key, value)
+    assert getattr(prober, key) == (before if taken is None else taken)
+    assert len(prober.problems) == (taken is None)
+
+
+def test_what_is_told_of_a_wrong_field_is_bounded() -> None:
+    prober = Prober("acme", "x_acme")
+    take_field(prober, "k" * 99, "v" * 99)
+    take_field(prober, "active", "v" * 99)
+    first, second = prober.problems
+    assert first.reason.startswith(f"unknown key '{'k' * 80}': ")
+    shown = "'" + "v" * 59
+    assert first.evidence == f"registered by the host as 'acme': {'k' * 80} = {shown}"
+    assert second.reason == f"active: expected true or false, found {shown}"
+
+
 def test_findings_of_manifests_name_prober_path_and_value(install: Install, site: Path) -> None:
     install(manifest={"priority": 0})
     install("bad", manifest="[]")
