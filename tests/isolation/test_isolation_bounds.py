@@ -12,6 +12,7 @@ import pytest
 from probe_core.isolation import portable, run
 from probe_core.isolation.run import Patience, Run, crash_headline, location, stuck_frame
 from probe_core.isolation.wire import frame
+from probe_core.model.ids import STATUSES
 from probe_core.registry.prober import Prober
 
 ACME = Prober("acme", "acme", "acme")
@@ -171,8 +172,11 @@ def test_the_deadline_and_the_time_of_a_cleanup() -> None:
     assert not found.over
     found.pass_time(102.2)
     assert (found.status, found.reason) == ("ok", "its cleanup took longer than 0.2 s")
+    supervised = begun()
+    supervised.feed(said("hello", pid=6, inherited=True) + said("hello", pid=7), 101.0)
+    assert (supervised.pid, supervised.inherited, supervised.phase) == (6, True, "import")
     late = begun()
-    late.feed(said("hello", pid=5), 101.0)
+    late.feed(said("hello", pid=5, inherited=1), 101.0)
     assert (late.pid, late.inherited, late.due) == (5, False, 110.0)
     late.pass_time(109.999)
     assert not late.over
@@ -214,6 +218,14 @@ def test_the_words_of_an_end_are_bounded() -> None:
     assert found.reason is not None
     assert (len(found.reason), len(found.details["code"])) == (1024, 400)
     assert "fix" not in found.details
+    found = begun()
+    found.feed(said("end", status="unavailable", code="", fix="f" * 500), 101.0)
+    assert (found.reason, found.details.get("code")) == (STATUSES["unavailable"], None)
+    assert len(found.details["fix"]) == 400
+    for code in (5, None):
+        found = begun()
+        found.feed(said("end", status="ok", code=code, fix=code), 101.0)
+        assert (found.status, found.reason, found.details) == ("ok", None, {})
 
 
 # The driver for systems without poll.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,8 +15,10 @@ from probe_core.isolation.wire import frame
 from probe_core.machine import Machine
 from probe_core.registry.prober import Prober
 from probe_core.sampling.collect import Samples
+from probe_core.sampling.cpu import CpuSampler
 from probe_core.sampling.engine import Engine
 from probe_core.sampling.roster import Roster
+from probe_core.sampling.rounds import Rhythm, Round, Rounds
 from probe_core.sampling.sampler import Source, failure_message
 
 GPU, OTHER, THIRD = (f"pci:0000:0{number}:00.0" for number in (1, 2, 3))
@@ -124,6 +128,151 @@ def test_of_a_device_the_first_sampler_counts_and_the_node_is_the_cores() -> Non
     assert found.missing() == []
     found.begin()
     assert ([entry.id for entry in found.missing()], found.findings) == ([GPU, OTHER], [])
+
+
+@pytest.mark.parametrize(
+    ("kind", "selected", "sampled", "is_shown"),
+    [
+        ("gpu", None, False, True),
+        ("cpu", None, False, True),
+        ("display", None, False, False),
+        ("display", None, True, True),  # a sampler knows it
+        ("display", [GPU], False, True),
+        ("gpu", [OTHER], True, False),
+    ],
+)
+def test_which_devices_a_round_shows(
+    kind: str, selected: list[str] | None, sampled: bool, is_shown: bool
+) -> None:
+    roster = Roster(Machine("/nowhere"), selected)
+    entry = roster.enlist({"id": GPU, "ids": [GPU], "kind": kind, "pci": {"id": "10de:2330"}})
+    assert entry is not None
+    entry.sampled = sampled
+    assert (roster.shows(entry), entry.vendor) == (is_shown, "10de")
+    assert [*roster.unwanted()] == ([GPU] if selected == [OTHER] else [])
+
+
+def test_devices_are_known_by_any_id_and_forgotten_with_all() -> None:
+    roster = Roster(Machine("/nowhere"))
+    assert roster.enlist({"id": GPU, "ids": "x"}) is None
+    assert roster.enlist({"id": "", "ids": [5, ""]}) is None
+    entry = roster.enlist({"id": "uuid:GPU-1", "ids": ["uuid:GPU-1", GPU], "kind": "gpu"})
+    assert entry is not None
+    assert (entry.id, entry.vendor) == ("uuid:GPU-1", "")
+    assert entry.folder == "/sys/bus/pci/devices/0000:01:00.0"
+    assert roster.add([GPU, "uuid:GPU-2"], None, listed=False) is entry
+    assert roster.get("uuid:GPU-2") is entry
+    roster.remove("uuid:GPU-9")
+    roster.remove("uuid:GPU-1")
+    assert [roster.get(name) for name in ("uuid:GPU-1", "uuid:GPU-2", GPU)] == [None] * 3
+    assert roster.entries == []
+
+
+# The iterator around an engine.
+
+
+class Ends:
+    """An engine that counts how often it is closed, and fails where it is told to."""
+
+    def __init__(self, error: BaseException | None = None) -> None:
+        self.closed = 0
+        self.error = error
+
+    def close(self) -> None:
+        self.closed += 1
+
+    def observe(self, number: int, is_cancelled: Any, wake_fd: int) -> Any:
+        if self.error is not None:
+            raise self.error
+        return [], [], []
+
+
+def rounds_of(ends: Ends, count: int | None = None) -> Rounds:
+    made: Any = lambda: ends  # noqa: E731
+    return Rounds(made, Rhythm(0.0), count)
+
+
+def test_processes_end_with_the_last_round() -> None:
+    ends = Ends()
+    rounds = rounds_of(ends, 2)
+    assert ([each.number for each in rounds], ends.closed) == ([1, 2], 1)
+    rounds.close()
+    assert (list(rounds), ends.closed) == ([], 1)
+
+
+def test_processes_end_with_an_exception_a_block_and_the_iterator() -> None:
+    ends = Ends(KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        next(rounds_of(ends))
+    assert ends.closed == 1
+    ends = Ends()
+    with rounds_of(ends) as rounds:
+        assert next(rounds).number == 1
+        assert ends.closed == 0
+    assert ends.closed == 1
+    ends = Ends()
+    rounds = rounds_of(ends)
+    next(rounds)
+    del rounds
+    gc.collect()
+    assert ends.closed == 1
+
+
+def test_who_is_woken_has_no_round_and_no_process() -> None:
+    read, write = os.pipe()
+    ends = Ends()
+    rounds = rounds_of(ends)
+    assert rounds.advance(read) is not None
+    os.write(write, b"x")
+    assert (rounds.advance(read), ends.closed) == (None, 1)
+    # Woken while the round was asked for: it is whole, and nobody waits for it any more.
+    ends = Ends()
+    rounds = rounds_of(ends)
+    os.read(read, 1)
+    ends.observe = lambda *_: (os.write(write, b"x"), [], [])  # type: ignore[method-assign]
+    assert (rounds.advance(read), ends.closed) == (None, 1)
+    os.close(read), os.close(write)
+
+
+def test_a_round_has_each_sample_by_its_device() -> None:
+    found = Samples(Roster(Machine("/nowhere")))
+    found.begin()
+    found.add("acme", [{"device": GPU, "busy": 0.5}, {"device": OTHER}])
+    look = Round(3, 5.0, found.ordered())
+    assert [sample.device for sample in look.samples] == [GPU, OTHER]
+    one = look.sample(GPU)
+    assert one is not None
+    assert (one.busy, one["busy"], look.sample(THIRD)) == (0.5, 0.5, None)
+    assert repr(look) == "Round(3, 2 samples, 0 events)"
+
+
+@pytest.mark.parametrize(
+    ("chips", "places"),
+    [
+        ([("coretemp", "Package id 0"), ("coretemp", "Package id 1")], (0, 1)),
+        ([("coretemp", "Package id 1"), ("coretemp", "Package id 0")], (1, 0)),
+        ([("k10temp", "Tctl"), ("k10temp", "Tctl")], (0, 1)),
+        ([("zenpower", "Tdie")], (0, None)),
+        ([("acpitz", "Tctl"), ("k10temp", "Tdie")], (1, None)),
+        ([("cpu_thermal", None), ("soc_thermal", None)], (0, 1)),
+        ([("coretemp", "Core 0"), ("k10temp", "Tctl")], (1, None)),
+    ],
+)
+def test_the_sensor_of_a_package(
+    chips: list[tuple[str, str | None]], places: tuple[int | None, int | None], tmp_path: Any
+) -> None:
+    for number, (name, label) in enumerate(chips):
+        folder = tmp_path / f"sys/class/hwmon/hwmon{number}"
+        folder.mkdir(parents=True)
+        (folder / "name").write_text(f"{name}\n")
+        (folder / "temp1_input").write_text(f"{number + 40}000\n")
+        if label is not None:
+            (folder / "temp1_label").write_text("Core 7\n")
+            (folder / "temp2_label").write_text(f"{label}\n")
+            (folder / "temp2_input").write_text(f"{number + 40}000\n")
+    here = Machine(str(tmp_path), {}, "linux", "x86_64")
+    found = [sample.get("temperature_c") for sample in CpuSampler(here, [[0], [1]]).sample()]
+    assert found == [None if place is None else place + 40.0 for place in places]
 
 
 # What a round does with the processes.
