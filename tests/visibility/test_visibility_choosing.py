@@ -415,3 +415,32 @@ def test_which_devices_are_of_a_better_kind() -> None:
     taken = f"taken instead: {npu['id']} (of kind npu)"
     assert better_kinds([npu], [card, other, npu]) == ([card["id"], other["id"]], taken)
     assert better_kinds([card, npu], [card, other, npu]) == ([other["id"]], taken)
+
+
+def test_of_what_is_free_the_first_in_order_are_picked_unless_they_must_be_near() -> None:
+    small, large, far = (card(number, free * GIB) for number, free in ((1, 8), (2, 80), (3, 80)))
+    ranked = [small, large, far]
+
+    def picked(count: int, *free: Any) -> Any:
+        return chooser(report(1), Request(count), count, ranked)(free)
+
+    assert picked(1, far, small) == [small]
+    assert picked(2, far, small) == [small, far]
+    assert picked(2, far, small, large) == [far, large]
+    assert picked(2, far) is None
+    assert picked(3, far, large, small) == ranked
+
+
+@pytest.mark.parametrize(("index", "is_there"), [(0, True), (1, True), (2, False), (-1, False)])
+def test_which_group_of_a_layout_may_be_asked_for(index: int, is_there: bool) -> None:
+    request = Request(selector="2x2", index=index)
+    if is_there:
+        found, count = plan(report(4), request)
+        assert (nodes.slots([device["id"] for device in found]), count) == (
+            [1 + 2 * index, 2 + 2 * index], 2,
+        )  # fmt: skip
+    else:
+        with pytest.raises(SelectionError) as raised:
+            plan(report(4), request)
+        assert f"the layout 2x2 has no group {index}" in str(raised.value)
+        assert "an index from 0 to 1" in str(raised.value)
