@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from pathlib import Path
 
+import pytest
 from watch_samples import sample
 
+from probe_watch import alert_commands
 from probe_watch.alert_commands import MOST_AT_ONCE, AlertCommands, _status, variables
 from probe_watch.alerts import DEFAULTS, Alerts, Edge
 
@@ -76,6 +79,44 @@ def test_what_fails_and_what_has_no_room_is_noted() -> None:
         137: "signal 9", 255: "status 255", -15: "signal 15",
     }  # fmt: skip
     assert {status: _status(status) for status in ends} == ends
+
+
+@pytest.mark.parametrize(
+    ("command", "environ", "note"),
+    [
+        (["acme"], {"PATH": "/nowhere"}, "acme cannot be started: No such file or directory"),
+        (["a\0b"], dict(os.environ), "a\0b cannot be started: embedded null byte"),
+        (["sleep", "60"], dict(os.environ), "sleep took longer than 0.05 s and was ended"),
+    ],
+)
+def test_why_a_command_was_not_run_to_its_end(
+    command: list[str], environ: dict[str, str], note: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(alert_commands, "LIMIT_S", 0.05)
+    commands = AlertCommands(command, environ)
+    commands.add(edges(1))
+    for thread in commands._threads:
+        thread.join(60)
+    assert commands.notes() == [f"--on-alert: {note}"]
+    assert commands.notes() == []
+    commands.close()
+
+
+def test_without_room_for_a_thread_the_edges_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    commands = AlertCommands(["true"], os.environ)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", fail)
+        commands.add(edges(2))
+    told = "--on-alert: no thread can be started: can't start new thread"
+    assert (commands.notes(), commands._waiting.qsize()) == ([told], 2)
+    commands.add([])  # the next round
+    for thread in commands._threads:
+        thread.join(60)
+    assert (commands.notes(), commands._waiting.qsize()) == ([], 0)
+    commands.close()
 
 
 def test_the_variables_of_an_edge() -> None:

@@ -42,7 +42,7 @@ from probe_watch.processes import (
 )
 from probe_watch.recorded import Reader, Recording, seconds_of
 from probe_watch.rounds import Happening
-from probe_watch.screen import Replay
+from probe_watch.screen import Replay, local
 
 # Peers.
 
@@ -206,6 +206,46 @@ def test_a_host_that_is_silent_is_told(
 
     asyncio.run(watch())
     assert (app.lost, waits) == (["no sample for 8 s"] * is_told, [1.0, 1.0])
+
+
+class Asked:
+    """Rounds of this computer: they end, or are closed."""
+
+    def __init__(self, *rounds: Any) -> None:
+        self.left = list(rounds)
+        self.closed = 0
+
+    def __aiter__(self) -> Asked:
+        return self
+
+    async def __anext__(self) -> Any:
+        if not self.left:
+            raise StopAsyncIteration
+        return self.left.pop(0)
+
+    async def aclose(self) -> None:
+        self.closed += 1
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_rounds_of_this_computer_are_shown_and_closed(fails: bool) -> None:
+    asked, node = Asked(1, 2), Node("", Alerts(rules_of({})))
+    taken: list[Any] = []
+
+    def take(*what: Any) -> None:
+        taken.append(what)
+        if fails:
+            raise OSError("gone")
+
+    intake: Any = SimpleNamespace(take=lambda current: -current)
+    app: Any = SimpleNamespace(take=take)
+    follow = local(lambda: asked, node, intake)  # type: ignore[arg-type,return-value]
+    if fails:
+        with pytest.raises(OSError, match="gone"):
+            asyncio.run(follow(app))
+    else:
+        asyncio.run(follow(app))
+    assert (taken, asked.closed) == ([(node, -1), (node, -2)][: 1 if fails else 2], 1)
 
 
 # Recordings.
