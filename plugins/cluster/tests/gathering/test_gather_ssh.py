@@ -196,6 +196,7 @@ def test_a_port_is_what_ssh_takes_as_a_uri() -> None:
 def test_what_is_no_host_is_refused(text: str) -> None:
     with pytest.raises(ClusterError, match="host"):
         parse_hosts(text)
+    assert parse_hosts("x" * 300) == ["x" * 300]
 
 
 def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:

@@ -102,6 +102,15 @@ def test_a_device_is_named_as_the_table_shows_it(name: str, home: Home) -> None:
         assert capacity(home["twin"], name).devices == ("pci:0000:01:00.0",)
 
 
+def test_a_device_has_other_ids_too_and_one_that_names_two_is_refused(home: Home) -> None:
+    report = deepcopy(home["twin"])
+    gpus = [device for device in report["devices"] if device["kind"] == "gpu"]
+    gpus[0]["ids"], gpus[1]["ids"] = ["uuid:GPU-7", "uuid:both"], ["uuid:both"]
+    assert capacity(report, "uuid:GPU-7").devices == (gpus[0]["id"],)
+    with pytest.raises(ClusterError, match=r"^2 devices are 'uuid:both'; it has "):
+        capacity(report, "uuid:both")
+
+
 def test_gpus_that_share_a_reason_are_left_out_together(home: Home) -> None:
     report = deepcopy(home["desk"])
     (gpu,) = (device for device in report["devices"] if device["kind"] == "gpu")
