@@ -7,15 +7,18 @@ from typing import Any
 
 import pytest
 
-from probe_cluster import ClusterError, Model
+from probe_cluster import ClusterError, Links, Model
 from probe_cluster.planning.architecture import _routed
+from probe_cluster.planning.choice import choices
 from probe_cluster.planning.config_json import ConfigTable
 from probe_cluster.planning.efficiency import hop_software
 from probe_cluster.planning.engines import file_form, usual_engine
+from probe_cluster.planning.model_spec import parse_model
 from probe_cluster.planning.offers import _bandwidth, _flops, _system
 from probe_cluster.planning.options import layers_of
 from probe_cluster.planning.precision import as_run_by
 from probe_cluster.planning.predict import _split_stages
+from probe_cluster.planning.reading import read_members
 from probe_cluster.planning.search import balanced
 from probe_core.commands import CommandError
 
@@ -170,6 +173,23 @@ def test_what_an_engine_runs_and_reads() -> None:
     assert [as_run_by("fp8", form) for form in ("gguf", None)] == ["fp8", "fp8"]
     assert hop_software("none") == 0
     assert hop_software("llama.cpp") > 0
+
+
+def test_nodes_of_several_kinds_have_an_engine_for_all_and_each_its_own() -> None:
+    nodes = read_members([], have=["RTX 4090", "Mac mini M4 Pro 64GB", "H100 SXM"])
+    gpu, mac, server = (node.id for node in nodes)
+    model = parse_model({"model": "llama-3.1-8b", "bits": "4bit"})
+
+    def found(many: bool) -> list[tuple[str, str, list[str]]]:
+        own = choices(nodes, model, Links(), "auto", many=many)
+        return [(one.engine, one.reason, [node.id for node in one.members]) for one in own]
+
+    everywhere = ("llama.cpp", "it runs on all of these computers", [gpu, mac, server])
+    own = ("mlx", f"it is made for Apple silicon, on {mac} alone", [mac])
+    usual = ("vllm", f"it is usual on GPUs with HBM, on {server} alone", [server])
+    assert found(False) == [everywhere, own, usual]
+    together = ("vllm", "it computes many requests together", [gpu, server])
+    assert found(True) == [everywhere, own, together]
 
 
 def test_layers_by_hand() -> None:

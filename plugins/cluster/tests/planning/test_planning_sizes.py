@@ -146,6 +146,20 @@ def test_spellings_and_what_they_say_of_the_weights(text: str, name: str, bits: 
     assert (model.name, round(model.bits, 2)) == (name, bits)
 
 
+def test_a_part_of_a_name_suggests_whole_ones() -> None:
+    assert close_names("8b") == close_names("x" * 9) == []
+    assert close_names("8x7b") == ["mixtral-8x7b"]
+    assert close_names("qwen3-8b-mine")[0] == "qwen3-8b"
+    for name in close_names("phi"):
+        assert name.startswith("phi-")
+    assert all(name.endswith("-70b") for name in close_names("70b"))
+    assert (len(close_names("phi")), len(close_names("70b")), len(close_names("phi", 1))) == (
+        3,
+        3,
+        1,
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "close"),
     [
