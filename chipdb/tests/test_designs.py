@@ -114,6 +114,33 @@ def test_a_package_gives_its_design_a_range(data: Path, make: Make) -> None:
     assert "Soc 1 Acme Core to Soc 2 Acme Core [book]" in peak.source
 
 
+def test_the_ends_of_a_design_are_those_of_its_lowest_and_highest_soc(
+    data: Path, make: Make
+) -> None:
+    slow = SOC.format(1, 8, 1000).replace("boost", "boost_low = 500, boost")
+    sure = SOC.format(3, 2, 1500) + 'confidence = "community"\n'
+    cores = data / "chips" / "acme" / "cores.toml"
+    cores.write_text(FAMILY + DESIGN + slow + SOC.format(2, 4, 1400) + sure)
+    (chip,) = (chip for chip in make(data).chips() if chip.id == "acme/core")
+
+    def one(**live: int) -> tuple[float | None, float, str]:
+        peak = next(peak for peak in chip.peaks(**live) if peak.rate == "fp16.matrix.fp32")
+        return peak.low, peak.tflops, peak.confidence
+
+    per_unit = 2.048 / 4 / 1000
+    ends = (pytest.approx(2 * 1500 * per_unit), pytest.approx(8 * 1000 * per_unit))
+    assert one() == (*ends, "community")
+    ends = (pytest.approx(500 * per_unit), pytest.approx(1500 * per_unit))
+    assert one(units=1) == (*ends, "community")
+    cores.write_text(FAMILY + DESIGN + SOC.format(1, 4, 1000) + SOC.format(2, 4, 1000))
+    (chip,) = (chip for chip in make(data).chips() if chip.id == "acme/core")
+    assert chip.peaks() == chip.peaks(units=4) == ()
+    cores.write_text(FAMILY + DESIGN + SOC.format(1, 4, 1000) + SOC.format(2, 8, 1000))
+    (chip,) = (chip for chip in make(data).chips() if chip.id == "acme/core")
+    assert one() == (pytest.approx(4000 * per_unit), pytest.approx(8000 * per_unit), "derived")
+    assert chip.peaks(units=4) == ()
+
+
 def test_counts_that_cannot_be_read_are_named(data: Path) -> None:
     cores = data / "chips" / "acme" / "cores.toml"
     cores.write_text(FAMILY + DESIGN + 'counts = ["4-x"]\n')

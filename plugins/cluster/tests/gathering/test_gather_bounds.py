@@ -134,6 +134,7 @@ def test_a_gpu_that_has_less_than_its_equals() -> None:
     assert less("lanes", (16,), (16,), (None,)) == []
     assert less("lanes", (16, 16), (16, 8), (8, 16)) == []  # slots differ, and most agree
     assert less("lanes", (16, 16), (16, 16), (8, 16)) == [("warning", ["n2"], "16")]
+    assert less("lanes", (16, 16), (16, 16), (16, 8), (8, 16)) == []  # half is not most
     assert less("nvlinks", (18,), (18,), (17,)) == [("warning", ["n2"], "18")]
     assert less("nvlinks", (18,), (18,), (0,)) == [("info", ["n2"], "18")]
     size = 80 * GIB

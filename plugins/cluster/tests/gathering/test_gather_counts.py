@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
 
-from probe_cluster.gathering.ray import _connect, _target
+from probe_cluster.gathering.answers import LONGER
+from probe_cluster.gathering.lines import Stream
+from probe_cluster.gathering.model import Sink
+from probe_cluster.gathering.ray import _connect, _take, _target
 from probe_cluster.gathering.slurm import _gpus, _parsed, expand
 from probe_cluster.gathering.summaries import Expected, Gpu, Nic, Summary, summary_of
 from probe_cluster.shared import ClusterError
@@ -89,6 +93,34 @@ def test_a_node_as_ray_lists_it(
         "source": "ray.nodes()", "gpus": gpus, "cpus": cpus, "memory": memory, "state": "alive",
     }  # fmt: skip
     assert _target("n", {"engine": None}).name == ""
+
+
+@pytest.mark.parametrize(
+    ("message", "took"),
+    [
+        ({"kind": "node", "engine": {"GPU": 1}, "name": "desk"}, ["desk"]),
+        ({"kind": "lost", "reason": "its actor died"},
+         [("missing", "its actor died", "see `ray status` and `ray list nodes`")]),
+        ({"kind": "lost"},
+         [("missing", "it gave no reason", "see `ray status` and `ray list nodes`")]),
+        ({"kind": "start"}, []),
+        ({"kind": "need"}, []),
+        ({"kind": "late"}, [("timeout", "`probe --json` did not end there in time", LONGER)]),
+        ([], [("invalid", "its program prints what cannot be read", "run it again")]),
+    ],
+    ids=range(7),
+)  # fmt: skip
+def test_what_rays_driver_prints_of_a_node(message: Any, took: list[Any]) -> None:
+    stream, found = Stream("n"), list[Any]()
+    stream.add("0", json.dumps(message).encode())
+    stream.add("end", b"plain 1")
+    sink = Sink(
+        lambda answer: found.append((answer.status, answer.reason, answer.fix)),
+        lambda target: found.append(target.name),
+        found.append,
+    )
+    _take(stream, sink)
+    assert found == took
 
 
 @pytest.mark.parametrize("address", ["a", "a:", "a:x", "a:0", "a:65536", "ray://a", "6379"])

@@ -104,6 +104,36 @@ def test_an_engine_that_lists_no_node_says_why() -> None:
         asyncio.run(gather(Engine(end_it)))
 
 
+def test_who_waits_for_nodes_is_told_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("probe_cluster.gathering.gathered._BEAT_S", 0.01)
+    told: list[list[str]] = []
+
+    async def slowly(sink: Sink) -> None:
+        while len(told) < 5:
+            await asyncio.sleep(0.005)
+        sink.answer(Answer("a", "ok", text=REPORT))
+
+    def tell(gathered: Gathered) -> None:
+        told.append([node.id for node in gathered.waiting])
+
+    found = asyncio.run(gather(Engine(slowly, "a"), limits=Limits(overall=20.0), progress=tell))
+    assert told[:4] == [["a"]] * 4
+    assert found.nodes["a"].status == "invalid"  # a report without devices
+
+
+def test_what_an_engine_counts_later_is_in_the_folder_too(tmp_path: Path) -> None:
+    folder, node = Folder(str(tmp_path), "acme"), answered("a", REPORT)
+    for each in (node, Node("b", "b")):
+        folder.take(each)
+        each.engine = {"source": "s", "gpus": 8, "cpus": None, "memory": None, "state": None}
+    gathered = Gathered("acme")
+    gathered.nodes = {"a": node, "b": Node("b", "b", engine=node.engine)}
+    folder.close(gathered)
+    known = Folder(str(tmp_path), "acme", resume=True).known
+    counts = {id_: target.engine and target.engine["gpus"] for id_, (target, _) in known.items()}
+    assert counts == {"a": 8, "b": None}
+
+
 def test_nodes_that_are_known_are_not_asked_again() -> None:
     asked = []
 

@@ -158,6 +158,15 @@ def test_the_table_of_a_few_nodes() -> None:
     assert shown(nodes[2])[-1] == "1 of 1 node answered in 2.0 s: no GPU"
 
 
+def test_a_difference_that_is_no_fault_has_no_fix() -> None:
+    other = replace(BOX, kernel="6.5", version="0.9")
+    fix = "install one version on all: pip install -U probe-core"
+    assert shown(node("a", summary=BOX), node("b", summary=other))[-2:] == [
+        f"warning: probe-core: 0.9 on b, 1.0 on a; {fix}",
+        "info: kernel: 6.5 on b, 6.8 on a",
+    ]
+
+
 @pytest.mark.parametrize(("count", "rows"), [(40, 40), (41, 2)])
 def test_alike_nodes_share_a_row_beyond_a_screen(count: int, rows: int) -> None:
     nodes = [node(f"n{at:02d}", summary=BOX) for at in range(1, count)]
