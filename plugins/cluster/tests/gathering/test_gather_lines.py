@@ -157,6 +157,13 @@ def test_a_line_that_lost_a_part_or_took_one_is_none() -> None:
     assert parsed(mixed, end) == [("b", "end", "0 of the 1 lines of its answer arrived")]
 
 
+def test_a_line_without_its_mark_or_end_is_none() -> None:
+    whole = line(b"#probe-cluster a 0 end plain 0|")
+    assert parsed(whole) == [("a", "end", b"")]
+    assert parsed(whole.replace(b"|", b" ")) == parsed(whole.replace(b"#", b"$")) == []
+    assert parsed(b"|\n", b"#probe-cluster a 0 absent|\n") == []
+
+
 def test_an_answer_is_bounded() -> None:
     lines = [line(b"#probe-cluster a 0 %d %s|" % (at, b"x" * 470)) for at in range(9500)]
     ((_, _, sentence),) = parsed(*lines, line(b"#probe-cluster a 0 end plain 9500|"))

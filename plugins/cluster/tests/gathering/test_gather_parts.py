@@ -94,6 +94,44 @@ def test_a_node_without_an_answer_has_its_reason(
     assert arrived == [("a", None), ("b", None), ("a", "failed"), ("b", status)]
 
 
+def test_a_gather_that_is_stopped_ends_its_engine_and_says_who_had_answered() -> None:
+    ended: list[str] = []
+
+    async def stopped(sink: Sink, first: Callable[[Sink], Awaitable[None]] | None) -> None:
+        if first is not None:
+            await first(sink)
+        stop.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append("engine")
+
+    stop = asyncio.Event()
+    found = asyncio.run(gather(Engine(lambda sink: stopped(sink, first_alone), "b"), stop=stop))
+    assert found.nodes["b"].fix == "ask those that are missing: --output DIR --resume"
+    reason = "the gather was interrupted before it answered"
+    assert rows(found) == [("b", "interrupted", reason), ("alpha", "failed", "no answer")]
+    assert (found.problem, ended) == ("interrupted: 1 of 2 nodes had answered", ["engine"])
+    stop = asyncio.Event()
+    with pytest.raises(ClusterError, match=r"^interrupted before acme listed a node$"):
+        asyncio.run(gather(Engine(lambda sink: stopped(sink, None)), stop=stop))
+
+
+def test_an_engine_that_lists_no_node_in_time_has_a_queue() -> None:
+    async def wait(sink: Sink) -> None:
+        await asyncio.sleep(60)
+
+    queue = r"none started within 0\.01 s; look into its queue, or give it more time: --overall SEC"
+    with pytest.raises(ClusterError, match=f"^acme lists no node: {queue}ONDS$"):
+        asyncio.run(gather(Engine(wait), limits=Limits(overall=0.01)))
+    with pytest.raises(ClusterError, match=r"^acme lists no node$"):
+        asyncio.run(gather(Engine(nothing)))
+
+
+async def nothing(sink: Sink) -> None:
+    pass
+
+
 def test_an_engine_that_lists_no_node_says_why() -> None:
     async def closed(sink: Sink) -> None:
         raise ClusterError("its door is shut")
