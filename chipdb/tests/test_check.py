@@ -2,11 +2,15 @@
 # ruff: noqa: E501 - rows are whole sentences, as they are printed
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from probe_chipdb.__main__ import main
 from probe_chipdb.tools.check import check
+from probe_chipdb.tools.export import _per_device
+from probe_chipdb.tools.rules import Figure, _difference
 
 FAST = "chips/acme/fast.toml"
 
@@ -227,3 +231,31 @@ def test_a_file_is_named_as_it_was_typed(
         assert main(["check", name]) == 1
         (line,) = capsys.readouterr().out.splitlines()
         assert line == f"error: {name}: chips: is no known table; did you mean 'chip'?"
+
+
+@pytest.mark.parametrize(
+    ("published", "sparsity", "fix"),
+    [
+        (194.0, "dense", "twice as much"),
+        (206.0, "dense", "twice as much"),
+        (193.0, "dense", "correct units"),
+        (207.0, "dense", "correct units"),
+        (200.0, "sparse", "correct units"),
+        (97_000.0, "dense", "a slip of x1000: "),
+        (103_000.0, "sparse", "a slip of x1000: "),
+        (96_900.0, "dense", "correct units"),
+        (103_100.0, "dense", "correct units"),
+        (0.097, "dense", "a slip of x0.001: "),
+        (0.0969, "dense", "correct units"),
+    ],
+)
+def test_the_size_of_a_difference_tells_the_slip(published: float, sparsity: str, fix: str) -> None:
+    fault, advice = _difference(Figure("fp32.vector.fp32", sparsity, published, 100.0))
+    assert fault.startswith(f"published {published:g} but units x rate x clock gives 100 (")
+    assert advice.startswith(fix)
+
+
+def test_a_board_shares_its_power_among_its_devices() -> None:
+    for power, boards, each in ((700, 1, 700.0), (100, 3, 33.33), (None, 2, None)):
+        chip: Any = SimpleNamespace(power=power, boards=boards)
+        assert _per_device(chip) == each

@@ -159,6 +159,26 @@ def test_who_waits_for_nodes_is_told_again_and_again(monkeypatch: pytest.MonkeyP
     assert found.nodes["a"].status == "invalid"  # a report without devices
 
 
+@pytest.mark.parametrize("texts", [False, True])
+@pytest.mark.parametrize("is_told", [False, True])
+def test_texts_are_kept_or_handed_over(texts: bool, is_told: bool) -> None:
+    report = b'{"schema": 1, "devices": [{"id": "cpu:0", "kind": "cpu", "name": "Xeon"}]}'
+    told: list[bytes | None] = []
+
+    async def give(sink: Sink) -> None:
+        sink.answer(Answer("a", "ok", text=report))
+
+    def arrived(node: Node) -> None:
+        if node.status is not None:
+            told.append(node.text)
+
+    taker = arrived if is_told else None
+    node = asyncio.run(gather(Engine(give), texts=texts, arrived=taker)).nodes["a"]
+    assert (node.status, node.summary and node.summary.cpu) == ("ok", "Xeon")
+    assert (node.text is not None) is texts
+    assert [text is not None for text in told] == [True] * is_told
+
+
 def test_what_an_engine_counts_later_is_in_the_folder_too(tmp_path: Path) -> None:
     folder, node = Folder(str(tmp_path), "acme"), answered("a", REPORT)
     for each in (node, Node("b", "b")):
