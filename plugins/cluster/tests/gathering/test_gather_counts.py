@@ -182,6 +182,7 @@ def test_what_of_a_report_is_compared() -> None:
     ("changes", "problem"),
     [
         ({"schema": 2}, "its report has schema 2"),
+        ({"schema": "x" * 41}, f"its report has schema {'x' * 39}…"),
         ({"devices": []}, "its report has no devices"),
         ({"devices": {}}, "its report has no devices"),
     ],

@@ -10,7 +10,7 @@ import pytest
 from fake_engines import Engines
 
 from probe_cluster import Limits
-from probe_cluster.gathering.answers import answer_of, document_of, unanswered
+from probe_cluster.gathering.answers import answer_of, document_of, message_of, unanswered
 from probe_cluster.gathering.known_texts import KnownTexts
 from probe_cluster.gathering.lines import MOST_TEXT, Stream, Streams
 from probe_cluster.gathering.model import LONGER
@@ -236,6 +236,30 @@ def test_what_may_be_a_document_is_an_answer(out: str, status: int, given: bool)
     if given:
         assert (answer.text, answer.version, answer.sent) == (out.encode(), "0.3", True)
         assert not answer_of("n", message | {"sent": 1}).sent
+
+
+def test_an_answer_may_be_as_long_as_a_report() -> None:
+    message = {"kind": "answer", "out": "{".ljust(MOST_TEXT), "status": 0}
+    assert answer_of("n", message).status == "ok"
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"), [(8, "8 such devices: 1 x 10de:1, "), (9, "9 such devices: 1 x 10de:1, ")]
+)
+def test_eight_kinds_of_devices_are_named(count: int, shown: str) -> None:
+    devices = [{"id": f"10de:{number}"} for number in range(1, count + 1)]
+    reason = answer_of("n", {"kind": "old", "basics": {"pci": devices}}).reason or ""
+    assert f"its PCI bus has {shown}" in reason
+    assert reason.endswith(", 1 x 10de:8")
+
+
+@pytest.mark.parametrize(
+    ("data", "broken"), [(b"", ""), (b" /bin/python3 ", "/bin/python3"), (b"\xff", "\ufffd")]
+)
+def test_a_node_without_a_python_says_which_is_broken(data: bytes, broken: str) -> None:
+    stream = Stream("n")
+    stream.add("absent", data)
+    assert message_of(stream) == {"kind": "no-python", "broken": broken}
 
 
 @pytest.mark.parametrize(

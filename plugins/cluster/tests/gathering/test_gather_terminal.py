@@ -14,7 +14,7 @@ from probe_cluster.gathering.gathered import Gathered, Node
 from probe_cluster.gathering.kubectl import _counts
 from probe_cluster.gathering.summaries import Gpu, Summary
 from probe_cluster.gathering.terminal import ProgressLine, progress_line, table
-from probe_core.commands import Context
+from probe_core.commands import Context, paint
 
 CLEAR = "\r\033[K"
 GIB = 1 << 30
@@ -156,6 +156,36 @@ def test_the_table_of_a_few_nodes() -> None:
         "f: failed: it broke",
     ]
     assert shown(nodes[2])[-1] == "1 of 1 node answered in 2.0 s: no GPU"
+
+
+def test_a_row_without_a_report_is_red() -> None:
+    context = Context(environ={}, stdout=io.StringIO())
+    context.width, context.colour = 120, True
+    head, good, bad, *_ = table(gathered(node("a", summary=BOX), node("b", "failed")), context)
+    assert head.startswith("\033[")
+    assert good.startswith("a ")
+    red = paint("x", "red", True).partition("x")[0]
+    assert bad.startswith(f"{red}b ")
+
+
+@pytest.mark.parametrize(
+    ("links", "problem", "measured"),
+    [
+        ([], None, True),
+        ([(1e9, 1e-3)], None, True),
+        ([(1e9, 1e-3), (None, 1e-3)], None, False),
+        ([(1e9, None)], None, False),
+        ([], "there is one node", False),
+    ],
+    ids=range(5),
+)
+def test_whether_each_pair_is_measured(
+    links: list[tuple[float | None, float | None]], problem: str | None, measured: bool
+) -> None:
+    found = gathered(node("a"))
+    found.network_problem = problem
+    found.links = [cast(Any, {"bandwidth": rate, "round_trip": trip}) for rate, trip in links]
+    assert found.all_measured is measured
 
 
 def test_a_difference_that_is_no_fault_has_no_fix() -> None:
