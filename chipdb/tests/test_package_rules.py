@@ -22,16 +22,25 @@ def install(tmp_path: Path) -> Install:
     """Acme's package as a wheel would install it, with another file of rules or names."""
 
     def installed(text: str = "", file: str = "rules/more.toml") -> Database:
-        site = tmp_path / "site"
-        shutil.copytree(ACME / "src/acme_chips", site / "acme_chips")
-        if text:
-            (site / "acme_chips" / file).write_text(text)
-        info = site / "probe_chips_acme-1.0.dist-info"
-        info.mkdir()
-        (info / "entry_points.txt").write_text("[probe_core.chipdb.v1]\nacme = acme_chips\n")
-        return probe_chipdb.load(path=[str(site)])
+        return install_in(tmp_path / "site", text, file)
 
     return installed
+
+
+def install_in(site: Path, text: str = "", file: str = "rules/more.toml") -> Database:
+    shutil.copytree(ACME / "src/acme_chips", site / "acme_chips")
+    if text:
+        (site / "acme_chips" / file).write_text(text)
+    info = site / "probe_chips_acme-1.0.dist-info"
+    info.mkdir()
+    (info / "entry_points.txt").write_text("[probe_core.chipdb.v1]\nacme = acme_chips\n")
+    return probe_chipdb.load(path=[str(site)])
+
+
+@pytest.fixture(scope="module")
+def acme(tmp_path_factory: pytest.TempPathFactory) -> Database:
+    """Acme's package as it is."""
+    return install_in(tmp_path_factory.mktemp("acme"))
 
 
 def row(pattern: str, to: str = "acme x1", stage: str = "line", example: str = "x") -> str:
@@ -53,16 +62,15 @@ def row(pattern: str, to: str = "acme x1", stage: str = "line", example: str = "
         ("acmecloud.y-8", None),
     ],
 )
-def test_rows_of_a_package_find_its_chips(install: Install, name: str, chip: str | None) -> None:
-    db = install()
-    assert db.problems == ()
-    match = db.match(name=name)
+def test_rows_of_a_package_find_its_chips(acme: Database, name: str, chip: str | None) -> None:
+    assert acme.problems == ()
+    match = acme.match(name=name)
     assert (match.chip.id if match.chip else None) == chip
-    assert db.ids_of_name(name) == ((chip,) if chip else ())
+    assert acme.ids_of_name(name) == ((chip,) if chip else ())
 
 
-def test_a_package_says_what_is_no_chip_of_its_own(install: Install) -> None:
-    match = install().match(name="Acme Viewer 2")
+def test_a_package_says_what_is_no_chip_of_its_own(acme: Database) -> None:
+    match = acme.match(name="Acme Viewer 2")
     assert match.reason == (
         "no chip of the table: 'acme viewer' is Acme's remote display, not a chip"
     )
@@ -89,6 +97,16 @@ turbo = "turbo"
 """
 
 
+@pytest.fixture(scope="module")
+def zed(tmp_path_factory: pytest.TempPathFactory) -> Database:
+    """Acme's package with a chip more, and rows and words for its names."""
+    site = tmp_path_factory.mktemp("zed")
+    more = row("z line {any}", "zed {any}", "form") + row("acme zed {any}", "zed {any}", "form")
+    install_in(site, more + WORDS)
+    (site / "acme_chips/zed.toml").write_text(OWN)
+    return probe_chipdb.load(path=[str(site)])
+
+
 @pytest.mark.parametrize(
     ("name", "chip"),
     [
@@ -104,28 +122,24 @@ turbo = "turbo"
     ],
 )
 def test_form_factors_words_and_spellings_of_a_package(
-    install: Install, tmp_path: Path, name: str, chip: str | None
+    zed: Database, name: str, chip: str | None
 ) -> None:
     """Its rows are read on both sides: of the name that is asked, and of its chips' names."""
-    more = row("z line {any}", "zed {any}", "form") + row("acme zed {any}", "zed {any}", "form")
-    install(more + WORDS)
-    (tmp_path / "site/acme_chips/zed.toml").write_text(OWN)
-    match = probe_chipdb.load(path=[str(tmp_path / "site")]).match(name=name)
+    match = zed.match(name=name)
     assert (match.chip.id if match.chip else None) == chip
 
 
-def test_the_shortcuts_see_them(install: Install) -> None:
-    db = install()
+def test_the_shortcuts_see_them(acme: Database) -> None:
     name = "acme-smi: slot 0: X1 (busy)"
-    assert probe_chipdb.canonical(name, database=db) == ("acme/x1",)
-    peak = probe_chipdb.peak(name, "bf16", database=db)
+    assert probe_chipdb.canonical(name, database=acme) == ("acme/x1",)
+    peak = probe_chipdb.peak(name, "bf16", database=acme)
     assert peak is not None
     assert peak.tflops == pytest.approx(98.304)
 
 
-def test_they_travel_with_the_texts_of_a_table(install: Install) -> None:
+def test_they_travel_with_the_texts_of_a_table(acme: Database) -> None:
     """A host reads packages in a child, and makes the tables anew from their texts."""
-    (own,) = [table for table in install().tables() if table.origin.startswith("package:")]
+    (own,) = [table for table in acme.tables() if table.origin.startswith("package:")]
     texts = {name: getattr(own, name.removesuffix(".txt")).data for name in FILES}
     texts[RULES] = own.rules.encode()
     db = probe_chipdb.load(packages=False, added=([], [Table(own.origin, "", texts)], ()))

@@ -212,9 +212,9 @@ def _others_words(built: "Table", vendors: frozenset[str]) -> dict[str, list[str
     """Words of names of the built table's chips to their vendors, without those of `vendors`."""
     words: dict[str, list[str]] = {}
     for key, ids in built.index:
-        owners = {id_.partition("/")[0] for id_ in ids.split(" ")} - vendors
-        if key.startswith(("n:", "v:")) and owners:
-            for word in key[2:].split():
+        if key.startswith(("n:", "v:")):
+            owners = {id_.partition("/")[0] for id_ in ids.split(" ")} - vendors
+            for word in key[2:].split() if owners else ():
                 words.setdefault(word, []).extend(owners)
     return words
 
