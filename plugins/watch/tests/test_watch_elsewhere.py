@@ -44,7 +44,7 @@ def plain(app: WatchApp, name: str) -> str:
 
 
 async def until(app: WatchApp, name: str, wanted: str) -> str:
-    end = time.monotonic() + 60
+    end = time.monotonic() + 110  # a busy computer draws late
     while wanted not in plain(app, name):
         assert time.monotonic() < end, plain(app, name)
         await asyncio.sleep(0.02)
@@ -242,6 +242,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.heavy
+@pytest.mark.timeout(360)
 def test_hosts_that_answer_hang_and_fail_and_nothing_is_left(fake: Path) -> None:
     async def main() -> None:
         nodes = [Node(name, Alerts(rules_of({}))) for name in ("desk", "silent:22", "down")]
