@@ -120,9 +120,9 @@ def _agreeing(db: "Database", query: Query, chips: "list[Chip]") -> "list[Chip]"
     if not query.name:
         return chips
     own = db.own_name(query.name) if query.name_kind in DRIVERS else None
-    if own is None or len(chips) == 1:
-        return chips if own is not None and query.name == chips[0].name else []
-    if "(" in query.name:  # the platform beside a name narrows it
+    if own and len(chips) == 1 and query.name == chips[0].name:
+        return chips
+    if not own or "(" in query.name:  # the platform beside a name narrows it
         return []
     claimed, _, key = own.partition(" ")
     vendor, ids = query.vendor or claimed, db.ids(f"n:{key}")
