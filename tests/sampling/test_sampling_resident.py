@@ -37,7 +37,7 @@ def process() -> Resident:
 
 def feed(run: Resident, now: float, *frames: tuple[str, dict[str, Any]]) -> None:
     for kind, fields in frames:
-        run.feed(b"t " + frame(kind, fields).encode() + b"\n", now)
+        run.feed(run.token + b" " + frame(kind, fields).encode() + b"\n", now)
 
 
 HELLO, LOADED = ("hello", {"pid": 5}), ("loaded", {})
@@ -287,6 +287,9 @@ class Driver:
     def end(self, runs: Any, clock: Any) -> None:
         self.done.append(("end", list(runs)))
 
+    def start(self, run: Any, command: Any, environ: Any, request: Any) -> None:
+        self.done.append(("start", run))
+
     def send(self, run: Any, data: bytes) -> None:
         self.done.append(("send", run))
 
@@ -317,10 +320,10 @@ def engine(tmp_path: Any, control: str = "on") -> tuple[Any, Source, Driver]:
     return made, source, driver
 
 
-def answered(status: str = "ok", reason: str | None = None, **figures: Any) -> Any:
+def answered(how: str = "ok", why: str | None = None, **figures: Any) -> Any:
     run = process()
     feed(run, 101.0, HELLO, LOADED, ("sample", {"sample": {"device": GPU, **figures}}),
-         ("round", {"number": 1, "status": status, "reason": reason}))  # fmt: skip
+         ("round", {"number": 1, "status": how, "reason": why}))  # fmt: skip
     return run
 
 
@@ -428,3 +431,106 @@ def test_who_is_waited_for(tmp_path: Any) -> None:
         made._watch(lambda stopping=stopping: stopping)
         # The first look of all reads what came before anything is judged.
         assert seen == ([] if over is None else [stopping, over])
+
+
+def test_each_round_asks_what_waits_and_tries_what_failed(tmp_path: Any) -> None:
+    made, source, driver = engine(tmp_path)
+    made._bus = []
+    other = made.roster.enlist({"id": OTHER, "ids": [OTHER, "uuid:GPU-2"], "kind": "gpu"})
+    made._ask(1, [other])
+    first = source.run
+    assert first is not None
+    assert driver.done == [("start", first)]
+    assert first.round == failure_message(1, frozenset(), frozenset({OTHER, "uuid:GPU-2"}))
+    made._ask(2, [])
+    assert driver.done == [("start", first)], "it has not answered yet"
+    feed(first, 101.0, HELLO, LOADED, ("round", {"number": 1, "status": "ok"}))
+    made._ask(3, [])
+    assert (driver.done[1:], first.round["number"]) == ([("send", first)], 3)
+    # It hangs over a device: the next begins at once and goes around that, which has its own trial.
+    feed(first, 102.0, ("touching", {"device": GPU}))
+    first.finish("timeout", "it hung", 103.0)
+    made._harvest(source)
+    driver.done.clear()
+    made._replace(3, [])
+    second = source.run
+    assert second is not None
+    assert (driver.done, second.round["avoid"]) == ([("start", second)], [GPU])
+    made.now += 9.9
+    made._ask(4, [])
+    assert (driver.done[1:], source.avoided[GPU].trial) == ([], None)
+    made.now += 0.1
+    made._ask(5, [])
+    trial = source.avoided[GPU].trial
+    assert trial is not None
+    assert (driver.done[1:], trial.round["avoid"]) == ([("start", trial)], [OTHER, "uuid:GPU-2"])
+    made._ask(6, [])
+    assert len(driver.done) == 2, "one trial at a time"
+    assert (source.runs(), source.starts) == ([second, trial], 2)
+    # While a process of it cannot be killed none is tried.
+    source.avoided[GPU].trial, source._abandoned = None, [SimpleNamespace(stuck=True)]  # type: ignore[list-item]
+    made._ask(7, [])
+    assert len(driver.done) == 2
+
+
+def test_after_a_failure_of_its_own_a_sampler_waits(tmp_path: Any) -> None:
+    made, source, _ = engine(tmp_path)
+    made._bus = []
+    for pause in (10.0, 20.0):
+        made._ask(1, [])
+        assert source.run is not None
+        source.run.finish("crashed", "it was killed", 103.0)
+        made._harvest(source)
+        made._replace(1, [])
+        made.now += pause - 0.25
+        made._ask(2, [])
+        assert source.run is None
+        made.now += 0.25
+    made._ask(3, [])
+    well = source.run
+    assert well is not None
+    feed(well, 101.0, HELLO, LOADED, ("round", {"number": 3, "status": "ok"}))
+    made._harvest(source)
+    well.finish("crashed", "it was killed", 103.0)
+    made._harvest(source)
+    made.now += 10.0
+    made._ask(4, [])
+    assert source.run is not None, "it was well: the pauses begin anew"
+
+
+def test_what_only_a_sampler_knew_is_forgotten_with_its_last_sample(tmp_path: Any) -> None:
+    made, source, _ = engine(tmp_path)
+    made._bus, made._machine = [], Machine(str(tmp_path))
+    source.run, source.starts = process(), 1
+    feed(source.run, 101.0, HELLO, LOADED, sample(), sample("uuid:MIG-1"),
+         ("round", {"number": 1, "status": "ok"}))  # fmt: skip
+    for number in (1, 2, 3):
+        made._harvest(source)
+        devices = [each["device"] for each in made.samples.ordered()]
+        assert devices == ([GPU, "uuid:MIG-1"] if number == 1 else [GPU])
+        made._say_why([])
+        assert (made.roster.get("uuid:MIG-1") is None) is (number > 1)
+        source.run.begin(message(number + 1), 102.0)
+        made.samples.begin()
+        feed(source.run, 102.0, sample(), ("round", {"number": number + 1, "status": "ok"}))
+
+
+@pytest.mark.parametrize(
+    ("figures", "is_idle"),
+    [
+        ({"busy": 0.0}, True),
+        ({"busy": 0.01}, False),
+        ({}, False),  # where it is not known it may be working
+        ({"busy": 0.0, "processes": [{"pid": 5}]}, False),
+        ({"busy": 0.0, "processes": []}, True),
+        ({"status": "unavailable", "reason": "x"}, True),
+    ],
+)
+def test_what_an_idle_device_says(figures: dict[str, Any], is_idle: bool, tmp_path: Any) -> None:
+    made, source, _ = engine(tmp_path, "auto")
+    for _ in range(2):
+        made.samples.begin()
+        source.run = answered(**figures)
+        made._harvest(source)
+        made.now += 30.0
+    assert source.idle.left_alone is is_idle

@@ -300,6 +300,9 @@ def test_who_begins_anew_after_an_end_on_purpose() -> None:
     assert (acme.stuck, acme._pauses.due(109.0)) == (True, False)
     acme.run, acme.starts = process(None), 3
     acme.avoided[GPU] = Avoided(GPU)
+    acme._abandoned.clear()
+    acme.avoided[GPU].trial = process("timeout", abandoned=True, stuck=True)
+    assert (acme.harvest_trial(acme.avoided[GPU], 100.5), acme.stuck) == ([], True)
     acme.avoided[GPU].trial = trial = process(None)
     assert acme.runs() == [acme.run, trial]
     acme.forget_process(101.0)
