@@ -292,7 +292,6 @@ class Source:
             return []
         if run.patience.device is not None:
             self._avoid(run.patience.device, self.problem, now)
-            self._pauses.retry_now(now)
         elif status == "load_error" or (run.initial and status == "timeout" and self.starts > 1):
             # A library that hangs before any device can be named: each attempt may leave one more
             # process that nothing ends.

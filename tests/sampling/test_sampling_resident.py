@@ -47,6 +47,19 @@ def sample(device: str = GPU) -> tuple[str, dict[str, Any]]:
     return "sample", {"sample": {"device": device}}
 
 
+def test_what_a_process_is_asked() -> None:
+    assert failure_message(7, frozenset({"b", "a"}), frozenset({"d", "c"})) == {
+        "number": 7, "seconds": 2.0, "avoid": ["a", "b"], "asleep": ["c", "d"], "close": False,
+    }  # fmt: skip
+    run = process()
+    feed(run, 101.0, HELLO, LOADED, ("touching", {"device": GPU}))
+    run._strays = 64 << 10
+    run.begin(message(2), 102.0)
+    assert run.patience.device is None, "what was asked then is not asked now"
+    run.feed(b"noise\n", 102.0)
+    assert not run.over, "noise is counted anew each round"
+
+
 def test_a_round_of_a_process() -> None:
     run = process()
     assert (run.initial, run.over, run.due, run.seconds) == (True, False, 110.0, 10.0)
