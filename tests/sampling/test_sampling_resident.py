@@ -26,6 +26,8 @@ GPU, OTHER, THIRD = (f"pci:0000:0{number}:00.0" for number in (1, 2, 3))
 ACME = Prober("acme", "acme", "acme")
 ACME.deadline_s = 10.0
 
+SLEEPS = "it sleeps, and asking would wake it"
+
 
 def message(number: int) -> Any:
     return failure_message(number, frozenset(), frozenset())
@@ -547,3 +549,33 @@ def test_what_an_idle_device_says(figures: dict[str, Any], is_idle: bool, tmp_pa
         made._harvest(source)
         made.now += 30.0
     assert source.idle.left_alone is is_idle
+
+
+@pytest.mark.parametrize(
+    ("selected", "shown"),
+    [
+        (None, {GPU: ("unresponsive", "it hung", "acme"), OTHER: ("asleep", SLEEPS, None),
+                "uuid:MIG-9": ("unresponsive", "it crashed", "acme"),
+                THIRD: ("pending", "it was not asked yet", None)}),
+        ([THIRD], {THIRD: ("pending", "it was not asked yet", None)}),
+        (["uuid:MIG-9"], {"uuid:MIG-9": ("unresponsive", "it crashed", "acme")}),
+    ],
+)  # fmt: skip
+def test_why_devices_have_no_figures(selected: Any, shown: Any, tmp_path: Any) -> None:
+    made, source, _ = engine(tmp_path)
+    made.roster._selected = selected
+    other = made.roster.enlist({"id": OTHER, "ids": [OTHER], "kind": "gpu"})
+    made.roster.enlist({"id": THIRD, "ids": [THIRD], "kind": "gpu"})
+    display = made.roster.enlist({"id": "pci:0000:04:00.0", "ids": ["pci:0000:04:00.0"],
+                                  "kind": "display"})  # fmt: skip
+    for device, reason in (("PCI:0000:01:00.0", "it hung"), ("uuid:MIG-9", "it crashed")):
+        source._avoid(device, reason, made.now)
+    source.ended = True
+    made.sources.append(
+        Source(Prober("slow", "slow", "slow"), source._machine, made._driver, False)
+    )
+    made._say_why([other, display])
+    assert {
+        each["device"]: (each["status"], each["reason"], each["prober"])
+        for each in made.samples.ordered()
+    } == shown
