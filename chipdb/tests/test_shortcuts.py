@@ -23,6 +23,7 @@ def tflops(*arguments: object, **facts: object) -> float | None:
         ("NVIDIA H100 80GB HBM3", "bf16", {"capability": "9.0", "memory": 85_000_000_000}, 989.4),
         ("NVIDIA L40S", "bf16", {}, 366.4),
         ("NVIDIA L4", "bf16", {}, 121.2),
+        ("NVIDIA L4", "bf16", {"clock_mhz": 100}, 121.2),  # it has a clock of its own
         ("NVIDIA H200 NVL", "bf16", {}, 835.3),
         ("NVIDIA GeForce RTX 5090", "torch.bfloat16", {}, 209.5),
         ("8x H100-SXM-80GB HBM3", "bf16", {}, 989.4),
