@@ -404,6 +404,34 @@ def test_a_package_takes_no_register_of_another_vendor(pack: Pack, register: str
     assert f"g:{register}" in problem
 
 
+def test_ids_beside_a_refused_one_stay(pack: Pack) -> None:
+    ids = {
+        "pci": '["cccc:0001", "10de:2684"]',
+        "dt": '["gamma,g1", "arm,mali-next"]',
+        "gpu_id": '["gamma:0x7", "arm:0xa867"]',
+    }
+    db = probe_chipdb.load(path=[str(pack(grabbing(**ids)))])
+    for match in (
+        db.match(pci="cccc:0001"), db.match(dt=["gamma,g1"]), db.match(gpu_id="gamma:0x7"),
+    ):  # fmt: skip
+        assert match.chip is not None
+        assert match.chip.id == "gamma/g1"
+    assert sorted(problem.split(": ")[3] for problem in db.problems) == [
+        "d:arm,mali-next", "g:arm:0xa867", "p:10de:2684",
+    ]  # fmt: skip
+
+
+def test_a_package_defines_no_architecture_that_is_there(
+    make: Make, data: Path, pack: Pack
+) -> None:
+    db = opened(make, data, pack(VENDOR.replace("[arch.gamma1]", "[arch.one]")))
+    assert db.arch("one").name == "One"
+    assert db.problems[0] == (
+        "probe_gamma 1.2: chips.toml: arch 'one': arch: the architecture is defined already; give"
+        " yours another name"
+    )
+
+
 def test_a_packages_architecture_answers_for_its_own_hardware_alone(pack: Pack) -> None:
     """`arch_for` would derive an unknown NVIDIA GPU's peaks from a stranger's rates."""
     keys = {
