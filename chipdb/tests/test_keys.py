@@ -124,3 +124,48 @@ def test_texts_of_a_caller_are_short() -> None:
     long = "x" * 64
     texts = (None, " a ", 9.0, long, f"{long}x", Silent())
     assert [shortcuts._text(text) for text in texts] == ["", "a", "9.0", long, "", ""]
+
+
+@pytest.mark.parametrize(
+    ("name", "facts", "is_nvidias"),
+    [
+        (None, {"pci": "10de:ffff"}, True),
+        ("RTX 4090", {"pci": "1002:744c"}, False),
+        (None, {}, False),
+        ("", {}, False),
+        ("NVIDIA Next 9", {}, True),
+        ("Tesla V100", {}, True),
+        ("Radeon RX 7900 XTX", {}, False),
+        ("Kunlun P800", {}, False),
+        ("Foo", {}, False),
+    ],
+)
+def test_whose_capability_is_trusted(
+    real: Database, name: str | None, facts: dict[str, object], is_nvidias: bool
+) -> None:
+    device = shortcuts.Device(name, {**facts, "capability": "8.9"})
+    assert (device._trusted_capability(real) == "8.9") is is_nvidias
+
+
+@pytest.mark.parametrize(
+    ("facts", "is_derived"),
+    [
+        ({"units": 4, "clock_mhz": 1000}, True),
+        ({"units": 4}, False),
+        ({"clock_mhz": 1000}, False),
+        ({"units": 4, "clock_mhz": 1000, "capability": "99.9"}, False),
+    ],
+)
+def test_peaks_of_an_unknown_chip_need_its_units_and_clock(
+    real: Database, facts: dict[str, object], is_derived: bool
+) -> None:
+    device = shortcuts.Device("NVIDIA Next 9", {"capability": "8.9", **facts})
+    assert bool(device.derived(real)) is is_derived
+
+
+def test_a_figure_has_four_places_in_json(real: Database) -> None:
+    chip = real.match(name="NVIDIA L4").chip
+    assert chip is not None
+    peak = chip.peak("bf16", path="matrix")
+    assert peak is not None
+    assert (peak.tflops, peak.as_json()["tflops"]) == (pytest.approx(121.15968), 121.1597)
