@@ -272,3 +272,12 @@ def test_a_report_is_not_given_for_the_recorded_machine_that_was_asked_for(
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("probe: --machine: the setting `static` (PROBE_STATIC,")
+
+
+def test_a_strict_probe_does_not_pass_an_expectation_that_it_could_not_compare(
+    machine: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words, status in ((["--expect", "8xh1OO"], 1), (["--expect", "none"], 0)):
+        assert outcome(["--json", "--strict", *words, *machine]) == status
+        assert outcome(["--json", *words, *machine]) == 0
+    capsys.readouterr()
