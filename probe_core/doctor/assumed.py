@@ -72,8 +72,7 @@ def with_driver(report: ReportDoc, version: str | None) -> ReportDoc:
     """
     if version is None:
         return report
-    # Of a branch alone its newest release is meant: 595 has what 595.45.04 brought.
-    version = version if "." in version else f"{version}.99"
+    version = _newest(version)
     devices = [
         {**device, "driver": {**(device["driver"] or {}), **_of_nvidia(device, version)}}
         if device["vendor"] == "nvidia" and device["kind"] in ACCELERATORS
@@ -82,6 +81,11 @@ def with_driver(report: ReportDoc, version: str | None) -> ReportDoc:
     ]
     assumed: ReportDoc = {**report, "devices": devices}  # type: ignore[typeddict-item]  # one key
     return assumed
+
+
+def _newest(version: str) -> str:
+    """Return what stands for the newest release of a branch: 595 has what 595.45.04 brought."""
+    return version if "." in version else f"{version}.99"
 
 
 def _of_nvidia(device: DeviceDoc, version: str) -> dict[str, str]:
@@ -95,4 +99,11 @@ def examine_assumed(request: Request, remote: Sequence[RemoteCheck]) -> DoctorDo
     """Return the doctor's document of what installed checks say of another state, and no more."""
     from probe_core.doctor.examine import examine
 
-    return examine(request, remote=remote, only=[answer.code for answer in remote] or [""])
+    document = examine(request, remote=remote, only=[answer.code for answer in remote] or [""])
+    branch = request.assumed.get("driver", "")
+    for state in document["devices"]:
+        driver = state["driver"] or ""
+        if branch and driver.endswith(f" {_newest(branch)}"):
+            # No release has the number that stands for the newest one.
+            state["driver"] = driver.removesuffix(_newest(branch)) + branch
+    return document
