@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 HELP = (
     "Say why a device cannot be used: the cause, its evidence, and the command that repairs it on"
     " this distribution, container engine or orchestrator. Nothing is opened, woken or changed."
-    " Exit status: 0 without an error, 1 with one, 2 usage."
+    " Exit status: 0 without an error, 1 with one, or where plugins failed and no accelerator was"
+    " found, 2 usage."
 )
 EXAMPLES = (
     ("probe doctor", "what is wrong, and the line that repairs it"),

@@ -152,7 +152,8 @@ class DoctorDoc(TypedDict):
     """The whole answer. `healthy` is whether nothing that was looked at is an error.
 
     That is no finding, before what follows from another is folded under it; and no device that is
-    missing, or was ready when the baseline was saved. It is None where the node's state is unknown:
+    missing, or was ready when the baseline was saved; and a report that is not `degraded`, in which
+    a prober failed and no accelerator was found. It is None where the node's state is unknown:
     nothing is wrong, and nothing is known to be well. `node` is absent where one device alone, or
     some of the checks, were asked for. `baseline` is absent without one; `lost` in it are devices
     that were ready then. `wheels` is there with `--env`: what each distribution with GPU code does
