@@ -13,6 +13,7 @@ import pytest
 from readiness_nodes import nvidia
 from reports import report_of
 
+from probe_core.doctor import remembered
 from probe_core.doctor.check import Request
 from probe_core.doctor.installed import CheckSet, installed_checks
 from probe_core.doctor.remembered import Memory, identities, lasting
@@ -280,3 +281,40 @@ def test_an_environment_that_hangs_or_crashes_its_checks_is_a_finding(
     assert str(place.env) in finding["what"]
     assert f"ended with {status}" in finding["why"]
     assert place.files() == []
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_read"), [(0o600, True), (0o644, True), (0o620, False), (0o602, False)]
+)
+def test_what_others_may_write_is_not_believed(tmp_path: Path, mode: int, is_read: bool) -> None:
+    path = tmp_path / "answers.json"
+    text = json.dumps({"schema": remembered.SCHEMA, "key": "k"})
+    path.write_text(text)
+    path.chmod(mode)
+    assert bool(remembered._load(str(path))) is is_read
+    (tmp_path / "link").symlink_to(path)
+    assert remembered._load(str(tmp_path / "link")) == {}
+
+
+def test_a_memory_is_read_to_its_bound_and_of_its_schema(tmp_path: Path) -> None:
+    path = tmp_path / "answers.json"
+    text = json.dumps({"schema": remembered.SCHEMA, "key": "k"})
+    for size, is_read in ((remembered.FILE_LIMIT, True), (remembered.FILE_LIMIT + 1, False)):
+        path.write_text(text.ljust(size))
+        assert bool(remembered._load(str(path))) is is_read
+    for other in ('{"schema": 99}', "[]", "", "[" * 100_000):
+        path.write_text(other)
+        assert remembered._load(str(path)) == {}
+
+
+def test_files_hold_while_each_is_as_it_was(tmp_path: Path) -> None:
+    path, absent = tmp_path / "a", str(tmp_path / "b")
+    path.write_text("1")
+    changed = path.stat().st_ctime_ns
+    later = changed + remembered.SETTLED_NS
+    found = identities([str(path), absent], later)
+    assert found is not None
+    assert (found[absent], remembered._hold(found), remembered._hold({})) == ("", True, False)
+    assert identities([str(path)], later - 1) is None
+    path.write_text("22")
+    assert not remembered._hold(found)
