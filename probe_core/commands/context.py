@@ -173,6 +173,10 @@ class Context:
                 from probe_core.commands.typed import refuse_unusable
 
                 refuse_unusable(report, settings)
+            if config.static and getattr(self.args, "machine", None) is not None:
+                from probe_core.commands.typed import two_machines
+
+                raise CommandError(two_machines(settings))
             return use(machine, report)
 
         return self._probed(probe)
@@ -240,10 +244,6 @@ class Context:
             from probe_core.commands.typed import unusable_option
 
             raise CommandError(unusable_option(error, settings)) from None
-        if config.static and getattr(self.args, "machine", None) is not None:
-            from probe_core.commands.typed import two_machines
-
-            raise CommandError(two_machines(settings))
         return config, ignored, settings
 
     def waiting(self) -> Waiting | None:

@@ -262,7 +262,8 @@ def test_files_may_follow_options_and_what_does_not_exist_is_still_named(
 def test_a_report_is_not_given_for_the_recorded_machine_that_was_asked_for(
     machine: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    Path("report.json").write_text('{"schema": 1, "devices": []}')
+    assert outcome(["--json", *machine]) == 0
+    Path("report.json").write_text(capsys.readouterr().out)
     assert outcome(["--json", "--static", "report.json", *machine]) == 2
     assert capsys.readouterr() == ("", "probe: --static and --machine exclude each other\n")
     monkeypatch.setenv("PROBE_STATIC", "report.json")
