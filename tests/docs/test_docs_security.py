@@ -109,10 +109,12 @@ def test_every_file_of_tests_that_holds_a_promise_is_named(folder: str) -> None:
 OTHERS = {
     "isolation": {
         "test_isolation_answers",
+        "test_isolation_bounds",
         "test_isolation_facts",
         "test_isolation_hook",
     },
     "lease": {
+        "test_lease_acquire",
         "test_lease_blocked",
         "test_lease_cli",
         "test_lease_hosts",
