@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -191,4 +192,7 @@ def test_a_frame_of_a_dump_is_a_place(frame: str, expected: str) -> None:
 
 
 def test_signals_have_their_names() -> None:
-    assert [signal_name(number) for number in (9, 11, 40)] == ["SIGKILL", "SIGSEGV", "signal 40"]
+    """Also 1 and 2, which are ITIMER_VIRTUAL and ITIMER_PROF as well."""
+    numbers = [*signal.Signals, 40]
+    names = [*(number.name for number in signal.Signals), "signal 40"]
+    assert [signal_name(number) for number in numbers] == names
