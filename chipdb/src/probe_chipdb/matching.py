@@ -113,7 +113,7 @@ def match(db: "Database", given: tuple[object, ...]) -> Match:
 def _agreeing(db: "Database", query: Query, chips: "list[Chip]") -> "list[Chip]":
     """Those of a hardware id's chips that bear a driver's name; without a name, all.
 
-    None where more of the name must be read. Other chips of that name are not read.
+    No chip where more of the name must be read. Other chips of that name are not read.
     """
     if query.compute_capability or query.gfx or query.arch or query.pci[:4] in DISPLAY_VENDORS:
         return []

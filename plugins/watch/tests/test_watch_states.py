@@ -144,12 +144,17 @@ async def lost(count: int, interval: float, act: Callable[[Host], Any]) -> list[
     return list(app.lost[:count])
 
 
+def put_ssh(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """Let a script of the shell be `ssh`."""
+    (folder / "ssh").write_text(f"#!/bin/sh\n{script}")
+    (folder / "ssh").chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
+
+
 def test_a_lost_host_is_asked_again_after_pauses_that_double(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "ssh").write_text("#!/bin/sh\necho 'no route' >&2\nexit 255\n")
-    (tmp_path / "ssh").chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    put_ssh(tmp_path, monkeypatch, "echo 'no route' >&2\nexit 255\n")
     follow: Any = lambda host: host.follow(["probe"])  # noqa: E731
     assert asyncio.run(lost(1, 3.0, follow)) == ["no route; asked again in 5 s"]
     assert hosts.LONGEST_RETRY_S == 12 * hosts.RETRY_S
@@ -165,9 +170,7 @@ def test_a_lost_host_is_asked_again_after_pauses_that_double(
 def test_a_host_that_ran_long_is_asked_again_soon(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "ssh").write_text("#!/bin/sh\nexit 3\n")
-    (tmp_path / "ssh").chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    put_ssh(tmp_path, monkeypatch, "exit 3\n")
     monkeypatch.setattr(hosts, "RETRY_S", 0.01)
     now = 0.0
 
