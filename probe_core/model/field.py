@@ -386,9 +386,10 @@ class Field:
         self.nullable = not is_sure if nullable is None else nullable
         self.empty = empty
         self._fields = fields
-        self.single = fields is not None and value.single
+        self.nested = fields is not None
+        self.single = self.nested and value.single
         self.is_part = self.single and not self.nullable
-        self.is_table = value.keyed or (merge == TABLE and fields is not None)
+        self.is_table = value.keyed or (merge == TABLE and self.nested)
         self.shape = shape
         self.required = required
         self.added = added
@@ -415,24 +416,27 @@ class Field:
         return self.empty.copy() if isinstance(self.empty, (dict, list)) else self.empty
 
 
-def filled(table: Mapping[str, object], fields: Mapping[str, Field]) -> dict[str, object]:
-    """Return a table in the order of its fields, with those that every report has.
-
-    What is in no table of fields is left out.
-    """
-    full: dict[str, object] = {}
+def filled(table: Mapping[str, Any], fields: Mapping[str, Field]) -> dict[str, Any]:
+    """Return a table with all fields that every report has; those it lacks come last."""
+    full = {**table}
     for name, field in fields.items():
-        if field.internal:
+        if not field.always:
             continue
-        value = table.get(name)
+        value = full.get(name)
         if value is None:
-            if field.always or name in table:
-                full[name] = field.absent()
-        elif field.is_part and field.fields is not None and isinstance(value, dict):
-            full[name] = filled(value, field.fields)
-        else:
-            full[name] = value
+            full[name] = field.absent()
+        elif field.is_part:
+            full[name] = filled(value, field.fields or {})
     return full
+
+
+def ordered(table: Mapping[str, Any], fields: Mapping[str, Field]) -> Any:
+    """Return a table in the order of its fields; what a report does not have is left out."""
+    return {
+        name: ordered(table[name], field.fields or {}) if field.is_part else table[name]
+        for name, field in fields.items()
+        if name in table and not field.internal
+    }
 
 
 def by_name(fields: dict[str, Field]) -> dict[str, Field]:

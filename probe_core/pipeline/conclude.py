@@ -9,7 +9,7 @@ from __future__ import annotations
 from probe_core import __version__
 from probe_core.config import BASELINE, MEASURED, state_file
 from probe_core.model.device import FIELDS
-from probe_core.model.field import filled
+from probe_core.model.field import ordered
 from probe_core.model.findings import finding
 from probe_core.model.ids import ACCELERATORS, KIND_ORDER, NO_PLACE, pci_place
 from probe_core.pipeline.merge import Observation, merge
@@ -21,7 +21,6 @@ from probe_core.resolve import resolve
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from typing import Any
 
     from probe_chipdb import Database
     from probe_core.config import Config, IgnoredSetting
@@ -304,21 +303,20 @@ def assemble(
 ) -> ReportDoc:
     """Return the report without its timings; `findings` is still empty."""
     priorities = {seen.prober: seen.priority for seen in collected.observations}
-    ordered = in_order(devices)
-    primary = choose(ordered, priorities)
+    listed = in_order(devices)
+    primary = choose(listed, priorities)
     # Which net the node fell into: something failed, so that there may be an accelerator, or none.
     fallback: Fallback | None = None
     if primary is None or primary["kind"] not in ACCELERATORS:
-        found = troubles(ordered, decisions, collected.outcomes)
+        found = troubles(listed, decisions, collected.outcomes)
         fallback = "degraded" if found else "no-accelerator"
-    listed: list[Any] = [filled(device, FIELDS) for device in ordered]
     document: ReportDoc = {
         "schema": SCHEMA,
         "probe_core": __version__,
         "chipdb": database.version if database is not None else None,
         "node": node,
         "primary": primary["id"] if primary else None,
-        "devices": listed,
+        "devices": [ordered(device, FIELDS) for device in listed],
         "outcomes": collected.outcomes,
         "decisions": [_decision(decision) for decision in decisions],
         "fallback": fallback,

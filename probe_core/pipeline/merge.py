@@ -163,8 +163,8 @@ def merge(
     groups = group(sorted(observations, key=lambda observation: -observation.priority))
     _point_at_parents(groups)
     merged = [_merged(device) for device in groups]
-    # A field that the steps use up is none of a report, and stays; the order comes later.
-    devices: list[Any] = [fields | filled(fields, FIELDS) for fields in merged]
+    # The order of the fields comes later: the steps add some, and use others up.
+    devices: list[Any] = [filled(fields, FIELDS) for fields in merged]
     # Each id that was not believed is reported.
     if not any(device.stray or device.refused or len(device.vague) > 1 for device in groups):
         return devices, []
@@ -233,21 +233,30 @@ def _merge(device: dict[str, Any], field: Field, value: Any, prober: str) -> Non
 
 
 def _merge_table(device: dict[str, Any], field: Field, value: Any, prober: str) -> None:
-    """Merge a table name by name; of the memory's parts one by one."""
+    """Merge a table name by name."""
     table, sources = device.setdefault(field.name, {}), device["sources"]
-    inner = field.fields or {}
     for key, item in value.items():
-        part, path = inner.get(key), f"{field.name}.{key}"
-        if part is not None and part.merge == PARTS:
-            parts = table.setdefault(key, {})
-            new = {name: size for name, size in item.items() if name not in parts}
-            parts |= new
-            sources |= {f"{path}.{name}": prober for name in new}
-        elif key not in table:
+        if key not in table and type(item) is not dict:
             table[key] = item
-            sources[path] = prober
-        elif table[key] != item and not (part and part.volatile):
-            _add_other(device, path, item, prober)
+            sources[f"{field.name}.{key}"] = prober
+        elif table.get(key) != item:
+            _merge_item(device, field, key, item, prober)
+
+
+def _merge_item(device: dict[str, Any], field: Field, key: str, item: Any, prober: str) -> None:
+    """Merge what a table may have already; of the memory's parts one by one."""
+    table, sources = device[field.name], device["sources"]
+    part, path = (field.fields or {}).get(key), f"{field.name}.{key}"
+    if part is not None and part.merge == PARTS:
+        parts = table.setdefault(key, {})
+        new = {name: size for name, size in item.items() if name not in parts}
+        parts |= new
+        sources |= {f"{path}.{name}": prober for name in new}
+    elif key not in table:
+        table[key] = item
+        sources[path] = prober
+    elif not (part and part.volatile):
+        _add_other(device, path, item, prober)
 
 
 def _add_links(device: dict[str, Any], name: str, value: Any, prober: str) -> None:

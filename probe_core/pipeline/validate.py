@@ -131,10 +131,10 @@ class _Checker:
         else:
             try:
                 # Nearly all fields are single values, which pay for no second call.
-                if field.fields is None:
-                    self.fields[name] = field.value.check(value)
-                else:
+                if field.nested:
                     self.fields[name] = self._checked_tables(field.value, value)
+                else:
+                    self.fields[name] = field.value.check(value)
             except Rejected as error:
                 self._reject(name, str(error))
 

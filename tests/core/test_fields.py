@@ -67,7 +67,7 @@ sys.path[:0] = sys.argv[1:]
 import attrs, typed, regions_model
 from probe_core.model import Device, Report
 from probe_core.model.device import FIELDS
-from probe_core.model.field import filled
+from probe_core.model.field import ordered
 from probe_core.model.sample_fields import Plain
 from report_schema import schema
 from probe_core.pipeline.merge import Observation, merge
@@ -77,7 +77,7 @@ gpu = {"ids": ["pci:0000:01:00.0"], "kind": "gpu"}
 good, _ = check_sighting({**gpu, "wattage": 450})
 _, problems = check_sighting({**gpu, "wattage": 450_000})
 ((device,), _) = merge([Observation("a", 1, good)])
-full = filled(device, FIELDS)
+full = ordered(device, FIELDS)
 view = Report.from_json({"schema": 1, "devices": [full]}).devices[0]
 (attribute,) = (one for one in attrs.fields(Device) if one.name == "wattage")
 print(json.dumps({
