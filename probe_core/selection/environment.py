@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from probe_core.model.ids import ACCELERATORS, is_device_id
 from probe_core.visibility import see
-from probe_core.visibility.availability import available_to
+from probe_core.visibility.availability import available_to, gpus_of, ids_of, in_order, uuids
 from probe_core.visibility.opencl import AFFINITY_MASK, DEVICE_SELECTOR
-from probe_core.visibility.pool import gpus_of, ids_of, in_order, uuids
 from probe_core.visibility.tinygrad import DEV_SINCE, HCQ, HCQ_SINCE, numbered, release_of
 
 TYPE_CHECKING = False

@@ -5,8 +5,8 @@ Source: ROCR-Runtime, runtime/hsa-runtime/core/runtime/amd_filter_device.cpp and
 
 from __future__ import annotations
 
-from probe_core.visibility.availability import available_to
-from probe_core.visibility.pool import gpus_of, ids_of, in_order, strtol, to_int32, uuids
+from probe_core.visibility.availability import available_to, gpus_of, ids_of, in_order, uuids
+from probe_core.visibility.numbers import strtol, to_int32
 from probe_core.visibility.view import Mask, View, quoted
 
 TYPE_CHECKING = False

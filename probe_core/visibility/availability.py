@@ -13,7 +13,15 @@ ones), which is what tinygrad's NV backend numbers.
 
 from __future__ import annotations
 
-from probe_core.model.ids import STEPS, driver_name, is_passthrough_driver
+from probe_core.model.ids import (
+    NO_PLACE,
+    STEPS,
+    driver_name,
+    driver_version,
+    is_passthrough_driver,
+    pci_model,
+    pci_place,
+)
 from probe_core.model.verdict import blocking_step, state_of, step_without_kfd
 
 TYPE_CHECKING = False
@@ -290,3 +298,62 @@ def _container(device: DeviceDoc, step: str, code: str) -> _Verdict:
 
 
 _RULES = {"vulkan": _vulkan, "tinygrad": _tinygrad, "nvidia-container": _container}
+
+
+# What else the rules read of devices: ids, order, vendor.
+
+
+def ids_of(devices: Iterable[DeviceDoc]) -> list[str]:
+    """Return the ids that the report gives the devices."""
+    return [device["id"] for device in devices]
+
+
+def uuids(device: DeviceDoc) -> list[str]:
+    """Return the device's vendor UUIDs without the report's ``uuid:`` prefix."""
+    return [name[5:] for name in device["ids"] if name.startswith("uuid:")]
+
+
+def pci_codes(device: DeviceDoc) -> tuple[int, int] | None:
+    """Return the PCI ids of the device's vendor and of its model; None when they are not known."""
+    try:
+        vendor, code = (pci_model(device) or "").split(":")
+        return int(vendor, 16), int(code, 16)
+    except ValueError:
+        return None
+
+
+def driver_major(devices: Iterable[DeviceDoc]) -> int | None:
+    """Return the driver's major version (580 of "580.95.05"); None when none is reported."""
+    for device in devices:
+        major = (driver_version(device) or "").split(".")[0]
+        if major.isascii() and major.isdigit():
+            return int(major)
+    return None
+
+
+def gpus_of(devices: Iterable[DeviceDoc], vendor: str) -> list[DeviceDoc]:
+    """Return the vendor's GPUs, usable or not; partitions are not among them."""
+    return [
+        device
+        for device in devices
+        if device["vendor"] == vendor and device["kind"] == "gpu" and not device["parent"]
+    ]
+
+
+def in_order(devices: Sequence[DeviceDoc], ordinal: str | None = None) -> list[DeviceDoc]:
+    """Return the devices in the order of a driver's ordinal, else of the PCI address.
+
+    `ordinal` is a name in ``node_index`` (``kfd``); it counts only when every device has one.
+    Devices without an address keep their place at the end.
+    """
+    if ordinal is not None and len(devices) > 1:
+        ordinals = [(device.get("node_index") or {}).get(ordinal) for device in devices]
+        numbered = [(number, place) for place, number in enumerate(ordinals) if number is not None]
+        if len(numbered) == len(devices):
+            return [devices[place] for _, place in sorted(numbered)]
+    return sorted(devices, key=lambda device: pci_place(device) or NO_PLACE)
+
+
+def integrated(device: DeviceDoc) -> bool:
+    """Return whether the GPU shares the system's memory."""
+    return device["memory"]["kind"] in ("shared", "unified")

@@ -7,9 +7,8 @@ container starts; inside, it has acted already and changes nothing.
 
 from __future__ import annotations
 
-from probe_core.visibility.availability import available_to
+from probe_core.visibility.availability import available_to, gpus_of, ids_of, in_order, uuids
 from probe_core.visibility.cuda import Instance, instances_of
-from probe_core.visibility.pool import gpus_of, ids_of, in_order, uuids
 from probe_core.visibility.view import Mask, View, quoted
 
 TYPE_CHECKING = False

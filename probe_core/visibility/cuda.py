@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from probe_core.model.ids import pci_model, pci_place
-from probe_core.visibility.availability import available_to
-from probe_core.visibility.pool import (
+from probe_core.visibility.availability import (
+    available_to,
     driver_major,
     gpus_of,
     ids_of,
     in_order,
-    strtoul,
     uuids,
 )
+from probe_core.visibility.numbers import strtoul
 from probe_core.visibility.view import Mask, View, quoted
 
 TYPE_CHECKING = False

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.visibility.availability import available_to
-from probe_core.visibility.pool import ids_of, integrated
+from probe_core.visibility.availability import available_to, ids_of, integrated
 from probe_core.visibility.view import Mask, View
 
 TYPE_CHECKING = False

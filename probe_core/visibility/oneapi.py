@@ -8,16 +8,9 @@ compute-runtime, shared/source/execution_environment/execution_environment.cpp
 from __future__ import annotations
 
 from probe_core.model.ids import NO_PLACE, pci_place
-from probe_core.visibility.availability import available_to
+from probe_core.visibility.availability import available_to, gpus_of, ids_of, integrated, pci_codes
+from probe_core.visibility.numbers import strtol, unsigned
 from probe_core.visibility.opencl import AFFINITY_MASK, DEVICE_SELECTOR
-from probe_core.visibility.pool import (
-    gpus_of,
-    ids_of,
-    integrated,
-    pci_codes,
-    strtol,
-    unsigned,
-)
 from probe_core.visibility.view import Mask, View, quoted
 
 TYPE_CHECKING = False

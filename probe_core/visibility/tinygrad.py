@@ -10,8 +10,7 @@ NV of 0.14.0 subscribes to no instance (AMPERE_SMC_PARTITION_REF), and open-gpu-
 
 from __future__ import annotations
 
-from probe_core.visibility.availability import Withheld, available_to
-from probe_core.visibility.pool import gpus_of, ids_of, in_order
+from probe_core.visibility.availability import Withheld, available_to, gpus_of, ids_of, in_order
 from probe_core.visibility.view import Mask, View, quoted
 
 TYPE_CHECKING = False

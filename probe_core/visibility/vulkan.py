@@ -9,15 +9,8 @@ installed: a GPU is "visible" when nothing hides it.
 from __future__ import annotations
 
 from probe_core.model.ids import NO_PLACE, driver_name, pci_place
-from probe_core.visibility.availability import available_to
-from probe_core.visibility.pool import (
-    ids_of,
-    integrated,
-    pci_codes,
-    strtol,
-    too_long,
-    unsigned,
-)
+from probe_core.visibility.availability import available_to, ids_of, integrated, pci_codes
+from probe_core.visibility.numbers import strtol, too_long, unsigned
 from probe_core.visibility.view import Mask, View, quoted
 
 TYPE_CHECKING = False

@@ -8,21 +8,17 @@ from typing import Any
 
 import pytest
 
-from probe_core.visibility.cuda import cuda_orders, instances_of
-from probe_core.visibility.pool import (
+from probe_core.visibility.availability import (
     driver_major,
     gpus_of,
     ids_of,
     in_order,
     integrated,
     pci_codes,
-    strtol,
-    strtoul,
-    to_int32,
-    too_long,
-    unsigned,
     uuids,
 )
+from probe_core.visibility.cuda import cuda_orders, instances_of
+from probe_core.visibility.numbers import strtol, strtoul, to_int32, too_long, unsigned
 
 TEXTS = (
     *("", " ", "-", "+", "x", "0", "-0", "+7", " \t\n\v\f\r12", "\0 1", "12 13", "1,2", "--1"),
