@@ -70,15 +70,16 @@ class Mistake:
 class Prober:
     """One prober: identity, place and manifest.
 
-    `target` is ``module`` or ``module:attribute``. `builtin` is a callable that runs in process.
-    `when` is a list of alternative preconditions, empty when there are none. `records` is what the
-    manifest says of the files that it reads, unchecked: only `probe record` reads that. `manifest`
-    is the manifest's path, `problems` are the mistakes in it. `needs_site` tells that its module is
-    only importable after the `site` module ran (editable installs through import hooks). `files`
-    decide what runs, `distrust` says why root must not even read them: others may write one of
-    them, or the way to it; what lies in their folders `distrust_of_code` asks `trust`. `origin` is
-    the folder in which the module was found: the child imports it from there; None where a hook
-    finds it. `answer` is what a recording has of it, which stands for running it.
+    `target` is ``module`` or ``module:attribute``. `owner` is ``probe-nvidia 1.0.0``, as shown to
+    people. `builtin` is a callable that runs in process. `when` is a list of alternative
+    preconditions, empty when there are none. `records` is what the manifest says of the files that
+    it reads, unchecked: only `probe record` reads that. `manifest` is the manifest's path,
+    `problems` are the mistakes in it. `needs_site` tells that its module is only importable after
+    the `site` module ran (editable installs through import hooks). `files` decide what runs,
+    `distrust` says why root must not even read them: others may write one of them, or the way to
+    it; what lies in their folders `distrust_of_code` asks `trust`. `origin` is the folder in which
+    the module was found: the child imports it from there; None where a hook finds it. `answer` is
+    what a recording has of it, which stands for running it.
     """
 
     def __init__(
@@ -96,6 +97,7 @@ class Prober:
         self.target = target
         self.distribution = distribution
         self.version = version
+        self.owner = f"{distribution} {version}".strip()
         self.priority = priority
         self.summary = summary
         self.builtin = builtin
@@ -117,11 +119,6 @@ class Prober:
     def distrust_of_code(self) -> str | None:
         """Return why root must not run the prober: all of its code is looked at now."""
         return self.distrust or (None if self.trust is None else self.trust.reason(self.files))
-
-    @property
-    def owner(self) -> str:
-        """``probe-nvidia 1.0.0``, as shown to people."""
-        return f"{self.distribution} {self.version}".strip()
 
     def rank(self) -> tuple[int, bool, str, str]:
         """Sort key: highest priority first, then the host's own, then distribution and name."""
