@@ -24,10 +24,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    from probe_chipdb import Database
     from probe_core.machine import Machine
     from probe_core.model.document import DeviceDoc, FindingDoc, OutcomeDoc
     from probe_core.pipeline.conclude import Load
-    from probe_core.pipeline.settings import Chips
     from probe_core.pipeline.validate import Collected
     from probe_core.readiness import Scene
     from probe_core.registry.prober import Decision
@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 
-def warm_up(collected: Collected, chips: Chips, os: str, load: Load) -> None:
+def warm_up(collected: Collected, database: Database | None, os: str, load: Load) -> None:
     """Load what the last steps need for the hardware on the buses, while the children start.
 
     That is modules, and chipdb's rows of these chips: a fifth of a probe with GPUs, taken from time
@@ -54,7 +54,7 @@ def warm_up(collected: Collected, chips: Chips, os: str, load: Load) -> None:
     from probe_core.resolve.accelerators import load_chips
 
     seen = [observation.sighting for observation in collected.observations]
-    load_chips(seen, chips.open(), load)
+    load_chips(seen, database, load)
     if any(sighting["kind"] in ACCELERATORS for sighting in seen):
         import probe_core.readiness.library  # noqa: F401
     vendors = {str(sighting["vendor"]) for sighting in seen if sighting["kind"] == "gpu"}

@@ -15,7 +15,7 @@ from probe_core.model.ids import ACCELERATORS, KIND_ORDER, NO_PLACE, pci_place
 from probe_core.pipeline.merge import Observation, merge
 from probe_core.pipeline.validate import failed
 from probe_core.probers.cpu import last_resort
-from probe_core.registry.prober import FALLBACK, unknown_names
+from probe_core.registry.prober import FALLBACK
 from probe_core.resolve import resolve
 
 TYPE_CHECKING = False
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
         OutcomeDoc,
         ReportDoc,
     )
-    from probe_core.pipeline.settings import Chips
     from probe_core.pipeline.validate import Collected
     from probe_core.readiness import Scene
     from probe_core.registry.prober import Decision
@@ -55,11 +54,11 @@ __all__ = [
     "broken",
     "ignored_settings",
     "judge",
+    "kept_files",
     "last_findings",
     "merge_devices",
     "resolve",
     "see",
-    "unknown_names",
 ]
 
 
@@ -81,22 +80,35 @@ def merge_devices(
     return devices, conflicts
 
 
-def add_measured(
-    devices: Sequence[DeviceDoc], node: NodeDoc, machine: Machine, load: Load
-) -> Sequence[FindingDoc]:
-    """Add what `probe bench` keeps of this computer; a recorded one has no such file."""
+def kept_files(machine: Machine) -> tuple[str | None, bool]:
+    """Return the file of measured figures where one may be, and whether a baseline is kept.
+
+    A recorded computer has neither.
+    """
     if not machine.live:
-        return ()
+        return None, False
+    measured = state_file(machine.environ, MEASURED)
+    # Where its server does not answer, the reading says so.
+    may_be = _is_there(measured) is not False
+    return measured if may_be else None, bool(_is_there(state_file(machine.environ, BASELINE)))
+
+
+def _is_there(path: str | None) -> bool | None:
+    """Return whether a file is there; None where its server does not answer."""
     from probe_core.pipeline.settings import is_file
 
-    path = state_file(machine.environ, MEASURED)
+    try:
+        return path is not None and is_file(path)
+    except OSError:
+        return None
+
+
+def add_measured(
+    devices: Sequence[DeviceDoc], node: NodeDoc, path: str | None, load: Load
+) -> Sequence[FindingDoc]:
+    """Add what `probe bench` keeps of this computer at `path`."""
     if path is None:
         return ()
-    try:
-        if not is_file(path):
-            return ()
-    except OSError:  # its server does not answer, which the reading says
-        pass
     load("measured")
     from probe_core.measured.compare import attach
     from probe_core.pipeline.file_reading import read_named
@@ -109,29 +121,21 @@ def add_expected(
     devices: Sequence[DeviceDoc],
     machine: Machine,
     config: Config,
-    chips: Chips,
+    database: Database | None,
+    *,
+    has_baseline: bool,
 ) -> Sequence[FindingDoc]:
     """Add how the accelerators compare with what should be here, where somebody says that."""
-    if config.expect is None and not (machine.live and _has_baseline(machine)):
+    if config.expect is None and not has_baseline:
         return ()
     from probe_core.pipeline.expected import compare
     from probe_core.pipeline.file_reading import read_named
 
-    node, chipdb = document["node"], chips.open
-    expected, findings = compare(config, machine, node, devices, chipdb, read_named)
+    node = document["node"]
+    expected, findings = compare(config, machine, node, devices, database, read_named)
     if expected is not None:
         document["expected"] = expected
     return findings
-
-
-def _has_baseline(machine: Machine) -> bool:
-    from probe_core.pipeline.settings import is_file
-
-    path = state_file(machine.environ, BASELINE)
-    try:
-        return path is not None and is_file(path)
-    except OSError:  # its server does not answer
-        return False
 
 
 def judge(

@@ -53,7 +53,7 @@ def compare(
     machine: Machine,
     node: NodeDoc,
     devices: Sequence[DeviceDoc],
-    chips: Callable[[], Database | None],
+    database: Database | None,
     read_file: Callable[[str, int], bytes],
 ) -> tuple[ExpectedDoc | None, list[FindingDoc]]:
     """Return how the accelerators compare with what is expected, and findings; None without that.
@@ -62,7 +62,7 @@ def compare(
     """
     whole = [d for d in devices if d["kind"] in ACCELERATORS and d["parent"] is None]
     if config.expect is not None:
-        return _with_setting(config, whole, devices, chips)
+        return _with_setting(config, whole, devices, database)
     path = state_file(machine.environ, BASELINE) if machine.live else None
     if path is None:
         return None, []
@@ -130,9 +130,9 @@ def _with_setting(
     config: Config,
     whole: Sequence[DeviceDoc],
     devices: Sequence[DeviceDoc],
-    chips: Callable[[], Database | None],
+    database: Database | None,
 ) -> tuple[ExpectedDoc, list[FindingDoc]]:
-    comparison = _Comparison(config, chips(), devices)
+    comparison = _Comparison(config, database, devices)
     named = [(entry, comparison.chips_of(entry.name)) for entry in read(str(config.expect))]
     # What names a chip takes its devices before what names a vendor or a kind.
     named.sort(key=lambda item: (_is_general(item[0].name), len(item[1])))

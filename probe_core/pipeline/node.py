@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from probe_core.background import OwnThread
-    from probe_core.config import Config
     from probe_core.machine import Machine
     from probe_core.model.document import NetworkDoc, NodeDoc, NodeMemoryDoc
 
@@ -43,14 +42,13 @@ def describe(
     anonymous: bool = False,
     hostname: bool = False,
     load: Load = bool,
-    memory_later: bool = False,
 ) -> NodeDoc:
-    """Return the report's `node`: its system, identity and surroundings, memory and network.
+    """Return the report's `node`: its system, identity, surroundings and network.
 
     `anonymous` leaves out its id, and those of its links; its name is there for `hostname` alone.
-    `load` is called with the part of `gate` that rare links need. With `memory_later` the caller
-    reads the memory once children have ended, which take some of it; psutil, which tells it on
-    other systems, is imported now all the same.
+    `load` is called with the part of `gate` that rare links need. What `memory` returns is added
+    once children have answered, which take some of it; psutil, which tells it on other systems,
+    is imported now all the same.
     """
     is_linux = machine.os == "linux"
     unread: NodeMemoryDoc = {"total": None, "available": None, "limit": None}
@@ -70,32 +68,9 @@ def describe(
         "container": inside,
         "vm": _hypervisor(machine) if is_linux else None,
         "cgroup": cgroup_kind(cgroup),
-        "memory": unread if memory_later and is_linux else memory(machine),
+        "memory": unread if is_linux else memory(machine),
         "network": links(),
     }
-
-
-def described(
-    before: NodeDoc | None,
-    machine: Machine,
-    config: Config,
-    load: Load = bool,
-    *,
-    memory_later: bool = False,
-) -> NodeDoc:
-    """Return the node as the settings want it; what was described `before` gets the memory of now.
-
-    Children take some of it while they run: `memory_later` leaves it for a second call.
-    """
-    if before is not None:
-        return {**before, "memory": memory(machine)}
-    return describe(
-        machine,
-        anonymous=config.anonymous,
-        hostname=config.hostname,
-        load=load,
-        memory_later=memory_later,
-    )
 
 
 def _kernel(machine: Machine) -> str | None:

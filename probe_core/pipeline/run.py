@@ -23,12 +23,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from probe_chipdb import Database
     from probe_core.config import Config
     from probe_core.isolation.launch import Waiting
     from probe_core.isolation.run import Run
     from probe_core.model.document import DeviceDoc, FindingDoc, NodeDoc, ReportDoc
     from probe_core.pipeline.probers import Found
-    from probe_core.pipeline.settings import Chips
     from probe_core.readiness import Scene
     from probe_core.registry.document import Registered
     from probe_core.registry.host import Host
@@ -98,8 +98,12 @@ class _Probe:
 
     found: Found
     decisions: list[Decision]
-    chips: Chips
+    unknown: Sequence[FindingDoc]
+    database: Database | None
+    chips_left_out: Sequence[FindingDoc]
     node: NodeDoc
+    measured_file: str | None
+    has_baseline: bool
     devices: list[DeviceDoc]
     scene: Scene | None
     views: Views
@@ -127,7 +131,7 @@ class _Probe:
         self._waiting = waiting
         self._load = load
         self._runs_any = False
-        self._node_ahead: NodeDoc | None = None
+        self._is_prepared = False
 
     def scan_buses(self) -> Builtins:
         """See whose hardware is there, which takes two files of each PCI function."""
@@ -139,15 +143,15 @@ class _Probe:
         self, registered: Callable[[], Mapping[str, Registered]]
     ) -> list[Decision]:
         """Find the probers, and say of each whether it runs."""
-        from probe_core.pipeline.settings import Chips
+        from probe_core.registry.prober import unknown_names
 
         machine, config = self._machine, self._config
         self.found = find(machine, registered())
         self._laps["discover"] = monotonic()
         scan = self.builtins.scan
         self.decisions = select_probers(self.found, scan, machine, config, self._host)
+        self.unknown = unknown_names(config, self.found.names)
         self._laps["select"] = monotonic()
-        self.chips = Chips(config, self.found.mentioned, self._wake_fd)
         self._runs_any = any(decision.cause is None for decision in self.decisions)
         if self._runs_any:
             self._load("children")
@@ -157,13 +161,26 @@ class _Probe:
         """Do what needs no child's answer while the children start, in time spent waiting."""
         self._load("devices")
         from probe_core.pipeline.accelerators import warm_up
-        from probe_core.pipeline.node import described
 
-        machine, load = self._machine, self._load
-        warm_up(self.builtins.collect(), self.chips, machine.os, load)
-        self._node_ahead = described(None, machine, self._config, load, memory_later=True)
+        self._prepare()
+        warm_up(self.builtins.collect(), self.database, self._machine.os, self._load)
         if meanwhile is not None:
             meanwhile()
+
+    def _prepare(self) -> None:
+        """Take what rests on no answer: the chip database, the node, and what is kept of it."""
+        from probe_core.pipeline.conclude import kept_files
+        from probe_core.pipeline.node import describe
+        from probe_core.pipeline.settings import open_chips
+        from probe_core.registry import CHIPS
+
+        machine, config, packages = self._machine, self._config, self.found.mentioned[CHIPS]
+        self.database, self.chips_left_out = open_chips(config, packages, self._wake_fd)
+        self.node = describe(
+            machine, anonymous=config.anonymous, hostname=config.hostname, load=self._load
+        )
+        self.measured_file, self.has_baseline = kept_files(machine)
+        self._is_prepared = True
 
     def look_up(self, run: Run, device: object) -> None:
         """Check a device, and look up its chip, while its prober asks the next one."""
@@ -171,7 +188,7 @@ class _Probe:
         if sighting is not None:
             from probe_core.resolve.accelerators import look_up
 
-            look_up(sighting, run.prober.name, self.chips.open())
+            look_up(sighting, run.prober.name, self.database)
 
     def merge_resolve_judge_see(self, runs: Sequence[Run]) -> None:
         """Take the steps from the probers' answers to devices, while the children end."""
@@ -180,17 +197,20 @@ class _Probe:
         collected.add_all(runs, self.decisions)
         if self._runs_any or collected.has_devices():
             load("devices")
+        if not self._is_prepared:  # no child had to be waited for
+            self._prepare()
         laps["run"] = monotonic()
         # Not at the top: no child waits for modules that only its answer needs.
         from probe_core.pipeline import conclude
-        from probe_core.pipeline.node import described
+        from probe_core.pipeline.node import memory
 
-        self.node = node = described(self._node_ahead, machine, self._config, load)
+        node = self.node
+        node["memory"] = memory(machine)
         self.devices, self.conflicts = conclude.merge_devices(collected, node, machine, load)
         laps["merge"] = monotonic()
         named = self._host.resolve_chip if self._host is not None else None
-        self.unresolved = conclude.resolve(self.devices, self.chips.open(), named, load)
-        self.measured = conclude.add_measured(self.devices, node, machine, load)
+        self.unresolved = conclude.resolve(self.devices, self.database, named, load)
+        self.measured = conclude.add_measured(self.devices, node, self.measured_file, load)
         laps["resolve"] = monotonic()
         self.scene, self.contradictions = conclude.judge(
             self.devices, machine, self.decisions, collected.outcomes, load
@@ -203,7 +223,7 @@ class _Probe:
         from probe_core.pipeline import conclude
 
         machine, config, load = self._machine, self._config, self._load
-        decisions, devices, chips = self.decisions, self.devices, self.chips
+        decisions, devices, database = self.decisions, self.devices, self.database
         collected = self.builtins.collect()
         collected.add_failures(devices)
         broken = conclude.broken(devices, self.scene, collected.findings, load)
@@ -211,14 +231,16 @@ class _Probe:
             self.views, devices, machine, config, self._waiting
         )
         self._laps["see"] = monotonic()
-        document = conclude.assemble(self.node, devices, decisions, collected, asked, chips.open())
-        compared = conclude.add_expected(document, devices, machine, config, chips)
+        document = conclude.assemble(self.node, devices, decisions, collected, asked, database)
+        compared = conclude.add_expected(
+            document, devices, machine, config, database, has_baseline=self.has_baseline
+        )
         findings = [
             *conclude.ignored_settings(ignored),
-            *conclude.unknown_names(config, self.found.names),
+            *self.unknown,
             *collected.findings,
             *self.found.findings,
-            *chips.findings,
+            *self.chips_left_out,
             *self.unresolved,
             *self.contradictions,
             *broken,

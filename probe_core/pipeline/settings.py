@@ -95,41 +95,24 @@ def silent(path: str, seconds: float) -> OSError:
     return OSError(EIO, f"its server did not answer within {seconds:g} s", path)
 
 
-class Chips:
-    """The chip database, opened at most once in a probe.
+def open_chips(
+    config: Config, packages: bool, wake_fd: int
+) -> tuple[Database | None, list[FindingDoc]]:
+    """Return the chip database, None where there is none, and what is to be said of it.
 
-    `mentioned` says whether a vendor's package may be installed, as `Found` has it. `wake_fd`
-    is as `run_pipeline` has it.
+    `packages` says whether a vendor's package may be installed. `wake_fd` is as `run_pipeline` has
+    it.
     """
+    from probe_core.resolve import open_chipdb
 
-    __slots__ = ("_config", "_database", "_mentioned", "_wake_fd", "findings")
+    extra = [_absolute(config.chipdb)] if config.chipdb else []
+    if not (extra or packages):
+        return open_chipdb(extra, packages)
+    from probe_core.pipeline.chip_reading import read_elsewhere
 
-    def __init__(self, config: Config, mentioned: Mapping[str, bool], wake_fd: int) -> None:
-        self._config = config
-        self._mentioned = mentioned
-        self._wake_fd = wake_fd
-        self._database: Database | None = None
-        self.findings: list[FindingDoc] = []
-
-    def open(self) -> Database | None:
-        """Return the database, or None with the reason among `findings`."""
-        if self._database is None and not self.findings:
-            # Here: no child waits for either.
-            from probe_core.registry import CHIPS
-            from probe_core.resolve import open_chipdb
-
-            extra = [_absolute(self._config.chipdb)] if self._config.chipdb else []
-            packages = self._mentioned[CHIPS]
-            if extra or packages:
-                from probe_core.pipeline.chip_reading import read_elsewhere
-
-                timeout = self._config.timeout
-                added, refused, unread = read_elsewhere(extra, packages, timeout, self._wake_fd)
-            else:
-                added, refused, unread = None, {}, []
-            self._database, self.findings = open_chipdb(extra, packages, added, refused)
-            self.findings += unread
-        return self._database
+    added, refused, unread = read_elsewhere(extra, packages, config.timeout, wake_fd)
+    database, findings = open_chipdb(extra, packages, added, refused)
+    return database, [*findings, *unread]
 
 
 def _absolute(path: str) -> str:

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from reports import report_of
 
+from probe_chipdb import Database
 from probe_core import Machine
 from probe_core.isolation import launch
+from probe_core.model.document import FindingDoc
 from probe_core.pipeline.chip_reading import HOST_BYTES
-from probe_core.pipeline.settings import Chips
+from probe_core.pipeline.settings import open_chips
 from probe_core.registry import CHIPS
 from probe_core.resolve import open_chipdb
 from probe_core.resolve.tables import pieces_of, tables_of
@@ -29,11 +31,11 @@ def chips(count: int, vendor: str = "acme") -> str:
     )
 
 
-def opened(packages: bool = False, **settings: Any) -> Chips:
+def opened(packages: bool = False, **settings: Any) -> tuple[Database, list[FindingDoc]]:
     config, _ = load_config(settings, {})
-    database = Chips(config, {CHIPS: packages}, -1)
-    database.open()
-    return database
+    database, findings = open_chips(config, packages, -1)
+    assert database is not None
+    return database, findings
 
 
 @pytest.fixture
@@ -48,11 +50,9 @@ def file(tmp_path: Path) -> Path:
 @pytest.mark.heavy
 def test_a_child_reads_what_the_host_would_have_read(file: Path) -> None:
     here, nothing = open_chipdb([str(file)], packages=False)
-    there = opened(chipdb=str(file))
-    assert (nothing, there.findings) == ([], [])
-    database = there.open()
+    database, findings = opened(chipdb=str(file))
+    assert (nothing, findings) == ([], [])
     assert here is not None
-    assert database is not None
     assert database.problems == here.problems != ()
     assert database.chips() == here.chips()
     assert [t.origin for t in database.tables()] == [t.origin for t in here.tables()]
@@ -86,8 +86,7 @@ def test_a_vendors_package_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         text = chips(300, f"acme{number}").replace("1ac0", f"1ac{number}")
         (tmp_path / f"acme_chips/f{number}.toml").write_text(text, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
-    database = opened(packages=True).open()
-    assert database is not None
+    database, _ = opened(packages=True)
     match = database.match(pci="1ac2:0007")
     assert match.chip is not None
     assert match.chip.id == "acme2/chip-7"
@@ -104,8 +103,7 @@ def test_a_dangling_link_in_a_vendors_package_is_no_end(
     (tmp_path / "acme_chips/good.toml").write_text(chips(3), encoding="utf-8")
     (tmp_path / "acme_chips/gone.toml").symlink_to(tmp_path / "nowhere.toml")
     monkeypatch.syspath_prepend(str(tmp_path))
-    database = opened(packages=True).open()
-    assert database is not None
+    database, _ = opened(packages=True)
     match = database.match(pci="1ac0:0002")
     assert match.chip is not None
     assert match.chip.id == "acme/chip-2"
@@ -113,14 +111,12 @@ def test_a_dangling_link_in_a_vendors_package_is_no_end(
 
 def test_what_takes_too_long_is_left_out_and_named(file: Path) -> None:
     begin = time.monotonic()
-    slow = opened(chipdb=str(file), timeout=0.05)
+    database, findings = opened(chipdb=str(file), timeout=0.05)
     assert time.monotonic() - begin < 10
-    database = slow.open()
-    assert database is not None
     assert database.match(pci="1ac0:0007").chip is None
-    codes = [finding["code"] for finding in slow.findings]
+    codes = [finding["code"] for finding in findings]
     assert codes == ["chip-file-unusable", "budget-exceeded"]
-    named = slow.findings[-1]
+    named = findings[-1]
     assert named["why"].startswith("reading them failed: ")
     assert named["why"].count("took longer than 0.05 s") == 1
     assert named["setting"] == "timeout"
@@ -130,7 +126,7 @@ def test_a_process_that_cannot_start_children_leaves_them_out(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(launch.MARK_VARIABLE, "1")
-    left = opened(chipdb=str(file)).findings[-1]
+    left = opened(chipdb=str(file))[1][-1]
     assert left["code"] == "budget-exceeded"
     assert left["why"] == "this is itself the process of a prober: probers start no probers"
 
@@ -140,8 +136,7 @@ def test_a_few_chips_cost_no_child(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     path.write_text(chips(20), encoding="utf-8")
     assert path.stat().st_size < HOST_BYTES
     monkeypatch.setenv(launch.MARK_VARIABLE, "1")  # so that none could be started
-    database = opened(chipdb=str(path)).open()
-    assert database is not None
+    database, _ = opened(chipdb=str(path))
     assert database.match(pci="1ac0:0007").chip is not None
 
 

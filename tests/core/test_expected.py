@@ -112,7 +112,7 @@ def outcome(
 ) -> tuple[dict[str, Any], list[tuple[str, str, str | None]]]:
     report = report_of_recording(name, *plugins)
     document, findings = compare(
-        settings(text), Machine(), report["node"], report["devices"], chips, unread
+        settings(text), Machine(), report["node"], report["devices"], chips(), unread
     )
     return dict(document or {}), [(f["code"], f["severity"], f["device"]) for f in findings]
 
@@ -179,7 +179,7 @@ def test_what_is_not_as_it_should_be_is_found(
 def test_four_of_those_that_nobody_expects_are_named(text: str, more: str) -> None:
     report = report_of_recording(DGX)
     _, (found,) = compare(
-        settings(text), Machine(), report["node"], report["devices"], chips, unread
+        settings(text), Machine(), report["node"], report["devices"], chips(), unread
     )
     assert found["what"].count(", ") == 3
     assert found["what"].rpartition(")")[2] == more
@@ -196,7 +196,7 @@ def test_nine_tenths_of_the_memory_are_as_much() -> None:
     for total, unlike in ((least, []), (least - (1 << 20), ["72.0 GiB"])):
         report["devices"][0]["memory"]["total"] = total
         document, _ = compare(
-            settings("8xh100:80GB"), Machine(), report["node"], report["devices"], chips, unread
+            settings("8xh100:80GB"), Machine(), report["node"], report["devices"], chips(), unread
         )
         assert document is not None
         assert [entry["found"] for entry in document["unlike"]] == unlike
@@ -208,7 +208,7 @@ def test_a_chip_s_own_memory_stands_for_what_was_not_read() -> None:
         device["memory"]["total"] = None
     for text, unlike in (("8xh100:80GB", []), ("8xh100:94GB", ["80 GiB"] * 8)):
         document, _ = compare(
-            settings(text), Machine(), report["node"], report["devices"], chips, unread
+            settings(text), Machine(), report["node"], report["devices"], chips(), unread
         )
         assert document is not None
         assert [entry["found"] for entry in document["unlike"]] == unlike
@@ -230,7 +230,7 @@ def test_nobody_expects_a_processor_s_own_graphics(
     assert device["kind"] == "gpu"
     device["memory"]["kind"], device["chip"]["id"] = kind, chip
     node = report_of_recording(DGX)["node"]
-    document, _ = compare(settings("none"), Machine(), node, [device], chips, unread)
+    document, _ = compare(settings("none"), Machine(), node, [device], chips(), unread)
     assert document is not None
     assert document["extra"] == [device["id"]] * is_card
 
@@ -238,9 +238,7 @@ def test_nobody_expects_a_processor_s_own_graphics(
 def test_without_chipdb_vendors_and_kinds_can_be_expected() -> None:
     report = report_of_recording(DGX)
     found = [
-        compare(settings(text), Machine(), report["node"], report["devices"], lambda: None, unread)[
-            1
-        ]
+        compare(settings(text), Machine(), report["node"], report["devices"], None, unread)[1]
         for text in ("8x nvidia", "8xgpu")
     ]
     assert found == [[], []]
@@ -268,7 +266,7 @@ def test_a_variable_says_what_should_be_here() -> None:
     report = report_of_recording(DGX)
     config = settings("", {"PROBE_EXPECT": "9xh100"})
     document, (found,) = compare(
-        config, Machine(), report["node"], report["devices"], chips, unread
+        config, Machine(), report["node"], report["devices"], chips(), unread
     )
     assert document is not None
     assert document["source"] == "PROBE_EXPECT"
@@ -280,7 +278,7 @@ def test_a_node_on_which_all_is_absent_is_bad() -> None:
     report: Any = deepcopy(report_of_recording("vm-without-accelerator--cpu"))
     assert NodeVerdict(report).state == "none"
     document, findings = compare(
-        settings("2xt4"), Machine(), report["node"], report["devices"], chips, unread
+        settings("2xt4"), Machine(), report["node"], report["devices"], chips(), unread
     )
     report["expected"], report["findings"] = document, [*report["findings"], *findings]
     verdict = NodeVerdict(report)
@@ -305,7 +303,7 @@ def against(
         assert path == str(tmp_path / "probe-core" / BASELINE)
         return json.dumps(content).encode()
 
-    document, findings = compare(Config(), machine, {"id": node}, devices, chips, written)  # type: ignore[arg-type, typeddict-item]
+    document, findings = compare(Config(), machine, {"id": node}, devices, chips(), written)  # type: ignore[arg-type, typeddict-item]
     return document, [(f["code"], f["severity"], f["device"]) for f in findings]
 
 

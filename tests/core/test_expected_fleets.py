@@ -110,7 +110,7 @@ def expectation(result: dict[str, Any], node: N) -> None:
         Machine(environ={"XDG_STATE_HOME": "/nowhere"}),
         result["node"],
         result["devices"],
-        lambda: DATABASE,
+        DATABASE,
         lambda path, limit: json.dumps(saved).encode(),
     )
     if document is not None:

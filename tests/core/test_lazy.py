@@ -162,17 +162,17 @@ def test_children_start_before_what_only_their_answers_need() -> None:
 WARMED = """
 from probe_core import Machine
 from probe_core.pipeline import accelerators, conclude
-from probe_core.pipeline.node import describe
+from probe_core.pipeline.node import describe, memory
 from probe_core.pipeline.probers import Builtins
-from probe_core.pipeline.settings import Chips, load_settings
-from probe_core.registry import CHIPS
+from probe_core.pipeline.settings import load_settings, open_chips
 machine, (config, _) = Machine(sys.argv[1]), load_settings({}, {})
-collected, chips = Builtins(machine, config).collect(), Chips(config, {CHIPS: False}, -1)
+collected, (chips, _) = Builtins(machine, config).collect(), open_chips(config, False, -1)
 accelerators.warm_up(collected, chips, machine.os, bool)
 node = describe(machine)
 before = set(sys.modules)
+node["memory"] = memory(machine)
 devices, _ = conclude.merge_devices(collected, node, machine, bool)
-conclude.resolve(devices, chips.open())
+conclude.resolve(devices, chips)
 scene, _ = conclude.judge(devices, machine, (), (), bool)
 conclude.see(devices, machine, scene, bool)
 """

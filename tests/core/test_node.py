@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from fake_probers import Probers, gpu
 from trees import Tree
 
 from probe_core import Machine
-from probe_core.config import Config
-from probe_core.pipeline.node import describe, described, memory
+from probe_core.pipeline.node import describe, memory
+from probe_core.pipeline.settings import load_settings
+from probe_core.probing import document
 
 GIB = 1 << 30
 MEMINFO = f"MemTotal: {16 * GIB >> 10} kB\nMemAvailable: {12 * GIB >> 10} kB\n"
@@ -173,22 +175,33 @@ def test_kernel_of_a_recorded_machine_is_its_own(tree: Tree) -> None:
     assert describe(tree.machine())["kernel"] == "6.12.9"
 
 
-def test_memory_that_children_took_is_back_when_they_have_ended(tree: Tree) -> None:
+def test_memory_that_children_took_is_back_when_they_have_ended(
+    tree: Tree, probers: Probers
+) -> None:
     tree.file("/proc/meminfo", MEMINFO)
-    before = describe(tree.machine())
-    beside = describe(tree.machine(), memory_later=True)
-    unread = {"total": None, "available": None, "limit": None}
-    assert list(beside.items()) == list({**before, "memory": unread}.items())
-    tree.file("/proc/meminfo", MEMINFO.replace(str(12 * GIB >> 10), str(13 * GIB >> 10)))
-    after = described(beside, tree.machine(), Config())
-    assert after == {**before, "memory": {**before["memory"], "available": 13 * GIB}}
+    probers.reports("near", gpu(1))
+    config, _ = load_settings({"only": ["near"]}, {})
+
+    def end_children() -> None:
+        tree.file("/proc/meminfo", MEMINFO.replace(str(12 * GIB >> 10), str(13 * GIB >> 10)))
+
+    report = document(
+        config, (), machine=tree.machine(), probers=probers.targets, meanwhile=end_children
+    )
+    assert [o["prober"] for o in report["outcomes"] if o["status"] == "ok"] == ["near"]
+    memory = {"total": 16 * GIB, "available": 13 * GIB, "limit": None}
+    node = describe(tree.machine())
+    assert list(report["node"].items()) == list({**node, "memory": memory}.items())
+    assert node["memory"] == {"total": None, "available": None, "limit": None}
 
 
 def test_this_machine_has_memory_and_a_kernel() -> None:
-    node = describe(Machine())
-    assert node["kernel"]
-    assert node["memory"]["total"] > 64 << 20
-    assert 0 < node["memory"]["available"] <= node["memory"]["total"]
+    assert describe(Machine())["kernel"]
+    found = memory(Machine())
+    assert found["total"] is not None
+    assert found["available"] is not None
+    assert found["total"] > 64 << 20
+    assert 0 < found["available"] <= found["total"]
 
 
 def test_recorded_machine_of_another_system_has_no_live_figures(tmp_path: Path) -> None:
