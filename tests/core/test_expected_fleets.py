@@ -6,7 +6,6 @@ compared by the core, and the nodes by the cluster.
 
 from __future__ import annotations
 
-import copy
 import json
 import random
 from pathlib import Path
@@ -63,24 +62,22 @@ SMALL = N(1, T4, "Google Compute Engine", "Intel Xeon", 15, "kvm", links=None)
 
 def report(node: N) -> dict[str, Any]:
     """Return the report of a node, with how it compares with what it expects."""
-    result = copy.deepcopy(BASE)
-    own = next(d for d in result["devices"] if d["kind"] == "gpu")
-    rest = [d for d in result["devices"] if d["kind"] == "cpu"][:1]
-    rest[0]["name"] = node.cpu
+    result, cpu = json.loads(REST), json.loads(CPU)
+    cpu["name"] = node.cpu
     result["node"] |= {"model": node.model, "vm": node.vm, "id": "an-id"}
     result["node"]["memory"]["total"] = int(node.ram * GIB)
     cards = []
     for at in range(node.gpus):
         facts = node._replace(**node.one) if at == node.gpus - 1 else node
-        cards += device(own, facts, at)
-    result["devices"] = [*cards, *rest]
+        cards += device(facts, at)
+    result["devices"] = [*cards, cpu]
     expectation(result, node)
     return result
 
 
-def device(own: dict[str, Any], node: N, at: int) -> list[dict[str, Any]]:
+def device(node: N, at: int) -> list[dict[str, Any]]:
     pci, chip, size = CHIPS[node.name]
-    card, id_ = copy.deepcopy(own), f"pci:0000:{node.slots + at:02x}:00.0"
+    card, id_ = json.loads(GPU), f"pci:0000:{node.slots + at:02x}:00.0"
     card |= {"id": id_, "ids": [id_, f"uuid:{node.name}-{at}"], "name": node.name, "bridges": []}
     card |= {"seen_by": ["bus", "nvidia"], "driver": {"name": "nvidia", "version": node.driver}}
     card["pci"]["id"], card["chip"]["id"] = pci, chip
@@ -91,10 +88,10 @@ def device(own: dict[str, Any], node: N, at: int) -> list[dict[str, Any]]:
         {"nvlink": {"active": node.links, "links": 18}} if node.links is not None else {}
     )
     count, _, profile = node.mig.partition("x")
-    parts = []
+    parts, text = [], json.dumps(card)
     for number in range(int(count or 0)):
         name = f"uuid:MIG-{at}-{number}"
-        part = {**copy.deepcopy(card), "id": name, "ids": [name], "parent": id_}
+        part = {**json.loads(text), "id": name, "ids": [name], "parent": id_}
         parts.append({**part, "profile": profile, "links": [], "extra": {}})
     return [card, *parts]
 
@@ -119,6 +116,11 @@ def expectation(result: dict[str, Any], node: N) -> None:
 
 
 BASE: dict[str, Any] = report_of_recording("dgx-h100--8x-nvidia-h100-80gb-hbm3")
+# As texts: to read one takes a tenth of the time of a deep copy, and there are thousands.
+GPU, CPU = (
+    json.dumps(next(d for d in BASE["devices"] if d["kind"] == kind)) for kind in ("gpu", "cpu")
+)
+REST = json.dumps({**BASE, "devices": []})
 DATABASE = open_chipdb([], ())[0]
 
 NOTICE, ALARM = ("info",), ("warning", "error")

@@ -1,9 +1,10 @@
-"""The server as a client sees it: the SDK's own client over standard input and output."""
+"""The server as a client sees it: lines of the protocol, and the SDK's own client."""
 
 from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -79,35 +80,68 @@ def talk() -> tuple[Any, list[Answer]]:
 
 
 @pytest.fixture(scope="module")
-def short() -> tuple[Any, list[Answer]]:
-    """What each sort of answer is like: of a tool, of one that refuses, and of no tool."""
-    return conversation(("report", {}), ("fit", {"model": "/etc/passwd"}), ("reboot", {}))
+def lines() -> list[dict[str, Any]]:
+    """What each sort of answer is like: of a tool, of one that refuses, and of no tool.
+
+    As lines, which the SDK's client is not imported for: that takes as long as the server.
+    """
+    about = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    }
+    calls = (("report", {}), ("fit", {"model": "/etc/passwd"}), ("reboot", {}))
+    requests = [
+        ("initialize", about),
+        ("tools/list", {}),
+        *(("tools/call", {"name": name, "arguments": given}) for name, given in calls),
+    ]
+    sent: list[dict[str, Any]] = [
+        {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+        for number, (method, params) in enumerate(requests)
+    ]
+    sent.insert(1, {"jsonrpc": "2.0", "method": "notifications/initialized"})
+    done = subprocess.run(
+        [sys.executable, "-m", "probe_core", "mcp", "--machine", str(DGX)],
+        input="".join(json.dumps(message) + "\n" for message in sent),
+        capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    answers = sorted(map(json.loads, done.stdout.splitlines()), key=lambda answer: answer["id"])
+    assert [answer["id"] for answer in answers] == list(range(len(requests)))
+    return answers
 
 
-def test_a_tool_answers_or_refuses(short: tuple[Any, list[Answer]]) -> None:
-    (_, report), file, foreign = short[1]
-    assert (report["total"], report["devices"][0]["name"]) == (11, "NVIDIA H100 80GB HBM3")
-    assert file == (
+def test_a_tool_answers_or_refuses(lines: list[dict[str, Any]]) -> None:
+    report, file, foreign = lines[2:]
+    assert report["result"]["isError"] is False
+    table = json.loads(report["result"]["content"][0]["text"])
+    assert (table["total"], table["devices"][0]["name"]) == (11, "NVIDIA H100 80GB HBM3")
+    assert (file["result"]["isError"], file["result"]["content"][0]["text"]) == (
         True,
         "Error executing tool fit: model: expected parameters or a name; files are not read",
     )
-    assert foreign[0]
+    assert foreign["result"]["isError"] is True
 
 
-def test_every_tool_says_that_it_only_reads(short: tuple[Any, list[Answer]]) -> None:
-    tools, _ = short
-    assert tuple(tool.name for tool in tools) == TOOLS
+def test_every_tool_says_that_it_only_reads(lines: list[dict[str, Any]]) -> None:
+    tools = lines[1]["result"]["tools"]
+    assert tuple(tool["name"] for tool in tools) == TOOLS
     for tool in tools:
-        hints = tool.annotations
-        assert (hints.read_only_hint, hints.destructive_hint) == (True, False)
-        assert (hints.idempotent_hint, hints.open_world_hint) == (True, False)
-        assert tool.description
-        for schema in tool.input_schema["properties"].values():
+        assert tool["annotations"] == {
+            "readOnlyHint": True,
+            "destructiveHint": False,
+            "idempotentHint": True,
+            "openWorldHint": False,
+        }
+        assert tool["description"]
+        for schema in tool["inputSchema"]["properties"].values():
             assert schema["type"] in ("string", "integer")  # no unions, which clients refuse
 
 
 @pytest.mark.heavy
 def test_the_report_in_brief_and_one_device_whole(talk: tuple[Any, list[Answer]]) -> None:
+    assert tuple(tool.name for tool in talk[0]) == TOOLS
     (_, brief), (_, whole), unknown = talk[1][:3]
     assert (brief["total"], brief["truncated"], brief["cursor"]) == (11, False, None)
     device = brief["devices"][0]
