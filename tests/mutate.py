@@ -228,7 +228,7 @@ def _steps(module: str) -> dict[Path, int]:
         count += 1
         paths = {path for name in reached for path in users.get(name, ())} - steps.keys()
         steps |= dict.fromkeys(paths, count)
-        reached = {_module(path) for path in paths}
+        reached = {module_of(path) for path in paths}
     return steps
 
 
@@ -255,7 +255,7 @@ def _users() -> dict[str, set[Path]]:
     return users
 
 
-def _module(path: Path) -> str:
+def module_of(path: Path) -> str:
     """Return the name by which a file is imported."""
     parts = path.relative_to(ROOT).with_suffix("").parts
     parts = parts[parts.index("src") + 1 :] if "src" in parts else parts
@@ -287,7 +287,7 @@ class Coverage:
     def groups(self, fault: Fault) -> list[list[str]]:
         """Return the tests that executed the statement of a fault, those of few first."""
         found: dict[str, list[str]] = {}
-        lines = _statement(ROOT / fault.path, fault.line)
+        lines = statement_at(ROOT / fault.path, fault.line)
         for contexts in (file.contexts_by_lineno(fault.path) for file in self._files):
             for name in {name for line in lines for name in contexts.get(line, ())}:
                 test = name.rpartition("|")[0]
@@ -299,7 +299,7 @@ class Coverage:
         return [group for group in (tests[:half], tests[half:_COVERING]) if group]
 
 
-def _statement(path: Path, line: int) -> range:
+def statement_at(path: Path, line: int) -> range:
     """Return the lines of the smallest statement at a line, its body's apart."""
     ranges = [range(line, line + 1)]
     for node in ast.walk(ast.parse(path.read_bytes())):
