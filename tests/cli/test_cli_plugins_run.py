@@ -16,6 +16,7 @@ from command import argv, environment, install, probe
 
 from probe_core import Machine
 from probe_core import probe as probe_here
+from probe_core.cli import main
 from probe_core.cli.plugins_run import _prints_to_stderr
 from probe_core.testing import Tree
 
@@ -423,6 +424,18 @@ def test_verbose_keeps_output_in_the_report(folder: Path) -> None:
         for extra in ({"PROBE_VERBOSE": "1"}, {})
     )
     assert (kept, dropped) == (["cards: 1"], None)
+
+
+def test_the_list_ends_with_what_plugins_print(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(folder, "acme", GOOD)
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.setenv("PROBE_ONLY", "acme")
+    for options, printed in (["--verbose"], True), ([], False):
+        assert main(["plugins", *options, "--machine", str(folder / "machine")]) == 0
+        output = capsys.readouterr().out
+        assert output.endswith("\nacme printed:\n  | cards: 1\n") == printed, output
 
 
 # What another system's Python lacks; `probe plugins run` and `new` must work without.

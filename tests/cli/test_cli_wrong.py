@@ -259,6 +259,19 @@ def test_files_may_follow_options_and_what_does_not_exist_is_still_named(
     assert capsys.readouterr().err == "probe x: no option --bit. Did you mean --bits?\n"
 
 
+def test_a_line_is_read_again_only_where_argparse_can(capsys: pytest.CaptureFixture[str]) -> None:
+    parser = Parser(prog="probe x")
+    parser.add_argument("name", nargs="?")
+    parser.add_subparsers().add_parser("run")
+    with pytest.raises(SystemExit):
+        parser.parse_args(["m", "run", "--no", "a"])
+    assert capsys.readouterr().err == "probe x: no option --no. Run `probe x --help`.\n"
+    files = Parser(prog="probe x")
+    files.add_argument("files", nargs="*")
+    files.add_argument("--bits")
+    assert files.parse_args(["a", "--bits", "8", "b"]).files == ["a", "b"]
+
+
 def test_a_report_is_not_given_for_the_recorded_machine_that_was_asked_for(
     machine: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

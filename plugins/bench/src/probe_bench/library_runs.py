@@ -238,7 +238,7 @@ class Tinygrad:
                 back = there.data()
                 seconds = perf_counter() - begin
             if back.cast("B") != content:
-                raise WrongResult(f"{size} bytes came back otherwise after an {figure}")
+                raise WrongResult(f"{size} bytes came back otherwise after the {figure}")
             return Run(float(size), max(seconds, 1e-9), None, None)
 
         self._check = _nothing  # each run is compared
