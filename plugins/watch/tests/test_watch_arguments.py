@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from probe_core.cli import main
 from probe_core.commands import CommandError
 from probe_watch.figures import NODE
 from probe_watch.watch_command import (
@@ -137,3 +138,45 @@ def test_a_screen_is_drawn_on_a_terminal_that_can(
     environ = {} if term is None else {"TERM": term}
     context: Any = SimpleNamespace(terminal=terminal, environ=environ)
     assert _picture(arguments(**given), context) is is_drawn
+
+
+RECORDED = "a recording has no live figures; `probe watch` samples this computer"
+HERE = "--json --plain --all --on-alert=x --listen=x --peer=x --count=1 --device=x"
+WRONG: list[tuple[list[str], str]] = [
+    (["--machine", "m.json"], f"--machine: {RECORDED}, so leave the option out"),
+    (["--static", "report.json"], f"--static: {RECORDED}, so leave the option out"),
+    (["--interval", "0"], "--interval 0: expected seconds, 0.1 to 3600"),
+    (["--interval", "nan"], "--interval nan: expected seconds, 0.1 to 3600"),
+    (["--interval", "soon"], "--interval soon: expected seconds, 0.1 to 3600"),
+    (["-n", "0"], "--count 0: expected a whole number from 1"),
+    (["-n", "-1"], "--count -1: expected a whole number from 1"),
+    (["--all"], "--all adds fields to --json; give both"),
+    (["--plain", "--json"], "--plain and --json are two forms of the same lines; give one"),
+    (["--on-alert", ""], "--on-alert: expected a program and its arguments"),
+    (["--on-alert", "no-such-program x"],
+     "--on-alert no-such-program: no such program; for a shell give sh -c '…'"),
+    (["--on-alert", "mail 'x"], "--on-alert mail 'x: no closing quotation"),
+    (["--peer", "desk"], "--peer desk: expected HOST:PORT, such as desk:22"),
+    (["--peer", "desk:0"], "--peer desk:0: expected HOST:PORT, such as desk:22"),
+    (["--listen", "here", "-n", "1"], "--listen here: expected HOST:PORT, such as 127.0.0.1:10935"),
+    *((["--hosts=a", option], f"--hosts does not go with {option.partition('=')[0]}")
+      for option in (*HERE.split(), "--replay=x")),
+    *((["--replay=x", option], f"--replay does not go with {option.partition('=')[0]}")
+      for option in HERE.split()),
+    (["--hosts=a"], "--hosts draws a screen, and this is no terminal for one"),
+    (["--replay=x"], "--replay draws a screen, and this is no terminal for one"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "sentence"), WRONG, ids=[" ".join(words) for words, _ in WRONG])
+def test_wrong_usage_is_one_sentence(
+    words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["watch", *words]) == 2
+    assert capsys.readouterr() == ("", f"probe watch: {sentence}\n")
+
+
+def test_a_count_of_thousands_of_digits_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["watch", "-n", "1" * 5000]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
