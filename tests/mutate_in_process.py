@@ -10,8 +10,8 @@ file's functions for code compiled with the fault, or the values that it changes
 runs the tests that execute the line, those first that noticed another fault of the file.
 
 What runs in another process, a prober's child or a command, reads the file, which has no fault. So
-does what ran at import. Such a fault counts as not noticed, or is not judged where no test executes
-its line; `--edit` judges both as `mutate.py` does, by the nearest tests with the file edited.
+does what ran at import. Such a fault counts as not noticed, or as not judged where no test executes
+its line here; `--edit` judges both as `mutate.py` does, by the nearest tests with the file edited.
 A test that fails without a fault judges none. After `--budget` seconds of tests no more are run.
 
 It runs in a namespace of processes, with `unshare` of util-linux: a fault in code that ends other
@@ -34,7 +34,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -103,23 +103,26 @@ class Judge:
         return True
 
     def _judged(self, fault: Fault, ran: Ran, items: dict[str, pytest.Item]) -> Judged:
-        tests = list(self._chosen(fault, ran))
-        if not tests:
-            return Judged(fault, "not judged", "no test executes it in this process")
+        lines = ran.tests.get(fault.path, {})
+        statement = statement_at(ROOT / fault.path, fault.line) if in_function(fault) else lines
+        is_executed = any(line in lines for line in statement)
+        # Threads that `threading` did not start are not traced: then any test of the file may tell.
+        tests = list(self._chosen(fault, ran, statement if is_executed else lines))
         limit = _LIMIT_S + 3 * sum(ran.seconds[name] for name in tests)
         try:
             failed = in_fork(lambda: failing(fault, [items[name] for name in tests]), limit)
         except NotJudged as error:
             return Judged(fault, "not judged", str(error))
+        if failed is None and not is_executed:
+            return Judged(fault, "not judged", "no test executes it where that can be seen")
         if failed is None:
             return Judged(fault, "NOT noticed", f"{len(tests)} tests")
         self._noticed.setdefault(fault.path, Counter())[function_of(failed)] += 1
         return Judged(fault, "noticed", failed)
 
-    def _chosen(self, fault: Fault, ran: Ran) -> Iterator[str]:
-        """Yield the tests that run for a fault, for as long as the budget lasts."""
+    def _chosen(self, fault: Fault, ran: Ran, executed: Iterable[int]) -> Iterator[str]:
+        """Yield the tests that execute some lines, for as long as the budget lasts."""
         lines = ran.tests.get(fault.path, {})
-        executed = statement_at(ROOT / fault.path, fault.line) if in_function(fault) else lines
         found = {name for line in executed for name in lines.get(line, ())}
         noticed = self._noticed.get(fault.path, Counter())
         seen: Counter[str] = Counter()
