@@ -58,6 +58,11 @@ CASES: dict[str, tuple[list[Ids], list[Ids], list[tuple[str, str]]]] = {
         [(B, f"that is {A}")],
     ),
     "a uuid of another library's making": ([[A, UA], [A, "uuid:0123"]], [[A, "uuid:0123", UA]], []),
+    "one made uuid beside an address that nobody else knows": (
+        [[A, "uuid:0123", B]],
+        [[A, "uuid:0123"]],
+        [(A, f"its own is {A}")],
+    ),
     "two libraries' uuids": (
         [["x:1", "uuid:1"], ["x:1", "uuid:2"]],
         [["uuid:1", "uuid:2", "x:1"]],

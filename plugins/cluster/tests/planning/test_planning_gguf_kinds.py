@@ -187,5 +187,10 @@ def test_a_state_has_the_size_of_its_parts() -> None:
     assert state(**size, ssm__group_count=2) == 4 * (128 * 8 + 3 * (128 + 2 * 2 * 8))
     assert state(**size, ssm__conv_kernel=2) == 4 * (128 * 8 + 1 * (128 + 2 * 8))
     assert state(shortconv__l_cache=3) == 4 * 2 * 64
+    assert state(kda__head_dim=5) == 4 * (4 * 5 * 5 + 3 * 3 * 4 * 5)
+    without = shape(
+        block_count=1, embedding_length=64, attention__head_count_kv=[0], kda__head_dim=5
+    )
+    assert cache_bytes(without.cache, 1000, 16.0) == 0
     assert state() == 0
     assert state(ssm__state_size=8) == 0

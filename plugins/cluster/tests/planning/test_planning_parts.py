@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from probe_cluster import ClusterError, Links, Model
+from probe_cluster.planning.answer import answer
 from probe_cluster.planning.architecture import _routed
 from probe_cluster.planning.choice import choices
 from probe_cluster.planning.config_json import ConfigTable
@@ -20,6 +21,7 @@ from probe_cluster.planning.precision import as_run_by
 from probe_cluster.planning.predict import _split_stages
 from probe_cluster.planning.reading import read_members
 from probe_cluster.planning.search import balanced
+from probe_cluster.planning.strategies import _connected
 from probe_core.commands import CommandError
 
 
@@ -190,6 +192,36 @@ def test_nodes_of_several_kinds_have_an_engine_for_all_and_each_its_own() -> Non
     assert found(False) == [everywhere, own, usual]
     together = ("vllm", "it computes many requests together", [gpu, server])
     assert found(True) == [everywhere, own, together]
+
+
+@pytest.mark.parametrize(
+    ("machine", "model", "engine", "weights"),
+    [
+        ("RTX 4090", {"model": "gpt-oss-20b"}, "llama.cpp", 12_065_982_900),
+        ("Mac Studio M2 Ultra 192GB", {"model": "gpt-oss-20b"}, "mlx", 12_065_982_900),
+        ("H100 SXM", {"model": "gpt-oss-20b"}, "vllm", 13_751_376_000),
+        ("H100 SXM", {"model": "llama-3.1-8b", "bits": "4bit"}, "vllm", 4_517_021_952),
+    ],
+)
+def test_published_mxfp4_is_weighed_as_the_chosen_engines_files_keep_it(
+    machine: str, model: dict[str, Any], engine: str, weights: int
+) -> None:
+    found = answer(read_members([], have=[machine]), model)
+    assert (found.choice.engine, found.model.weight_bytes) == (engine, weights)
+
+
+@pytest.mark.parametrize(
+    ("joined", "groups"),
+    [
+        ([(0, 1), (2, 3)], [{0, 1}, {2, 3}]),
+        ([(0, 1), (2, 3), (4, 5), (3, 1)], [{4, 5}, {0, 1, 2, 3}]),
+        ([(0, 1), (1, 0), (1, 2)], [{0, 1, 2}]),
+        ([], []),
+    ],
+    ids=range(4),
+)
+def test_groups_that_fast_links_join(joined: list[tuple[int, int]], groups: list[set[int]]) -> None:
+    assert _connected(joined) == groups
 
 
 def test_layers_by_hand() -> None:

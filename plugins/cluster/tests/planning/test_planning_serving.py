@@ -6,6 +6,7 @@ import copy
 import importlib
 import json
 import math
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,16 @@ from probe_cluster.planning.members import with_engine
 from probe_cluster.planning.model_spec import parse_model
 from probe_cluster.planning.predict import RESERVE
 from probe_cluster.planning.reading import read_members
-from probe_cluster.planning.serving import USABLE, Load, Serving, _copies, device_of, layouts, serve
+from probe_cluster.planning.serving import (
+    USABLE,
+    Load,
+    Serving,
+    _copies,
+    device_of,
+    layout_of,
+    layouts,
+    serve,
+)
 from probe_core.cli import main
 
 BENCH = Path(__file__).parents[4] / "tests" / "bench"
@@ -134,6 +144,20 @@ def test_requests_without_room_wait_and_are_counted() -> None:
         assert layout.waiting > 0
         # 8,704 tokens at 128 KiB each, on 24 GB less 5 % and the weights.
         assert layout.running == 13
+
+
+def test_a_layout_needs_room_for_the_weights_and_one_request() -> None:
+    model = parse_model({"model": "llama-3.1-8b", "bits": "4bit", "form": "gguf", "context": 1000})
+    device = device_of(have("RTX 4090", "llama.cpp"), model, Links(), RESERVE)
+    assert device is not None
+    least = 4_517_021_952 + 131_072_000
+
+    def running(memory: int) -> int | None:
+        one = replace(device, memory=memory)
+        found = layout_of(one, model, Load(2, 872, 128), "llama.cpp", 1, 1, 1, False)
+        return found and found.running
+
+    assert [running(least + more) for more in (-1, 0, 131_071_999, 131_072_000)] == [None, 1, 1, 2]
 
 
 def test_first_tokens_come_after_all_prompts_before() -> None:

@@ -310,7 +310,7 @@ def _cheapest(setting: Setting, units: Sequence[Team], split: int) -> _Best | No
     if counts is None:
         return None
     order = [at for at, _ in counts]
-    ring = zip(order, [*order[1:], order[0]], strict=True) if len(order) > 1 else ()
+    ring = zip(order, [*order[1:], order[0]], strict=True)  # of one unit, a hop of no time
     seconds = sum(units[at].layer * share for at, share in counts)
     seconds += sum(hops[first][second] for first, second in ring)
     return _Best(seconds, units, counts)
