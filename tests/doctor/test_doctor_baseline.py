@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from doctor_cases import complete
-from readiness_nodes import DEVICE, PCI, VERSION_TEXT, Node, nvidia
+from readiness_nodes import DEVICE, LIBRARIES, PCI, VERSION_TEXT, Node, nvidia
 from reports import report_of
 
 from probe_core.cli.doctor_text import _changed
@@ -279,6 +279,48 @@ def test_facts_of_checks_that_did_not_run_then_are_no_changes(node: Node) -> Non
     compare(request, document)
     assert document["baseline"]["lost"] == [DEVICE]
     assert document["baseline"]["changed"] == []
+
+
+def test_the_facts_that_are_compared(node: Node) -> None:
+    node.file("/proc/cmdline", "root=/dev/sda  quiet\n")
+    node.file("/sys/class/dmi/id/bios_version", "F" * 300)
+    node.file("/sys/module/xe/version", "v" * 70)
+    node.file("/opt/rocm/.info/version", "7.0.2-1\n")
+    node.file("/proc/self/status", "Uid:\t1000\t1000\t1000\t1000\nGroups:\t1000 44 105\n")
+    node.file("/proc/self/cgroup", "0::/kubepods.slice/kubepods-podabc.slice\n")
+    node.container()
+    node.remove(f"{LIBRARIES}/libcuda.so.1")
+    node.environ["ZE_AFFINITY_MASK"] = "0"
+    request, _ = looked(node)
+    request.report["node"]["memory"]["limit"] = 1 << 30
+    (gpu,) = (device for device in request.report["devices"] if device["kind"] == "gpu")
+    gpu["links"] = [{"kind": "nvlink", "local_width": 4}, {"kind": "pcie", "local_width": 8}]
+    gpu["memory"]["parts"] = {"vram": 512 << 20}
+    modules = ("nvidia", "nvidia_uvm", "nvidia_drm", "nvidia_modeset", "xe")
+    own = f"NVIDIA GeForce RTX 4090 ({DEVICE})"
+    expected = {
+        "kernel": "6.8.0-60-generic",
+        "kernel command line": "root=/dev/sda quiet",
+        "firmware": "F" * 256,
+        "container": "kubernetes",
+        "memory limit (cgroup)": "1073741824",
+        "control group": "kubernetes",
+        "groups of this process": "44 105 1000",
+        "version of module nvidia": "580.95.05",
+        "version of module xe": "v" * 64,
+        "variable ZE_AFFINITY_MASK": "0",
+        f"driver of {own}": "nvidia",
+        f"VRAM of {own}": "536870912",
+        f"PCIe lanes of {own}": "8",
+        "library libnvidia-ml.so.1": f"{LIBRARIES}/libnvidia-ml.so.580.95.05",
+        "ROCm": "7.0.2-1",
+    }
+    found = {name: value for name, value in facts(request).items() if value is not None}
+    assert found == expected | {f"module {name}": "loaded" for name in modules}
+    request.scene.linux = False
+    absent = [name for name in facts(request) if name.startswith(("module", "kernel c", "library"))]
+    assert absent == ["kernel command line"]
+    assert facts(request)["kernel command line"] is None
 
 
 def test_every_fact_is_a_text_of_bounded_length(node: Node) -> None:

@@ -17,12 +17,13 @@ from probe_core.doctor.check import ASSUMED, ENVIRONMENT, JOURNAL, Request
 from probe_core.doctor.checks.boards import disabled, disabled_nodes
 from probe_core.doctor.checks.containers import (
     driver_versions,
+    shared_memory,
     specification,
     specifications,
 )
 from probe_core.doctor.checks.devices import _speeds, link_speed
-from probe_core.doctor.checks.drivers import initialisation, skew, uvm
-from probe_core.doctor.checks.systems import guest, resets, wired
+from probe_core.doctor.checks.drivers import fabric, initialisation, runtime, skew, uvm
+from probe_core.doctor.checks.systems import guest, linux_driver, resets, wired
 
 GPU, NPU = "/gpu@fb000000", "/soc/rknpu@fdab0000"
 
@@ -319,6 +320,9 @@ def test_a_slow_first_query(
     found["outcomes"] = [{"prober": "nvidia", "status": "ok", "elapsed_ms": 2000.0, **outcome}]
     result = initialisation.run(Request(Tree(tmp_path).machine(), found))
     assert result["status"] == answer
+    assert [finding["evidence"] for finding in result["findings"]] == (
+        ["the query took 2.0 s"] if answer == "failed" else []
+    )
 
 
 @pytest.mark.parametrize(
@@ -339,9 +343,149 @@ def test_releases_of_rocm_and_its_driver(
     for path, text in (("/opt/rocm/.info/version", rocm), ("/sys/module/amdgpu/version", driver)):
         if text is not None:
             tree.file(path, f"{text}\n")
-    assert skew.run(Request(tree.machine(), of_vendor("amd")))["status"] == answer
+    result = skew.run(Request(tree.machine(), of_vendor("amd")))
+    assert result["status"] == answer
+    if answer == "failed":
+        (found,) = result["findings"]
+        assert found["evidence"] == (
+            "/opt/rocm/.info/version: 7.2; /sys/module/amdgpu/version: 6.12.12, of ROCm 6.4"
+        )
+        assert found["fix"] == "install amdgpu-dkms of ROCm 7.2 (AMD's repository), then reboot"
+        assert found["action"]["changes"] == ["package amdgpu-dkms"]
     absent = skew.run(Request(tree.machine(), of_vendor("nvidia")))
     assert absent["status"] == "not_applicable"
+
+
+def outcome(result: Any) -> tuple[str, str | None]:
+    """Return the status of a check, and its evidence or its reason."""
+    found = [finding["evidence"] for finding in result["findings"]]
+    return result["status"], found[0] if found else result["reason"]
+
+
+@pytest.mark.parametrize(
+    ("name", "arch", "answer"),
+    [
+        ("libze_intel_gpu.so.1.6.31906", "xe2", "failed"),
+        ("libze_intel_gpu.so.1.6.31907", "xe2", "passed"),
+        ("libze_intel_gpu.so.1.6", "xe2", "unknown"),
+        ("libze_intel_gpu.so.1.6.x", "xe2", "unknown"),
+        (None, "xe2", "not_applicable"),
+        ("libze_intel_gpu.so.1.6.31906", "xe", "not_applicable"),
+    ],
+)
+def test_a_compute_runtime_that_is_older_than_the_gpu(
+    name: str | None, arch: str, answer: str, tmp_path: Path
+) -> None:
+    tree, path = Tree(tmp_path), "/usr/lib/x86_64-linux-gnu/libze_intel_gpu.so.1"
+    if name is not None:
+        tree.file(f"/usr/lib/x86_64-linux-gnu/{name}", b"\x7fELF\x02")
+        tree.link(path, f"/usr/lib/x86_64-linux-gnu/{name}")
+    status, text = outcome(runtime.run(Request(tree.machine(), of_vendor("intel", arch=arch))))
+    assert status == answer
+    if answer == "failed":
+        assert text == f"{path} leads to build 31906; the GPU needs 31907"
+
+
+SHM = "shm /dev/shm tmpfs rw,nosuid{} 0 0\n"
+
+
+@pytest.mark.parametrize(
+    ("mounts", "expected"),
+    [
+        (None, ("unknown", "/proc/self/mounts cannot be read")),
+        (SHM.format(",size=65536k"), ("failed", "/proc/self/mounts: /dev/shm has 64 MiB")),
+        (
+            SHM.format(",size=32000k,mode=1777"),
+            ("failed", "/proc/self/mounts: /dev/shm has 31 MiB"),
+        ),
+        (SHM.format(",size=65537k"), ("passed", None)),
+        (SHM.format(",size=65536"), ("passed", None)),
+        (SHM.format(",size=xk"), ("passed", None)),
+        (SHM.format(",size=" + "1" * 12 + "k"), ("passed", None)),
+        (SHM.format(""), ("passed", None)),
+        ("x /dev/shm \n", ("passed", None)),
+        ("x /dev/shmem tmpfs rw,size=1k 0 0\n", ("passed", None)),
+    ],
+    ids=range(10),
+)
+def test_shared_memory_of_a_container(
+    mounts: str | None, expected: tuple[str, str | None], tmp_path: Path
+) -> None:
+    tree = Tree(tmp_path)
+    if mounts is not None:
+        tree.file("/proc/self/mounts", mounts)
+    machine = Machine(str(tmp_path), {"container": "docker"})
+    assert outcome(shared_memory.run(Request(machine, of_vendor("nvidia")))) == expected
+    for other, found in ((tree.machine(), of_vendor("nvidia")), (machine, report("cpu"))):
+        assert shared_memory.run(Request(other, found))["status"] == "not_applicable"
+
+
+class Running(Machine):
+    """A machine in a folder that passes for the one that runs this."""
+
+    __slots__ = ()
+
+    def path(self, path: str) -> str:
+        return self.root + path
+
+
+SWITCH = "0000:05:00.0"
+
+
+@pytest.mark.parametrize(
+    ("processes", "fields", "container", "expected"),
+    [
+        ({1: "systemd", 42: "nv-fabricmanage"}, {}, None, ("passed", None)),
+        ({1: "systemd", 42: "sshd"}, {}, None,
+         ("failed", f"{SWITCH} is an NVSwitch; no process nv-fabricmanager")),
+        ({42: "sshd"}, {}, None, ("unknown", "/proc hides the processes of other users")),
+        ({}, {"extra": {"fabric": "ready"}}, None, ("passed", None)),
+        ({1: "systemd"}, {}, "docker",
+         ("unknown", "whether nvidia-fabricmanager runs is not visible here")),
+    ],
+    ids=range(5),
+)  # fmt: skip
+def test_a_fabric_manager_for_the_switches(
+    processes: dict[int, str],
+    fields: dict[str, Any],
+    container: str | None,
+    expected: tuple[str, str | None],
+    tmp_path: Path,
+) -> None:
+    tree = Tree(tmp_path)
+    machine = Running(str(tmp_path), {"container": container} if container else {})
+    machine.live = True  # so that its processes count
+    found = of_vendor("nvidia", arch=None, **fields)
+    assert fabric.run(Request(machine, found))["status"] == "not_applicable"
+    tree.pci(SWITCH, "10de:22a3", pci_class="068000", driver="nvidia-nvswitch")
+    for number, name in processes.items():
+        tree.file(f"/proc/{number}/comm", f"{name}\n")
+    assert outcome(fabric.run(Request(machine, found))) == expected
+    assert fabric.run(Request(machine, of_vendor("amd")))["status"] == "not_applicable"
+
+
+@pytest.mark.parametrize(
+    ("target", "answer"),
+    [
+        ("/usr/lib/x86_64-linux-gnu/libcuda.so.580.95.05", "failed"),
+        ("/usr/lib/x86_64-linux-gnu/libcuda.so.1.1", "failed"),
+        ("/usr/lib/x86_64-linux-gnu/libcuda.so.2", "passed"),
+        ("/usr/lib/wsl/drivers/nv/libcuda.so.580.95.05", "passed"),
+        (None, "passed"),
+    ],
+)
+def test_a_linux_driver_in_wsl(target: str | None, answer: str, tmp_path: Path) -> None:
+    tree, path = Tree(tmp_path), "/usr/lib/x86_64-linux-gnu/libcuda.so.1"
+    request = Request(tree.machine(), report())
+    assert linux_driver.run(request)["status"] == "not_applicable"
+    tree.release("6.6.87.2-microsoft-standard-WSL2")
+    if target is not None:
+        tree.file(target, b"\x7fELF\x02")
+        tree.link(path, target)
+    status, text = outcome(linux_driver.run(Request(tree.machine(), report())))
+    assert status == answer
+    if answer == "failed":
+        assert text == f"the loader takes {path}, which leads to {target}"
 
 
 def test_a_specification_of_another_driver(tmp_path: Path) -> None:

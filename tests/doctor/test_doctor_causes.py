@@ -9,13 +9,10 @@ import pytest
 from doctor_cases import CASES, Case, wsl
 from fake_probers import Probers
 from readiness_nodes import Node, nvidia
-from reports import report_of
 from weights import mostly_heavy
 
-from probe_core.doctor.check import Request
 from probe_core.doctor.checks import further_checks
 from probe_core.doctor.examine import all_checks
-from probe_core.machine import Machine
 from probe_core.model.causes import CAUSES
 
 # Causes of the step `visible`: the report's findings have the words of visibility, whose tests
@@ -110,37 +107,3 @@ def test_what_a_variable_hides_has_evidence(tmp_path: Path, probers: Probers) ->
     for findings in (report["findings"], document["findings"]):
         finding = next(f for f in findings if f["code"] == "hidden-by-variable")
         assert evidence in finding["evidence"], finding
-
-
-class Running(Machine):
-    """A machine in a folder that passes for the one that runs this."""
-
-    __slots__ = ()
-
-    def path(self, path: str) -> str:
-        return self.root + path
-
-
-@pytest.mark.heavy
-@pytest.mark.parametrize(
-    ("processes", "expected"),
-    [
-        ({1: "systemd", 4242: "nv-fabricmanage"}, "passed"),
-        ({1: "systemd", 4242: "sshd"}, "failed"),
-        ({4242: "python"}, "unknown"),  # /proc with hidepid: those of others are not there
-    ],
-)
-def test_a_fabric_manager_that_may_be_hidden(
-    processes: dict[int, str], expected: str, tmp_path: Path
-) -> None:
-    node = nvidia(tmp_path)
-    node.tree.pci("0000:05:00.0", "10de:22a3", pci_class="068000", driver="nvidia-nvswitch")
-    for number, name in processes.items():
-        node.file(f"/proc/{number}/comm", f"{name}\n")
-    machine = Running(str(tmp_path), {}, access=node.access)
-    request = Request(machine, report_of(machine))  # type: ignore[arg-type]
-    machine.live = True  # so that its processes count
-    assert (
-        next(c for c in all_checks() if c.code == "fabric-not-ready").run(request)["status"]
-        == expected
-    )

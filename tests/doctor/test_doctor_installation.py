@@ -18,7 +18,7 @@ import pytest
 import probe_chipdb
 import probe_core
 from probe_core.doctor.check import Request
-from probe_core.doctor.installation import CHECKS, TRIED, _finding, is_untried
+from probe_core.doctor.installation import CHECKS, TRIED, _finding, bytecode, is_untried
 from probe_core.machine import Machine
 
 PACKAGES = [Path(str(package.__file__)).parent for package in (probe_core, probe_chipdb)]
@@ -80,6 +80,33 @@ def test_who_may_write_the_folder_compiles_it_and_else_root_or_the_images_build(
     line = f"{sys.executable} -m compileall -q {tmp_path / folder}`"
     assert str(found["fix"]).startswith(f"{before}{line}")
     assert str(found["why"]).startswith("of 2 loaded modules 1 have none, and ")
+
+
+@pytest.mark.parametrize(
+    ("count", "missing", "status"),
+    [(0, 0, "not_applicable"), (5, 2, "passed"), (4, 2, "failed"), (5, 5, "failed")],
+)
+def test_half_of_the_modules_without_bytecode_are_a_fault(
+    count: int, missing: int, status: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others = {"probe_core": SimpleNamespace(__spec__=None), "probe_x": SimpleNamespace()}
+    for at in range(count):
+        cached = tmp_path / "__pycache__" / f"m{at}.pyc"
+        cached.parent.mkdir(exist_ok=True)
+        if at >= missing:
+            cached.touch()
+        spec = SimpleNamespace(
+            origin=f"{tmp_path}/p/m{at}.py", cached=str(cached), has_location=True
+        )
+        others[f"probe_core.m{at}"] = SimpleNamespace(__spec__=spec)
+    kept = {"executable": "/bin/python", "dont_write_bytecode": False, "modules": others}
+    monkeypatch.setattr("probe_core.doctor.installation.sys", SimpleNamespace(**kept))
+    result: Any = bytecode.run(Request(Machine(), {}))  # type: ignore[typeddict-item]
+    assert result["status"] == status
+    if status == "failed":
+        why = f"of {count} loaded modules {missing} have none, and Python wrote none when"
+        assert result["findings"][0]["why"] == f"{why} it loaded them"
+        assert result["findings"][0]["evidence"] == f"{tmp_path}: no __pycache__ of this Python"
 
 
 def test_one_that_python_may_compile_is_well_at_once(site: Path) -> None:

@@ -7,6 +7,7 @@ import os
 import sys
 from pathlib import Path
 from textwrap import dedent
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,10 +15,17 @@ from readiness_nodes import nvidia
 from reports import report_of
 
 from probe_core.cli.candidates import candidates
+from probe_core.doctor import child
 from probe_core.doctor.check import Request
 from probe_core.doctor.examine import examine
 from probe_core.doctor.installed import CheckSet, installed_checks
-from probe_core.doctor.remote import Remote, RemoteCheck, checked_result, run_installed
+from probe_core.doctor.remote import (
+    Remote,
+    RemoteCheck,
+    checked_answer,
+    checked_result,
+    run_installed,
+)
 
 SOUND = """
     from probe_core.doctor.check import check, failed, finding, passed, unknown
@@ -219,6 +227,97 @@ def test_an_answer_that_makes_no_sense_is_a_sentence(value: object, problem: str
     result = checked_result(value)
     assert isinstance(result, str)
     assert problem in result
+
+
+@pytest.mark.parametrize(
+    ("frame", "expected"),
+    [
+        (5, "a check is no table"),
+        ({"code": "A"}, "a check's code 'A' is not 1 to 60 of a-z, 0-9 and '-'"),
+        ({"code": "a" * 61}, f"a check's code {'a' * 40!r} is not 1 to 60 of a-z, 0-9 and '-'"),
+        ({"code": ""}, "a check's code '' is not 1 to 60 of a-z, 0-9 and '-'"),
+        ({"code": "a" * 60}, ("", (), "", None, 0.0)),
+        ({"code": "a-1", "step": "x", "needs": 5, "summary": 5}, ("", (), "", None, 0.0)),
+        ({"code": "a", "step": "driver", "needs": ["b"] * 65, "summary": "Whether."},
+         ("driver", ("b",) * 64, "Whether.", None, 0.0)),
+        ({"code": "a", "result": {"status": "passed"}, "ms": 7},
+         ("", (), "", {"status": "passed", "findings": [], "reason": None}, 7.0)),
+        ({"code": "a", "result": {"status": "passed"}, "ms": "7"},
+         ("", (), "", {"status": "passed", "findings": [], "reason": None}, 0.0)),
+        ({"code": "a", "result": 5},
+         "the check a returned a int; return passed(), failed(…), unknown(reason)"),
+    ],
+    ids=range(10),
+)  # fmt: skip
+def test_what_is_taken_of_a_frame(frame: object, expected: object) -> None:
+    found = checked_answer(frame, "acme 1.0")
+    if isinstance(found, RemoteCheck):
+        assert found.distribution == "acme 1.0"
+        assert (found.step, found.needs, found.summary, found.result, found.ms) == expected
+    else:
+        assert found == expected
+
+
+def test_a_finding_keeps_its_facts_and_the_default_severity() -> None:
+    entry: Any = {"code": "a", "what": "x", "why": "y", "fix": "z", "evidence": 5, "needs": "sm_90"}
+
+    def taken(**facts: object) -> Any:
+        result: Any = checked_result({"status": "failed", "findings": [entry | facts] * 2})
+        return result if isinstance(result, str) else result["findings"][1]
+
+    found = taken(step="driver", device="pci:1")
+    names = ("severity", "step", "device", "variable", "evidence", "needs")
+    assert [found[name] for name in names] == [*("warning", "driver", "pci:1", None, None, "sm_90")]
+    assert (taken(step="x")["step"], taken(severity="info")["severity"]) == (None, "info")
+    assert taken(severity="grave") == (
+        "has a finding whose severity is none of info, warning, error"
+    )
+
+
+def test_what_the_process_of_a_set_answers(
+    site: Path, request_: Request, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `isolation` runs it: the request's bus is what is asked."""
+    remembering = """
+        from probe_core.doctor.check import check, passed
+
+        @check("acme-kept", needs=("report",))
+        def kept(request):
+            '''Whether it is kept.'''
+            request.remember(["/nonexistent/a"])
+            return passed() | {"facts": {"devices": " ".join(request.report)}}
+
+        CHECKS = (kept,)
+    """
+    targets = [install(site, "plain", SOUND), install(site, "kept", remembering)]
+    clock = iter((1.0, 1.5, 2.0, 2.25))
+    monkeypatch.setattr("probe_core.doctor.child.perf_counter", lambda: next(clock))
+
+    def ask(number: int, **options: Any) -> list[Any]:
+        asked = {
+            **{"targets": targets, "remembers": [False, True], "report": request_.report},
+            **{"environment": None, "device": None, "assumed": {}, "access": {}, "list": False},
+            **options,
+        }
+        question: Any = SimpleNamespace(bus=[asked], machine=request_.machine)
+        return list(getattr(child.sets, f"s{number}").probe_devices(question))
+
+    old, env = ask(0)
+    assert (old["code"], old["step"], old["needs"]) == ("acme-old", "driver", ["/sys/class/acme"])
+    assert (old["ms"], old["result"]["status"]) == (500.0, "failed")
+    assert env == {
+        **{"code": "acme-env", "step": "", "needs": ["environment"]},
+        **{"summary": "Whether an environment is good."},
+    }
+    kept, files = ask(1)
+    assert kept["result"]["facts"] == {"devices": "node primary devices"}
+    assert files == {"files": {"/nonexistent/a": ""}}
+    assert [sorted(frame) for frame in ask(0, list=True)] == [
+        ["code", "needs", "step", "summary"]
+    ] * 2
+    for name in ("s", "sx", "t1"):
+        with pytest.raises(AttributeError):
+            getattr(child.sets, name)
 
 
 def test_foreign_texts_are_made_harmless() -> None:

@@ -29,7 +29,7 @@ from probe_core.cli.doctor_text import lines as lines_of
 from probe_core.doctor.baseline import compare, save
 from probe_core.doctor.check import Request
 from probe_core.doctor.checks.kernel_log import _xids
-from probe_core.doctor.log import _failures, _refused
+from probe_core.doctor.log import _by_call, _failures, _read, _refused
 
 Document = dict[str, Any]
 
@@ -279,6 +279,66 @@ def test_each_xid_counts_as_the_catalogue_has_it(number: int) -> None:
 )
 def test_what_is_no_xid(line: str) -> None:
     assert _xids([line]) == {}
+
+
+class Buffer:
+    """The C library of a system whose kernel has this log: klogctl(3) of it."""
+
+    def __init__(self, text: bytes | None, *, size: int | None = None) -> None:
+        self.text, self.size = text, size
+
+    def klogctl(self, action: int, buffer: Any, length: int) -> int:
+        if action == 10:  # SYSLOG_ACTION_SIZE_BUFFER
+            assert (buffer, length) == (None, 0)
+            return self.size if self.size is not None else len(self.text or b"")
+        assert action == 3  # SYSLOG_ACTION_READ_ALL
+        if self.text is None:
+            return -1
+        buffer.raw = self.text[:length].ljust(length, b"\0")
+        return min(len(self.text), length)
+
+
+@pytest.mark.parametrize(
+    ("library", "text"),
+    [
+        (Buffer(b"<6>one\n\xff"), "<6>one\n\ufffd"),
+        (Buffer(b"a", size=4096), "a"),
+        (Buffer(b"a" * (1 << 21)), "a" * (1 << 20)),
+        (Buffer(b"", size=8), None),
+        (Buffer(None, size=8), None),
+        (Buffer(None, size=-1), None),
+        (Buffer(None, size=0), None),
+        (SimpleNamespace(), None),
+        (OSError("musl"), None),
+    ],
+    ids=range(9),
+)
+def test_the_ring_buffer_of_the_kernel(
+    library: Any, text: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load(name: None, *, use_errno: bool) -> Any:
+        if isinstance(library, OSError):
+            raise library
+        return library
+
+    monkeypatch.setattr("ctypes.CDLL", load)
+    assert _by_call() == text
+
+
+def test_the_last_boot_of_the_first_log_that_has_text(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+
+    def read() -> tuple[str | None, str]:
+        log = _read(node.machine())
+        return log.text, log.reason
+
+    assert read() == (None, "the recording has no kernel log")
+    node.file("/var/log/messages", "c")
+    node.file("/var/log/dmesg", "")
+    node.file("/var/log/kern.log", "Linux version 1\na\nLinux version 2\nb\n")
+    assert read() == ("Linux version 2\nb\n", "")
+    node.file("/var/log/kern.log", "a" + "b" * (1 << 20))
+    assert read() == ("b" * (1 << 20), "")
 
 
 def test_an_xid_of_four_digits_and_of_each_gpu() -> None:
