@@ -185,9 +185,9 @@ def _code(step: StepDoc) -> str:
 
 def _names(devices: list[DeviceDoc]) -> str:
     """Return "2 × NVIDIA A100 (0000:01:00.0 and 0000:02:00.0)"."""
-    name = devices[0]["name"]
-    ids = joined((device["id"].removeprefix("pci:") for device in devices[:4]), "and")
-    remainder = f" and {len(devices) - 4} more" if len(devices) > 4 else ""
+    name, count = devices[0]["name"], len(devices)
+    own = [device["id"].removeprefix("pci:") for device in devices[:4]]
+    ids = joined([*own, f"{count - 4} more"] if count > 4 else own, "and")
     if name is None:
-        return f"{ids}{remainder}"
-    return f"{name} ({ids})" if len(devices) == 1 else f"{len(devices)} × {name} ({ids}{remainder})"
+        return ids
+    return f"{name} ({ids})" if count == 1 else f"{count} × {name} ({ids})"

@@ -350,6 +350,63 @@ def test_cards_exchanged_for_equals_are_no_loss(cards: list[Any], tmp_path: Path
     assert against(saved, cards, tmp_path)[1] == []
 
 
+def test_a_card_more_than_was_saved_is_no_finding(cards: list[Any], tmp_path: Path) -> None:
+    saved = saved_devices(cards[1:])
+    document, findings = against(saved, cards, tmp_path)
+    assert (document["count"], document["absent"], findings) == (7, [], [])
+    assert document["extra"] == [cards[0]["id"]]
+
+
+def test_a_card_is_found_by_its_uuid_then_its_place_then_its_product(
+    cards: list[Any], tmp_path: Path
+) -> None:
+    """The fifth of memory that one has less shows which one the saved entry was compared with."""
+    own, *others = cards
+    for card in cards:
+        card["memory"]["total"] = 80 << 30
+    own["ids"].append("uuid:GPU-1")
+    saved = saved_devices([own])[0]
+    for card in (own, others[3]):
+        card["memory"]["total"] = 64 << 30
+
+    def unlike(entry: dict[str, Any], devices: list[Any]) -> list[str]:
+        document, _ = against([entry], devices, tmp_path)
+        assert document["absent"] == []
+        return [each["device"] for each in document["unlike"]]
+
+    moved = {**own, "id": "pci:0000:99:00.0", "ids": ["pci:0000:99:00.0", "uuid:GPU-1"]}
+    assert unlike(saved, [*others[:2], moved]) == [moved["id"]]
+    bare = {**saved, "ids": [own["id"]]}
+    assert unlike(bare, [*others[:2], own]) == [own["id"]]
+    # By another name of the place, and by the place of an entry without a product.
+    assert unlike({**bare, "id": "acme:1"}, [*others[:2], own]) == [own["id"]]
+    assert unlike({**bare, "model": None, "name": "x"}, [*others[:2], own]) == [own["id"]]
+    # Nothing is left but the product: the first of it.
+    assert unlike({**bare, "id": "a", "ids": ["a"]}, [*others[:2], own]) == []
+    named = {**bare, "id": "a", "ids": ["a"], "model": None}
+    assert unlike(named, [others[3], own]) == [others[3]["id"]]
+    document, _ = against([{**named, "name": "Other"}], cards, tmp_path)
+    assert [entry["device"] for entry in document["absent"]] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("name", "chip", "saved"), [("Own", "Chip", "Own"), (None, "Chip", "Chip"), (None, None, None)]
+)
+def test_what_is_kept_of_a_card(
+    name: str | None, chip: str | None, saved: str | None, cards: list[Any]
+) -> None:
+    card = {**cards[0], "name": name, "chip": {"name": chip}, "bridges": ["b:1", "b:2"]}
+    card |= {"memory": {"total": 5}, "seen_by": ["bus"], "links": [], "power_state": "active"}
+    part = {"kind": "gpu", "parent": card["id"]}
+    kept = {
+        **{"id": card["id"], "ids": card["ids"], "name": saved, "model": "10de:2330"},
+        **{"port": "b:1", "memory": 5, "lanes": None, "nvlinks": None, "instances": 2},
+    }
+    assert saved_devices([card, part, part, {"kind": "cpu", "parent": None}]) == [kept]  # type: ignore[list-item, typeddict-item]
+    assert saved_devices([card])[0]["instances"] is None
+    assert saved_devices([{**card, "seen_by": ["bus", "nvidia"]}])[0]["instances"] == 0  # type: ignore[typeddict-item]
+
+
 def test_another_product_in_the_slot_is_a_loss(cards: list[Any], tmp_path: Path) -> None:
     saved = saved_devices(cards)
     cards[0]["pci"]["id"], cards[0]["ids"] = "10de:26b9", [cards[0]["id"]]

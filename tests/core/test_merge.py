@@ -52,6 +52,11 @@ CASES: dict[str, tuple[list[Ids], list[Ids], list[tuple[str, str]]]] = {
         [[A, UA], ["uuid:MIG-1"]],
         [(A, "that is uuid:MIG-1")],
     ),
+    "two that a third joins": (
+        [["x:1"], ["y:1"], ["x:1", "y:1"], ["y:1", "z:1"]],
+        [["x:1", "y:1", "z:1"]],
+        [],
+    ),
     "joined through an id of its own": (
         [[A, "x:1"], [B, UB], [UB, "x:1"]],
         [[A, "x:1"], [B, UB]],

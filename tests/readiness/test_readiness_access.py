@@ -10,13 +10,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from readiness_nodes import DEVICE, amd, nvidia, verdict
+from readiness_nodes import DEVICE, Node, amd, nvidia, verdict
 from test_readiness_causes import people
 
 from probe_core.machine import Machine
 from probe_core.machine.access import _refusal, access, mode_allows, number, status
 from probe_core.readiness import Scene
-from probe_core.readiness.closed import _not_a_member, cause, groups_of
+from probe_core.readiness.closed import _not_a_member, _without_kfd, cause, groups_of
 
 LIVE = Machine(environ={})
 
@@ -230,6 +230,44 @@ def test_a_security_module_refuses_what_the_mode_allows(
     assert evidence.endswith(f"/sys/fs/selinux/enforce is 1{label and ', ' + label}") == (
         code == "selinux-denies"
     )
+
+
+def test_a_label_is_read_to_its_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    node = people(amd(tmp_path))
+    node.file("/sys/fs/selinux/enforce", "1")
+    node.file("/proc/self/attr/current", "u" * 300)
+    stands(monkeypatch, 0o666, 0, 105)
+    assert cause(RENDER, Scene(node.machine()))[1].endswith(f"/enforce is 1, {'u' * 256}")
+
+
+@pytest.mark.parametrize(
+    ("path", "group"),
+    [("/dev/davinci0", "HwHiAiUser"), ("/dev/apex_0", "apex"), ("/dev/neuron0", "render")],
+)
+def test_the_group_of_a_vendors_own_package(path: str, group: str, tmp_path: Path) -> None:
+    assert groups_of(path, Scene(people(amd(tmp_path)).machine())) == group
+
+
+@pytest.mark.parametrize(
+    ("folder", "container", "step"),
+    [
+        ("/sys/class/kfd", False, ("broken", "kfd-missing", "; /sys has it")),
+        ("/sys/class/kfd", True, ("broken", "kfd-missing", "; this is a container (docker)")),
+        ("/sys/class/drm", False, ("broken", "kfd-missing", "; /sys/class/kfd is absent")),
+        ("/sys/class", False, ("unknown", None, "; /sys/class is not there")),
+    ],
+)
+def test_a_render_node_without_kfd(
+    folder: str, container: bool, step: tuple[str, str | None, str], tmp_path: Path
+) -> None:
+    node = Node(tmp_path)
+    node.file(f"{folder}/there")
+    if container:
+        node.container()
+    found = _without_kfd(Scene(node.machine()), "/dev/kfd: missing")
+    status, code, more = step
+    assert (found["status"], found["code"]) == (status, code)
+    assert found["evidence"] == f"/dev/kfd: missing{more}"
 
 
 @pytest.mark.parametrize(

@@ -156,6 +156,24 @@ def test_what_parts_do(parts: tuple[str, ...], expected: tuple[Any, ...]) -> Non
 
 
 @pytest.mark.parametrize(
+    ("line", "changes", "undo"),
+    [
+        ("flatpak override --user --device=all org.a.B", ["setting devices"],
+         "flatpak override --user --reset org.a.B"),
+        ("flatpak update", ["packages of the system"], None),
+        ("sudo snap connect ollama:opengl", ["setting ollama:opengl"],
+         "sudo snap disconnect ollama:opengl"),
+        ("sudo snap install ollama", [], None),
+    ],
+)  # fmt: skip
+def test_what_a_bundle_of_programs_is_allowed(
+    line: str, changes: list[str], undo: str | None
+) -> None:
+    action = action_of((run(line),), "host")
+    assert (action.changes, action.undo) == (changes, undo)
+
+
+@pytest.mark.parametrize(
     ("parts", "where"),
     [
         (("start WSL anew: ", run("wsl --shutdown"), " in Windows"), "Windows"),

@@ -92,6 +92,7 @@ def test_an_alternative_that_stays_keeps_a_package(tmp_path: Path) -> None:
         ("libnvidia-egl-wayland1", "egl-wayland", False),
         ("cuda-compat-12-8", "cuda-compat-12-8", False),
         ("nvtop", "nvtop", False),
+        ("libcuda1", "nvidia-graphics-drivers (580.1-2)", True),
     ],
 )
 def test_which_packages_are_a_drivers(name: str, source: str, is_own: bool, tmp_path: Path) -> None:
@@ -108,6 +109,19 @@ def test_a_damaged_status_names_nothing(text: str, tmp_path: Path) -> None:
     place.parent.mkdir(parents=True)
     place.write_text(text)
     assert driver_packages(Machine(str(tmp_path))) == []
+
+
+def test_a_line_that_goes_on_is_no_field(tmp_path: Path) -> None:
+    place = tmp_path / STATUS.lstrip("/")
+    place.parent.mkdir(parents=True)
+    text = paragraph("nvidia-smi", "", "", "install ok installed")
+    for more, names in (
+        (" Status: deinstall ok config-files\n\tPackage: x\n", ["nvidia-smi"]),
+        ("Status: deinstall ok config-files\n", []),
+        ("Status\n", ["nvidia-smi"]),
+    ):
+        place.write_text(text + more)
+        assert driver_packages(Machine(str(tmp_path))) == names
 
 
 def test_a_removed_package_is_not_installed(tmp_path: Path) -> None:

@@ -11,10 +11,12 @@ from readiness_nodes import DEVICE, FOLDER, LIBRARIES, PCI
 from probe_core.machine import Machine
 from probe_core.readiness import judge
 from probe_core.readiness.chain import combined, conclusion
-from probe_core.readiness.fixes import MAKERS, fix_of, fix_of_machine
+from probe_core.readiness.driver_nodes import nodes_of, row_of
+from probe_core.readiness.findings import Usable, finding_of, severity_of
+from probe_core.readiness.fixes import MAKERS, PARTS, fix_of, fix_of_machine
 from probe_core.readiness.hardware import hardware, responding
 from probe_core.readiness.rocm import rocm
-from probe_core.readiness.runtime import older_than_toolkit, runtime
+from probe_core.readiness.runtime import older_than_toolkit, runtime, visible
 from probe_core.readiness.scene import Scene
 from probe_core.testing import Tree
 
@@ -689,6 +691,203 @@ def test_how_a_job_requests_a_gpu(variable: str, start: str, tmp_path: Path) -> 
     scene = scene_of(tmp_path, {}, **{variable: "1"})
     found = MAKERS["job_request"](gpu(), broken("not-granted"), scene)
     assert found.startswith(start) if start else found == ""
+
+
+@pytest.mark.parametrize(
+    ("entry", "codes", "expected"),
+    [
+        (None, (), ("not_applicable", None, "no variable hides such a device")),
+        ({"visible": True, "index": None}, (), ("ok", None, "cuda shows it")),
+        ({"visible": True, "index": 0}, (), ("ok", None, "cuda shows it as 0")),
+        ({"visible": False, "step": "node"}, (),
+         ("unknown", None, "not judged: node keeps it from cuda")),
+        ({"visible": None, "reason": "nobody knows"}, (), ("unknown", None, "nobody knows")),
+        ({"visible": None, "step": "visible"}, (), ("unknown", None, "cuda does not show it")),
+        ({"visible": False}, ("mig-without-instances",),
+         ("unknown", None, "not judged: granted keeps it from cuda")),
+        ({"visible": False, "variable": "A"}, ("other",),
+         ("broken", "hidden-by-variable", "cuda does not show it")),
+        ({"visible": False}, (), ("broken", "hidden-by-runtime", "cuda does not show it")),
+        ({"visible": False, "variable": "A", "code": "variable-skips", "reason": "A=9"}, (),
+         ("broken", "variable-skips", "A=9")),
+    ],
+    ids=range(10),
+)  # fmt: skip
+def test_what_a_runtime_shows(entry: Any, codes: tuple[str, ...], expected: Any) -> None:
+    seen = {"cuda": {"reason": None, **entry}} if entry else {}
+    readiness = {"steps": [{"code": code} for code in codes]}
+    assert shown(visible(gpu(visibility=seen, readiness=readiness))) == expected
+
+
+@pytest.mark.parametrize(
+    ("cgroup", "service"),
+    [
+        ("0::/system.slice/ollama.service", "ollama.service"),
+        ("0::/system.slice/system-a.slice/a@1.service", "a@1.service"),
+        ("0::/user.slice/user-1000.slice/user@1000.service/app.slice/a.service", None),
+        ("0::/system.slice/docker-ab.scope", None),
+        ("5:devices:/\n0::/system.slice/b.service", "b.service"),
+        ("", None),
+    ],
+)
+def test_the_service_that_a_process_is_of(cgroup: str, service: str | None, tmp_path: Path) -> None:
+    scene = scene_of(tmp_path, {"/proc/self/cgroup": f"{cgroup}\n"})
+    assert scene.service == service
+    assert MAKERS["service"](gpu(), broken("cgroup-denied"), scene) == (service or "NAME.service")
+
+
+@pytest.mark.parametrize(
+    ("names", "folders"),
+    [
+        ("/etc/ld.so.conf.d/*.conf", ["/a", "/b"]),
+        ("ld.so.conf.d/a*", ["/c", "/a"]),
+        ("/etc/ld.so.conf.d/ab.conf", ["/a"]),
+        ("/etc/ld.so.conf.d/none", []),
+        ("/etc/ld.so.conf.d/*.conf more", []),
+    ],
+)
+def test_what_the_loader_is_told_to_include(names: str, folders: list[str], tmp_path: Path) -> None:
+    place = "/etc/ld.so.conf.d"
+    files = {
+        f"{place}/ab.conf": "/a  # here\ninclude /etc/ld.so.conf.d/a.txt\nno/folder\n",
+        f"{place}/b.conf": "/b\n",
+        f"{place}/a.txt": "/c\n",
+        "/etc/ld.so.conf": f"include {names}\n/d\n",
+    }
+    assert scene_of(tmp_path, files).libraries.configured == [*folders, "/d"]
+
+
+@pytest.mark.parametrize(
+    ("link", "node"),
+    [("/sys/kernel/iommu_groups/17", 17), ("/sys/kernel/iommu_groups/x", 0), (None, 0)],
+)
+def test_the_node_of_an_iommu_group(link: str | None, node: int, tmp_path: Path) -> None:
+    if link is not None:
+        Tree(tmp_path).link(f"{FOLDER}/iommu_group", link)
+    scene = scene_of(tmp_path, {})
+    tpu, hailo = row_of("vfio-pci", "google"), row_of("hailo", "hailo")
+    assert tpu is not None
+    assert hailo is not None
+    # Without the group it is the only one's first node.
+    assert nodes_of(tpu, gpu(), scene) == (["/dev/vfio/vfio", f"/dev/vfio/{node}"], "")
+    assert nodes_of(hailo, gpu(), scene) == (["/dev/hailo0"], "")
+
+
+def test_a_driver_of_a_vendor_that_is_not_known_is_loaded(tmp_path: Path) -> None:
+    host, docker = scene_of(tmp_path / "a", {}), scene_of(tmp_path / "b", DOCKER)
+
+    def load(scene: Scene, **fields: Any) -> str:
+        return "".join(PARTS["load"](gpu(**fields), broken("no-driver"), scene))
+
+    assert load(host, vendor=None) == "install or load the driver of its vendor"
+    assert load(host, vendor="acme") == "install or load the driver of acme"
+    assert load(host).startswith("`sudo modprobe nvidia`")
+    assert load(docker).startswith("on the host `sudo modprobe nvidia`")
+
+
+@pytest.mark.parametrize(
+    ("code", "files", "package"),
+    [
+        ("firmware-missing", {}, "linux-firmware"),
+        ("library-missing", {}, "nvidia-utils"),
+        (
+            *("library-missing", DOCKER),
+            "nvidia-container-toolkit on the host, which adds them",
+        ),
+        ("no-driver", {}, "NVIDIA's driver"),
+    ],
+)
+def test_the_package_that_a_fix_names(
+    code: str, files: dict[str, str], package: str, tmp_path: Path
+) -> None:
+    assert MAKERS["package"](gpu(), broken(code), scene_of(tmp_path, files)) == package
+
+
+@pytest.mark.parametrize(
+    ("fields", "inside"),
+    [
+        ({}, "--gpus all`, or CDI: `--device nvidia.com/gpu=all"),
+        ({"id": "dt:/gpu@1", "ids": ["dt:/gpu@1"]}, "--runtime nvidia"),
+        ({"vendor": "intel", "kind": "accelerator"},
+         "--runtime=habana -e HABANA_VISIBLE_DEVICES=all"),
+        ({"vendor": "acme", "kind": "accelerator"}, "--device=/dev/nvidiactl"),
+        ({"vendor": "amd"}, "--device=/dev/kfd --device=/dev/dri --group-add render"),
+    ],
+    ids=range(5),
+)  # fmt: skip
+def test_how_docker_is_given_a_device(fields: dict[str, Any], inside: str, tmp_path: Path) -> None:
+    scene = scene_of(tmp_path / "a", DOCKER)
+    assert (
+        MAKERS["option"](gpu(**fields), broken("node-missing"), scene) == f"`docker run {inside}`"
+    )
+    pod = scene_of(tmp_path / "b", {}, **POD)
+    text = "the device in `resources.limits`"
+    assert MAKERS["option"](gpu(**fields), broken("node-missing"), pod) == text
+
+
+def placed(number: int, name: str | None) -> Any:
+    address = f"0000:0{number}:00.0"
+    return gpu(id=f"pci:{address}", pci={"address": address, "id": "10de:2684"}, name=name)
+
+
+@pytest.mark.parametrize(
+    ("count", "name", "named"),
+    [
+        (1, "GPU", "GPU (0000:01:00.0)"),
+        (2, "GPU", "2 × GPU (0000:01:00.0 and 0000:02:00.0)"),
+        (4, None, "0000:01:00.0, 0000:02:00.0, 0000:03:00.0 and 0000:04:00.0"),
+        (5, "GPU", "5 × GPU (0000:01:00.0, 0000:02:00.0, 0000:03:00.0, 0000:04:00.0 and 1 more)"),
+        (1, None, "0000:01:00.0"),
+    ],
+    ids=range(5),
+)
+def test_the_devices_of_a_finding(count: int, name: str | None, named: str, tmp_path: Path) -> None:
+    group = [(placed(number, name), broken("nomodeset")) for number in range(1, count + 1)]
+    found = finding_of(group, scene_of(tmp_path, {}), Usable(()))
+    cause = "the kernel command line has nomodeset, with which nvidia does not start"
+    assert found["what"] == f"{named}: {cause}"
+    assert found["device"] == (group[0][0]["id"] if count == 1 else None)
+
+
+@pytest.mark.parametrize(
+    ("code", "step", "shown_as", "severity"),
+    [
+        ("nomodeset", "driver", "nomodeset", "error"),
+        ("reserved-for-vm", "driver", "no-driver", "info"),
+        ("of-a-plugin", "driver", "no-driver", "error"),
+        ("of-a-plugin", "node", "device-blocked", "error"),
+        (None, "node", "device-blocked", "error"),
+    ],
+)
+def test_the_code_of_a_finding(
+    code: str | None, step: str, shown_as: str, severity: str, tmp_path: Path
+) -> None:
+    entry: Any = {**broken("x"), "code": code, "step": step}
+    found = finding_of([(gpu(), entry)], scene_of(tmp_path, {}), Usable(()))
+    assert (found["code"], found["severity"]) == (shown_as, severity)
+    assert found["why"] == f"the step {step} is broken"
+
+
+@pytest.mark.parametrize(
+    ("code", "step", "others", "severity"),
+    [
+        ("no-permission", "permission", ["amd"], "error"),
+        ("kfd-missing", "node", ["amd"], "info"),
+        ("kfd-missing", "node", ["nvidia"], "error"),
+        ("hsa-override-foreign", "runtime", ["amd"], "info"),
+        ("hsa-override-bad", "runtime", ["amd"], "error"),
+        ("cgroup-denied", "granted", ["amd"], "info"),
+        ("cgroup-denied", "granted", [], "error"),
+    ],
+)
+def test_a_break_beside_a_device_that_is_used(
+    code: str, step: str, others: list[str], severity: str, tmp_path: Path
+) -> None:
+    ready = {"state": "ready", "steps": []}
+    usable = Usable([gpu(vendor=own, readiness=ready, visibility={}) for own in others])
+    entry: Any = {**broken(code), "step": step, "blocks": True}
+    scene = scene_of(tmp_path, {})
+    assert severity_of(gpu(vendor="amd"), entry, scene, usable) == severity
 
 
 def test_what_grep_looks_for(tmp_path: Path) -> None:
