@@ -8,6 +8,7 @@ import pytest
 
 from probe_core.model.distance import (
     Place,
+    bridge_noun,
     distance,
     interconnect,
     located,
@@ -25,6 +26,14 @@ def below(root: str, *bridges: str, node: int | None = 0, name: str = "", links:
 
 
 NV6 = ({"kind": "nvlink", "count": 6, "to": "switch"},)
+
+
+@pytest.mark.parametrize(
+    ("depth", "noun"),
+    [(0, "root port"), (1, "PCIe switch"), (2, "PCIe port"), (3, "PCIe switch"), (4, "PCIe port")],
+)
+def test_what_a_bridge_is_called(depth: int, noun: str) -> None:
+    assert bridge_noun(depth) == noun
 
 
 def test_the_published_table_of_a_dgx_2() -> None:

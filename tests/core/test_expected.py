@@ -18,7 +18,7 @@ from probe_core.config import BASELINE, Config
 from probe_core.machine import Machine
 from probe_core.model.expected import read
 from probe_core.model.machine_types import known_types, of_type
-from probe_core.model.verdict import NodeVerdict
+from probe_core.model.verdict import NodeVerdict, is_integrated
 from probe_core.pipeline.expected import compare, is_container_without_id, keys_of, saved_devices
 from probe_core.readiness.vacant import bus_sign
 from probe_core.setting_values import load_config
@@ -405,6 +405,59 @@ def test_what_is_kept_of_a_card(
     assert saved_devices([card, part, part, {"kind": "cpu", "parent": None}]) == [kept]  # type: ignore[list-item, typeddict-item]
     assert saved_devices([card])[0]["instances"] is None
     assert saved_devices([{**card, "seen_by": ["bus", "nvidia"]}])[0]["instances"] == 0  # type: ignore[typeddict-item]
+
+
+@pytest.mark.parametrize(
+    ("now", "unlike"),
+    [
+        ({"width": 16, "active": 18, "parts": 2, "total": 80 << 30}, []),
+        ({"width": 15, "active": 18, "parts": 2, "total": 80 << 30}, [("PCIe lanes", "16", "15")]),
+        ({"width": 16, "active": 17, "parts": 2, "total": 80 << 30},
+         [("active NVLinks", "18", "17")]),
+        ({"width": 16, "active": 18, "parts": 1, "total": 80 << 30}, [("instances", "2", "1")]),
+        ({"width": 16, "active": 18, "parts": 2, "total": int((80 << 30) * 0.9) - 1},
+         [("memory", "80 GiB", "72.0 GiB")]),
+        ({"width": None, "active": None, "parts": 3, "total": None}, []),
+    ],
+    ids=range(6),
+)  # fmt: skip
+def test_what_a_card_has_less_of(
+    now: dict[str, Any], unlike: list[tuple[str, str, str]], cards: list[Any], tmp_path: Path
+) -> None:
+    card = cards[0]
+
+    def devices(width: Any, active: Any, parts: int, total: Any) -> list[Any]:
+        own = {**card, "memory": {**card["memory"], "total": total}, "power_state": "active"}
+        own["links"] = [{"kind": "pcie", "local_width": width}]
+        own["extra"] = {"nvlink": {"links": 18, "active": active}}
+        part = {**card, "id": "part", "ids": ["part"], "parent": card["id"]}
+        return [own, *[part] * parts]
+
+    saved = saved_devices(devices(16, 18, 2, 80 << 30))
+    document, _ = against(saved, devices(**now), tmp_path)
+    assert [(each["fact"], each["expected"], each["found"]) for each in document["unlike"]] == [
+        *unlike
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"memory": {"kind": "shared"}}, True),
+        ({"memory": {"kind": "unified"}}, True),
+        ({"memory": {"kind": "dedicated"}}, False),
+        ({"kind": "npu", "memory": {"kind": "shared"}}, False),
+        ({"id": "pci:0000:00:02.0"}, True),
+        ({"id": "pci:0000:00:02.0", "memory": {"kind": "dedicated"}}, False),
+        ({"pci": {"id": "1002:164e"}}, True),
+        ({"pci": {"id": "1002:744c"}}, False),
+        ({}, False),
+    ],
+    ids=range(9),
+)
+def test_graphics_of_the_processor(fields: dict[str, Any], expected: bool) -> None:
+    plain: Any = {"kind": "gpu", "id": "pci:0000:01:00.0", "pci": None, "memory": {"kind": None}}
+    assert is_integrated(plain | fields) is expected
 
 
 def test_another_product_in_the_slot_is_a_loss(cards: list[Any], tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -202,6 +203,14 @@ def test_this_machine_has_memory_and_a_kernel() -> None:
     assert found["available"] is not None
     assert found["total"] > 64 << 20
     assert 0 < found["available"] <= found["total"]
+
+
+def test_the_host_name_is_told_where_it_is_asked_for(tree: Tree) -> None:
+    assert describe(tree.machine(), hostname=True)["host"] is None
+    tree.file("/proc/sys/kernel/hostname", "desk\n")
+    assert describe(tree.machine(), hostname=True)["host"] == "desk"
+    assert describe(tree.machine())["host"] is None
+    assert describe(Machine(environ={}), hostname=True)["host"] == socket.gethostname()
 
 
 def test_recorded_machine_of_another_system_has_no_live_figures(tmp_path: Path) -> None:

@@ -54,6 +54,8 @@ def test_processors_of_one_row() -> None:
     assert named_by("cpu:0,3", ids) == [1, 3]
     assert named_by("cpu:3-0", ids) == []
     assert named_by("cpu:", ids) == []
+    assert named_by("cpu:" + "0," * 127 + "01", ids) == [1, 2]
+    assert named_by("cpu:" + "0," * 128 + "1", ids) == [1]  # beyond 256 characters
 
 
 @pytest.mark.parametrize("text", ["", "GPU-", "0", ":", "cpu:99999999-999999999", "\0"])

@@ -28,6 +28,11 @@ from probe_core.wording import INVALID
 COUNT = Number(1, 8, whole=True)
 
 
+PEAK = {
+    **{"dtype": "fp16", "path": "matrix", "accumulate": "fp32", "sparsity": "dense"},
+    **{"clock": "boost", "tflops": 5.0, "source": "a library"},
+}
+
 KEPT: list[tuple[Value, Any, Any]] = [
     (Text(), " a\tb ", "a b"),
     (Text(), "x" * 256, "x" * 256),
@@ -49,6 +54,8 @@ KEPT: list[tuple[Value, Any, Any]] = [
     (FreeTable(), {"k" * 81: 1}, {"k" * 79 + "…": 1}),
     (Ids(), ["uuid:A", "uuid:A"], ["uuid:A"]),
     (Link(), {"kind": "NVLink", "more": [1]}, {"kind": "NVLink", "more": [1]}),
+    (ReportedPeak(), PEAK, {**PEAK, "confidence": "reported"}),
+    (ReportedPeak(), {**PEAK, "confidence": "derived"}, {**PEAK, "confidence": "derived"}),
 ]  # fmt: skip
 
 REFUSED: list[tuple[Value, Any, str]] = [
@@ -84,6 +91,7 @@ REFUSED: list[tuple[Value, Any, str]] = [
         {"dtype": "fp16"},
         "a peak needs path, accumulate, sparsity, clock, tflops, source, confidence",
     ),
+    (ReportedPeak(), PEAK | {"source": None}, "a peak needs source, confidence"),
     (Link(), {"peers": 2}, "a link needs a kind"),
     (Link(), {"kind": "nvlink", "width": "x"}, "a link's width: expected a number, found str 'x'"),
     (StepFact(), {"step": "library", "status": "ok"}, "a step needs evidence"),
