@@ -238,6 +238,8 @@ def _node(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
     bad = [path for path in paths if scene.access(path) not in ("ok", "unknown")]
     if not bad and "prober" in step:  # which node it means is known to the prober alone
         return Blank("its device node")
+    if not bad and step["code"] == "node-missing" and scene.driver(device) == "amdgpu":
+        return "/dev/dri/renderD*"  # the kernel gave it none, so that it has no number
     return (bad or paths or [Blank("its device node")])[0]
 
 

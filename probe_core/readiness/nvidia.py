@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from probe_core.model.ids import is_passthrough_driver
 from probe_core.readiness.chain import broken
-from probe_core.readiness.library import major_of, version_of
+from probe_core.readiness.library import NVML, library_version, major_of, version_of
 from probe_core.readiness.unbound import has_other_firmware
 
 TYPE_CHECKING = False
@@ -124,19 +124,53 @@ def opposed(device: DeviceDoc, code: str, scene: Scene) -> str | None:
 def refusal(device: DeviceDoc, scene: Scene) -> StepDoc | None:
     """Return why the loaded module does not take the GPU; None where that is not known."""
     text, arch = scene.nvidia_version, device["arch"] or ""
-    major = major_of(version_of(text))
-    if major is None:
+    version = version_of(text)
+    if version is None:
         return None
-    evidence = f"/proc/driver/nvidia/version: {version_of(text)}; the GPU's architecture is {arch}"
-    if arch in _LAST_BRANCH and major > _LAST_BRANCH[arch]:
+    place = f"/proc/driver/nvidia/version: {version}"
+    if is_open(text) and arch in _WITHOUT_GSP and not _is_dropped(arch, version):
+        evidence = f"{place}; the GPU's architecture is {arch}, Open Kernel Module"
+        return broken(_STEP, "open-module-unsupported", evidence)
+    return _unsupported(arch, version, place) or _closed(device, text)
+
+
+def installed_for_others(device: DeviceDoc, scene: Scene) -> StepDoc | None:
+    """Return why a module that is not loaded cannot stay so: the installed driver is for others.
+
+    It refuses to load where it finds no GPU of its own (nixos-hardware#1828). The libraries tell
+    its version, which are installed with it.
+    """
+    paths = scene.libraries.find(NVML) if scene.libraries.installed(NVML) else []
+    version = library_version(scene.machine.realpath(paths[0])) if paths else None
+    if version is None:
+        return None
+    return _unsupported(device["arch"] or "", version, f"{paths[0]} leads to {version}")
+
+
+def _unsupported(arch: str, version: str, place: str) -> StepDoc | None:
+    """Return the step of an architecture that a driver's branch supports no more, or not yet."""
+    evidence = f"{place}; the GPU's architecture is {arch}"
+    if _is_dropped(arch, version):
         return broken(_STEP, "legacy-branch", evidence)
-    if is_open(text) and arch in _WITHOUT_GSP:
-        return broken(_STEP, "open-module-unsupported", f"{evidence}, Open Kernel Module")
-    if arch in _FIRST_BRANCH and major < _FIRST_BRANCH[arch]:
+    if arch in _FIRST_BRANCH and (major_of(version) or 0) < _FIRST_BRANCH[arch]:
         return broken(_STEP, "driver-too-old-for-gpu", evidence)
-    if _needs_open(device, arch) and not is_open(text):
-        return broken(_STEP, "closed-module-unsupported", f"{evidence}, not the open module")
     return None
+
+
+def _is_dropped(arch: str, version: str) -> bool:
+    return arch in _LAST_BRANCH and (major_of(version) or 0) > _LAST_BRANCH[arch]
+
+
+def _closed(device: DeviceDoc, text: str) -> StepDoc | None:
+    """Judge a GPU that the open module alone can start: the closed one may hold it all the same.
+
+    It binds, and fails as the first program opens the GPU (open-gpu-kernel-modules#862).
+    """
+    arch, version = device["arch"] or "", version_of(text)
+    if version is None or is_open(text) or not _needs_open(device, arch):
+        return None
+    evidence = f"/proc/driver/nvidia/version: {version}; the GPU's architecture is {arch}"
+    return broken(_STEP, "closed-module-unsupported", f"{evidence}, not the open module")
 
 
 def _needs_open(device: DeviceDoc, arch: str) -> bool:
@@ -150,7 +184,7 @@ def problem(device: DeviceDoc, scene: Scene) -> StepDoc | None:
     """Return what is wrong with the driver that holds a GPU, though it holds it."""
     if "nvidia_vgpu_vfio" in scene.loaded:
         return broken(_STEP, "vgpu-host-driver", "/proc/modules: nvidia_vgpu_vfio")
-    return _without_firmware(device, scene)
+    return _closed(device, scene.nvidia_version) or _without_firmware(device, scene)
 
 
 def _without_firmware(device: DeviceDoc, scene: Scene) -> StepDoc | None:

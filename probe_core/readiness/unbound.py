@@ -145,7 +145,7 @@ def unbound(device: DeviceDoc, scene: Scene) -> StepDoc:
         return _refused(device, scene, module, evidence)
     if device["kind"] == "npu" and loaded is False:
         return broken(_STEP, "npu-no-module", f"{evidence}; {module} is not in /proc/modules")
-    return _not_loaded(scene, module, evidence, is_known=loaded is False)
+    return _not_loaded(device, scene, module, evidence, is_known=loaded is False)
 
 
 def _is_from_outside(scene: Scene, module: str) -> bool:
@@ -208,7 +208,9 @@ def guc_missing(scene: Scene) -> StepDoc | None:
     return broken(_STEP, "firmware-missing", f"i915 is bound; {path} is absent or empty")
 
 
-def _not_loaded(scene: Scene, module: str, evidence: str, *, is_known: bool) -> StepDoc:
+def _not_loaded(
+    device: DeviceDoc, scene: Scene, module: str, evidence: str, *, is_known: bool
+) -> StepDoc:
     modules = scene.modules
     file = modules.on_disk(module)
     if file is None and scene.container is None:
@@ -224,6 +226,11 @@ def _not_loaded(scene: Scene, module: str, evidence: str, *, is_known: bool) -> 
         return broken(_STEP, "module-blacklisted", f"{evidence}; {': '.join(forbidden)}")
     if file is None or not is_known:
         return broken(_STEP, "no-driver", evidence)
+    if module == "nvidia":
+        from probe_core.readiness.nvidia import installed_for_others
+
+        if step := installed_for_others(device, scene):
+            return step
     if modules.secure_boot and _is_signed_by_owner(file):
         return broken(_STEP, "secure-boot", f"{evidence}; {file} is not loaded, Secure Boot is on")
     return broken(_STEP, "module-not-loaded", f"{evidence}; {file} is not loaded")

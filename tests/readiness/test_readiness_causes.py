@@ -323,6 +323,40 @@ def blackwell_and_the_closed_module(root: Path) -> Node:
     return node
 
 
+@breaks("closed-module-unsupported")
+def closed_module_that_holds_a_blackwell(root: Path) -> Node:
+    """It binds, and no program can open the GPU (NVIDIA/open-gpu-kernel-modules#862)."""
+    return nvidia(root, ids="10de:2b85")
+
+
+def refused_at_boot(root: Path, ids: str, version: str) -> Node:
+    """Return a machine whose installed driver is for other GPUs, and so does not stay loaded."""
+    node = unbound(root)
+    node.file(f"{FOLDER}/device", f"0x{ids}\n")
+    node.file(f"{DKMS}/nvidia.ko.zst")
+    node.file(f"{LIBRARIES}/libnvidia-ml.so.{version}", b"\x7fELF\x02\x01\x01")
+    path = f"{LIBRARIES}/libnvidia-ml.so"
+    node.tree.link(f"{path}.1", f"{path}.{version}")
+    return node
+
+
+@breaks("legacy-branch")
+def pascal_and_a_driver_that_ignores_it(root: Path) -> Node:
+    """NixOS/nixos-hardware#1828."""
+    return refused_at_boot(root, "1c8d", "595.58.03")
+
+
+@breaks("driver-too-old-for-gpu")
+def blackwell_and_a_driver_before_it(root: Path) -> Node:
+    """NVIDIA/open-gpu-kernel-modules#393 has what it logs."""
+    return refused_at_boot(root, "2f04", "535.183.01")
+
+
+@breaks("module-not-loaded")
+def ada_and_a_driver_that_supports_it(root: Path) -> Node:
+    return refused_at_boot(root, "2684", "580.95.05")
+
+
 @healthy
 def blackwell_and_the_open_module(root: Path) -> Node:
     node = nvidia(root, ids="10de:2b85")
