@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from probe_core.machine import open_regular
+from probe_core.model.ids import pci_model
 from probe_core.readiness.chain import broken
 from probe_core.readiness.unbound import module_of
 
@@ -89,6 +90,9 @@ def _by_call() -> str | None:
 FIRMWARE, _NOT_FOUND = ": Direct firmware load for ", " failed with error -2"
 """_request_firmware of drivers/base/firmware_loader/main.c; -2 is ENOENT."""
 
+_NPU_FIRMWARE = ": [drm] *ERROR* ivpu_fw_request(): Failed to request firmware: -2"
+"""intel_vpu (ivpu_fw.c), after it tried each name of its firmware: the device is not started."""
+
 ADAPTER = ": RmInitAdapter failed!"
 """NVIDIA's driver, as each start of the GPU fails: the node is there, and opening it is EIO."""
 
@@ -120,6 +124,9 @@ def _failures(lines: Iterable[str]) -> Failures:
             name, text = _named(line, FIRMWARE)
             code = "gsp-firmware-missing" if "/gsp_" in line else "firmware-missing"
             result[name] = code, text
+        elif _NPU_FIRMWARE in line:
+            name, text = _named(line, _NPU_FIRMWARE)
+            result[name] = "firmware-missing", text
         elif _CABLES in line:
             result[_named(line, _CABLES)[0]] = "gpu-init-failed", _cut(line, "NVRM: ")
         elif _BAR in line and "(PCI:" in line:
@@ -129,6 +136,78 @@ def _failures(lines: Iterable[str]) -> Failures:
             # What is missing was logged before: firmware, or power.
             result.setdefault(_named(line, ADAPTER)[0], ("gpu-init-failed", _cut(line, "NVRM: ")))
     return result
+
+
+# Why a driver gave a device up: the first error that it logged between its start and the end.
+
+_BEGUN = ": enabling device ("
+"""pci_enable_device (drivers/pci/setup-res.c), with which a driver's attempt begins."""
+
+_GIVEN_UP = " failed with error -"
+"""drivers/base/dd.c: "amdgpu: probe of 0000:03:00.0 failed with error -12"; since Linux 6.9 "amdgpu
+0000:03:00.0: probe with driver amdgpu failed with error -12"."""
+
+_OF_NVIDIA = ("nvidia", "NVRM:")
+_ERRORS = ("*ERROR*", "rror", "ailed", "nable to", "invalid", "not supported", "requires")
+_MAX_ERRORS = 64
+"""Lines of one attempt that are kept. A judgement: the first ones have the reason."""
+
+
+def reasons_to_give_up(request: Request) -> dict[str, str]:
+    """Return the id of each device that a driver gave up to the error that it logged first."""
+    return request.once("reasons to give up", lambda: _reasons(_lines(request)))
+
+
+def _reasons(lines: Iterable[str]) -> dict[str, str]:
+    result: dict[str, str] = {}
+    errors: list[str] = []
+    for line in lines:
+        if _BEGUN in line or LOADED_ANEW in line:
+            errors = []
+        elif (named := _given_up(line)) is not None:
+            driver, address = named
+            own = (text for text in errors if _is_about(text, driver, address))
+            result[f"pci:{address}"] = _cut_words(next(own, line), driver)
+            errors = []
+        elif any(mark in line for mark in _ERRORS) and len(errors) < _MAX_ERRORS:
+            errors.append(line)
+    return result
+
+
+def _given_up(line: str) -> tuple[str, str] | None:
+    """Return (driver, PCI address) of a line that ends a driver's attempt; None of others."""
+    head, mark, _ = line.partition(_GIVEN_UP)
+    words = head.lower().split() if mark else []
+    for at, word in enumerate(words):
+        if word == "probe" and 0 < at < len(words) - 2:
+            is_new = words[at + 1] == "with"
+            driver, address = (words[-1], words[at - 1]) if is_new else (words[at - 1], words[-1])
+            address = address.rstrip(":")
+            return (driver.rstrip(":"), address) if address.count(":") == 2 else None
+    return None
+
+
+def _is_about(line: str, driver: str, address: str) -> bool:
+    """Return whether a driver logged a line, and of no other device."""
+    words = _OF_NVIDIA if driver == "nvidia" else (driver,)
+    places = (word.strip(":,").lower() for word in line.split())
+    return any(word in line for word in words) and all(
+        place == address for place in places if _is_address(place)
+    )
+
+
+def _is_address(word: str) -> bool:
+    """Return whether a word has the form of 0000:03:00.0, which no time has."""
+    domain, _, rest = word.partition(":")
+    bus, _, slot = rest.partition(":")
+    return len(domain) >= 4 and len(bus) == 2 and len(slot) == 4 and slot[2] == "."
+
+
+def _cut_words(line: str, driver: str) -> str:
+    """Return a line without what stands before the driver's words: time and host."""
+    words = _OF_NVIDIA if driver == "nvidia" else ("[drm:", driver)
+    starts = [line.find(word) for word in words if word in line]
+    return line[min(starts, default=0) :].strip()[:MAX_LINE]
 
 
 # The kernel of a module that was built for another one (kernel/module/main.c and version.c).
@@ -150,6 +229,39 @@ def _refused(lines: Iterable[str]) -> Failures:
     return result
 
 
+# The kernel, of a module whose signature no key of its own made (kernel/module/signing.c); it names
+# no module.
+_UNSIGNED, _REJECTED = "Loading of ", " is rejected"
+
+
+def _unsigned(request: Request) -> str | None:
+    lines = (line for line in _lines(request) if _UNSIGNED in line and _REJECTED in line)
+    return next((_cut(line, _UNSIGNED) for line in lines), None)
+
+
+# AMD's compute interface, of GPUs that it leaves out (kfd_device.c): by PCI id, or by the name of
+# the generation: "kfd kfd: amdgpu: skipped device 1002:67df, PCI rejects atomics 730<0", "kfd kfd:
+# amdgpu: PITCAIRN  not supported in kfd".
+_SKIPPED, _NO_ATOMICS = "skipped device ", ", PCI rejects atomics"
+_NOT_IN_KFD = " not supported in kfd"
+
+
+def _left_out(request: Request, device: DeviceDoc) -> tuple[str, str] | None:
+    """Return the code of why the compute interface has no node of a GPU, and the line."""
+    for line in _lines(request):
+        if f"{_SKIPPED}{pci_model(device)}{_NO_ATOMICS}" in line:
+            return "kfd-no-atomics", _cut(line, "kfd")
+        if _NOT_IN_KFD in line and _is_only_one(request):
+            return "kfd-unsupported", _cut(line, "kfd")
+    return None
+
+
+def _is_only_one(request: Request) -> bool:
+    """Return whether one GPU alone is left out, so that a line without its address is about it."""
+    steps = (step for device in request.report["devices"] for step in device["readiness"]["steps"])
+    return sum(step["code"] == "kfd-no-gpu" for step in steps) == 1
+
+
 def _named(line: str, mark: str) -> tuple[str, str]:
     """Return (id, text) of "… amdgpu 0000:03:00.0: Direct firmware load for …"."""
     words = line.partition(mark)[0].split()
@@ -166,21 +278,35 @@ def _cut(line: str, start: str) -> str:
 _UNEXPLAINED = {
     "driver": ("no-driver", "amdgpu-refused", "kernel-too-old", "module-not-loaded"),
     "responding": ("not-responding", "query-fails"),
+    "runtime": ("kfd-no-gpu",),
 }
+
+_REFUSED = ("no-driver", "amdgpu-refused")
+"""Those that name no reason: what the driver logged first is one."""
 
 
 def explained(request: Request, device: DeviceDoc, step: StepDoc) -> StepDoc | None:
     """Return a step with the cause that the kernel gives for it; None where it gives none."""
     if step["code"] not in _UNEXPLAINED.get(step["step"], ()):
         return None
-    if step["code"] == "module-not-loaded":
-        failure = refused_modules(request).get(module_of(device, request.scene) or "")
-    else:
-        failure = failures_to_start(request).get(device["id"])
-    if failure is None:
+    failure = _failure(request, device, step["code"] or "")
+    if failure is not None:
+        code, line = failure
+        return broken(step["step"], code, f"kernel log: {line}")
+    reason = reasons_to_give_up(request).get(device["id"])
+    if reason is None or step["code"] not in _REFUSED:
         return None
-    code, line = failure
-    return broken(step["step"], code, f"kernel log: {line}")
+    return broken(step["step"], step["code"] or "", f"kernel log: {reason}")
+
+
+def _failure(request: Request, device: DeviceDoc, code: str) -> tuple[str, str] | None:
+    if code == "kfd-no-gpu":
+        return _left_out(request, device)
+    if code != "module-not-loaded":
+        return failures_to_start(request).get(device["id"])
+    refused = refused_modules(request).get(module_of(device, request.scene) or "")
+    rejected = _unsigned(request)
+    return refused or (("module-unsigned", rejected) if rejected else None)
 
 
 def is_of_kernel(request: Request, device: DeviceDoc, step: StepDoc) -> bool:

@@ -179,6 +179,59 @@ def is_wsl(machine: Machine) -> bool:
     return "microsoft" in release.lower()
 
 
+# A virtual machine, whose devices are the hypervisor's to give.
+
+# Beginning of a DMI vendor's or product's name to the hypervisor, as systemd-detect-virt reads it.
+_BY_DMI = (
+    ("KVM", "kvm"),
+    ("OpenStack", "kvm"),
+    ("KubeVirt", "kvm"),
+    ("Amazon EC2", "amazon"),
+    ("Google Compute Engine", "google"),
+    ("QEMU", "qemu"),
+    ("VMware", "vmware"),
+    ("VMW", "vmware"),
+    ("innotek GmbH", "virtualbox"),
+    ("VirtualBox", "virtualbox"),
+    ("Oracle Corporation VirtualBox", "virtualbox"),
+    ("Xen", "xen"),
+    ("Bochs", "bochs"),
+    ("Parallels", "parallels"),
+    ("BHYVE", "bhyve"),
+    ("Hyper-V", "hyper-v"),
+    ("Apple Virtualization", "apple"),
+)
+_DMI = "/sys/class/dmi/id"
+_DMI_FILES = ("product_name", "sys_vendor", "board_vendor", "bios_vendor")
+
+
+def hypervisor(machine: Machine) -> str | None:
+    """Return the kind of virtual machine; "vm" where only its being one is known."""
+    if is_wsl(machine):
+        return "wsl"
+    if machine.read("/sys/hypervisor/type", 32) == "xen":
+        return "xen"
+    texts = [text for name in _DMI_FILES if (text := machine.read(f"{_DMI}/{name}", 128))]
+    for start, kind in _BY_DMI:
+        if any(text.startswith(start) for text in texts):
+            return None if kind == "amazon" and _is_metal(texts) else kind
+    if "Microsoft Corporation" in texts and "Virtual Machine" in texts:
+        return "hyper-v"
+    return "vm" if _has_hypervisor_flag(machine) else None
+
+
+def _is_metal(texts: list[str]) -> bool:
+    """Return whether an instance is the whole machine: its type is the product ("g4dn.metal")."""
+    return any(text.endswith(".metal") or ".metal-" in text for text in texts)
+
+
+def _has_hypervisor_flag(machine: Machine) -> bool:
+    """Look at the first processor alone: the file of a large server is long."""
+    head = machine.read("/proc/cpuinfo", 4096) or ""
+    flags = next((line for line in head.splitlines() if line.startswith("flags")), "")
+    return "hypervisor" in flags.split()
+
+
 # The control groups that this process is in: where a limit of CPUs or memory is written.
 #
 # Most systems mount them below /sys/fs/cgroup. Older batch systems mounted each controller where

@@ -186,6 +186,18 @@ HARDWARE = (
             otherwise(", or "),
             Command("add parameter"),
         ),
+        # What assigns it is the hypervisor's firmware (NVIDIA/gpu-operator#492; NVIDIA, "Virtual
+        # GPU Software User Guide", VMs that use large BARs).
+        fixes={
+            "virtual machine": (
+                _ON_HOST,
+                by_hand(
+                    "give the virtual machine UEFI firmware and room for 64-bit MMIO (VMware:"
+                    " `pciPassthru.use64bitMMIO=TRUE`)",
+                    changes=("setting 64-bit MMIO",),
+                ),
+            ),
+        },
     ),
     limits(
         "link-narrow",
@@ -387,6 +399,14 @@ DRIVER = (
         "`mokutil --sb-state`; `modprobe {module}` prints `Key was rejected by service`",
         "enrol the key of the module (`mokutil --import`), or install a signed package",
         host=Command("module key"),
+    ),
+    blocks(
+        "module-unsigned",
+        "the kernel loads signed modules alone, and the driver {module} is not loaded",
+        "`cat /proc/cmdline`; `modprobe {module}` prints `Key was rejected by service`",
+        "sign {module} with a key that the kernel trusts, or install a package that is signed",
+        parameter="module.sig_enforce=1",
+        fixes={"signed by parameter": Command("remove parameter")},
     ),
     blocks(
         "module-blacklisted",
@@ -1455,6 +1475,26 @@ RUNTIME = (
         "the compute interface of AMD does not list the GPU",
         "`grep -l location_id /sys/class/kfd/kfd/topology/nodes/*/properties`",
         "`sudo dmesg | grep -i kfd` has the reason; without PCIe atomics use a slot of the CPU",
+        vendor="amd",
+        instead="Vulkan can use it",
+        of_purpose=True,
+        keeps_from="kfd",
+    ),
+    limits(
+        "kfd-no-atomics",
+        "the GPU's slot passes no PCIe atomics on, which ROCm needs",
+        "the kernel log has `PCI rejects atomics`",
+        "move the card to a slot of the CPU, on a board with PCIe 3 or later",
+        vendor="amd",
+        instead="Vulkan can use it",
+        of_purpose=True,
+        keeps_from="kfd",
+    ),
+    limits(
+        "kfd-unsupported",
+        "the compute interface of AMD does not support this generation",
+        "the kernel log has `not supported in kfd`",
+        "use Vulkan, or a newer card for ROCm",
         vendor="amd",
         instead="Vulkan can use it",
         of_purpose=True,

@@ -8,7 +8,7 @@ from probe_core.machine.surroundings import (
     cgroup_kind,
     cgroup_text,
     container,
-    is_wsl,
+    hypervisor,
     memory_limits,
 )
 from probe_core.wording import clean_text
@@ -66,7 +66,7 @@ def describe(
         # A recording is replayed at another time than its machine was looked at.
         "time": _now() if machine.live else None,
         "container": inside,
-        "vm": _hypervisor(machine) if is_linux else None,
+        "vm": hypervisor(machine) if is_linux else None,
         "cgroup": cgroup_kind(cgroup),
         "memory": unread if is_linux else memory(machine),
         "network": links(),
@@ -166,29 +166,6 @@ _KEY = b"probe-core node.id"
 # id would be worse than a node without.
 _SHARED_BY_IMAGE = ("docker", "podman", "kubernetes", "container")
 
-# Beginning of a DMI vendor's or product's name to the hypervisor, as systemd-detect-virt reads it.
-_BY_DMI = (
-    ("KVM", "kvm"),
-    ("OpenStack", "kvm"),
-    ("KubeVirt", "kvm"),
-    ("Amazon EC2", "amazon"),
-    ("Google Compute Engine", "google"),
-    ("QEMU", "qemu"),
-    ("VMware", "vmware"),
-    ("VMW", "vmware"),
-    ("innotek GmbH", "virtualbox"),
-    ("VirtualBox", "virtualbox"),
-    ("Oracle Corporation VirtualBox", "virtualbox"),
-    ("Xen", "xen"),
-    ("Bochs", "bochs"),
-    ("Parallels", "parallels"),
-    ("BHYVE", "bhyve"),
-    ("Hyper-V", "hyper-v"),
-    ("Apple Virtualization", "apple"),
-)
-_DMI = "/sys/class/dmi/id"
-_DMI_FILES = ("product_name", "sys_vendor", "board_vendor", "bios_vendor")
-
 
 def _identity(machine: Machine, inside: str | None) -> str | None:
     """Return 32 digits made of the machine id, which itself is confidential (machine-id(5))."""
@@ -225,33 +202,6 @@ def _now() -> str:
 
     seconds = time()
     return strftime("%Y-%m-%dT%H:%M:%S", gmtime(seconds)) + f".{int(seconds % 1 * 1000):03d}Z"
-
-
-def _hypervisor(machine: Machine) -> str | None:
-    """Return the kind of virtual machine; "vm" where only its being one is known."""
-    if is_wsl(machine):
-        return "wsl"
-    if machine.read("/sys/hypervisor/type", 32) == "xen":
-        return "xen"
-    texts = [text for name in _DMI_FILES if (text := machine.read(f"{_DMI}/{name}", 128))]
-    for start, kind in _BY_DMI:
-        if any(text.startswith(start) for text in texts):
-            return None if kind == "amazon" and _is_metal(texts) else kind
-    if "Microsoft Corporation" in texts and "Virtual Machine" in texts:
-        return "hyper-v"
-    return "vm" if _has_hypervisor_flag(machine) else None
-
-
-def _is_metal(texts: list[str]) -> bool:
-    """Return whether an instance is the whole machine: its type is the product ("g4dn.metal")."""
-    return any(text.endswith(".metal") or ".metal-" in text for text in texts)
-
-
-def _has_hypervisor_flag(machine: Machine) -> bool:
-    """Look at the first processor alone: the file of a large server is long."""
-    head = machine.read("/proc/cpuinfo", 4096) or ""
-    flags = next((line for line in head.splitlines() if line.startswith("flags")), "")
-    return "hypervisor" in flags.split()
 
 
 # How this node is linked to others: interfaces of hardware, RDMA ports, Thunderbolt connections.

@@ -6,7 +6,7 @@ What has none here keeps the general sentence of `model.causes`.
 from __future__ import annotations
 
 from probe_core.machine.engines import option
-from probe_core.machine.surroundings import DISTROBOX
+from probe_core.machine.surroundings import DISTROBOX, hypervisor
 from probe_core.model.causes import CAUSES
 from probe_core.model.findings import NO_FIX
 from probe_core.model.fix import Blank, Command, Made, Part, at, fill, filled, otherwise, run
@@ -138,6 +138,8 @@ ON_HOST: dict[str, Callable[[Scene, Names], bool]] = {
     # The driver is installed for this kernel, and nouveau was faster.
     "installed": lambda scene, names: bool(scene.modules.on_disk("nvidia")),
     "old kernel": lambda scene, names: bool(names["first_kernel"]),
+    "signed by parameter": lambda scene, names: scene.modules.signed_alone,
+    "virtual machine": lambda scene, names: hypervisor(scene.machine) is not None,
     "host": lambda scene, names: True,
 }
 """Situation outside of containers to whether this machine is in it; the first that is counts."""

@@ -85,32 +85,44 @@ def _configuration(folder: str, scene: Scene) -> bytes | None:
 
 
 def _addresses(device: DeviceDoc, folder: str, scene: Scene) -> StepDoc | None:
-    """Judge the regions of a device without driver: a driver refuses one that has no address."""
+    """Judge the regions of a device without driver: a driver refuses one that has no address.
+
+    Where firmware gave the large one none, its size may be missing, too; of the others, as that of
+    an MI210's registers (ROCm/legacy-rocm-build#6281), the size tells that the device wants it.
+    """
     number = _MEMORY_REGION.get(device["vendor"] or "")
     if number is None or device["kind"] != "gpu":
         return None
     regions = _regions(folder, scene)
-    if len(regions) <= number or not any(size for _, size in regions):
+    if len(regions) <= number or not any(start for start, _, _ in regions[:6]):
         return None
-    start, _ = regions[number]
-    starts = [start for at, (start, _) in enumerate(regions[:6]) if at != number]
-    if start == 0 and any(starts):
-        text = f"{folder}/resource: region {number} begins at 0"
-        return broken(_STEP, "bar-unassigned", text)
+    if regions[number][0] == 0:
+        return _unassigned(folder, number)
+    for at, (start, size, flags) in enumerate(regions[:6]):
+        if start == 0 and size and flags & _IS_MEMORY:
+            return _unassigned(folder, at)
     return None
 
 
-def _regions(folder: str, scene: Scene) -> list[tuple[int, int]]:
-    """Return (start, size) of the regions in a `resource` file; none when a line is odd."""
+_IS_MEMORY = 0x200
+"""IORESOURCE_MEM (include/linux/ioport.h): ports (0x100) a driver can do without."""
+
+
+def _unassigned(folder: str, number: int) -> StepDoc:
+    return broken(_STEP, "bar-unassigned", f"{folder}/resource: region {number} begins at 0")
+
+
+def _regions(folder: str, scene: Scene) -> list[tuple[int, int, int]]:
+    """Return (start, size, flags) of the regions in a `resource` file; none when a line is odd."""
     regions = []
     for line in (scene.machine.read(f"{folder}/resource", 4096) or "").splitlines():
         try:
-            start, end, _ = (int(field, 16) for field in line.split())
+            start, end, flags = (int(field, 16) for field in line.split())
         except ValueError:
             return []
         if not 0 <= start <= end < 1 << 64:
             return []
-        regions.append((start, end - start + 1 if end else 0))
+        regions.append((start, end - start + 1 if end else 0, flags))
     return regions
 
 

@@ -143,6 +143,14 @@ class Modules:
         """The kernel's parameters."""
         return (self._machine.read(COMMAND_LINE, 16 << 10) or "").split()
 
+    @property
+    def signed_alone(self) -> bool:
+        """Whether a parameter has the kernel refuse modules that no key of its own signs.
+
+        Secure Boot or not (kernel-parameters.txt, module.sig_enforce; secureblue#1043).
+        """
+        return any(f"module.sig_enforce{end}" in self.command_line for end in ("", "=1", "=y"))
+
     def _by_command_line(self, name: str) -> tuple[str, str] | None:
         for parameter in self.command_line:
             key, _, names = parameter.partition("=")

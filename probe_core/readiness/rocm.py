@@ -53,7 +53,9 @@ def rocm(device: DeviceDoc, scene: Scene) -> StepDoc:
     """Return the step `runtime` of a GPU that amdgpu drives."""
     if "kfd" not in (device.get("node_index") or {}) and _is_left_out(device, scene):
         text = f"no node in {KFD_NODES} has the location of {pci_address(device)}"
-        return broken(_STEP, "kfd-no-gpu", text)
+        # The interface has no part for it (kfd_device.c begins with GCN 2).
+        code = "kfd-unsupported" if device["arch"] == "gcn1" else "kfd-no-gpu"
+        return broken(_STEP, code, text)
     if (step := _overridden(device, scene)) is not None:
         return step
     path = scene.libraries.find_any(*RUNTIMES)

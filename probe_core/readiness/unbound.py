@@ -233,6 +233,9 @@ def _not_loaded(
             return step
     if modules.secure_boot and _is_signed_by_owner(file):
         return broken(_STEP, "secure-boot", f"{evidence}; {file} is not loaded, Secure Boot is on")
+    if modules.signed_alone and _is_signed_by_owner(file):
+        text = f"{evidence}; {file} is not loaded; /proc/cmdline: module.sig_enforce"
+        return broken(_STEP, "module-unsigned", text)
     return broken(_STEP, "module-not-loaded", f"{evidence}; {file} is not loaded")
 
 

@@ -451,6 +451,7 @@ _LOOK_ALIKES: dict[str, Make] = {
     "rebar-off": readiness.small_window_by_design,
     "module-missing-for-kernel": second_kernel,
     "secure-boot": readiness.secure_boot_with_a_loaded_module,
+    "module-unsigned": readiness.secure_boot_with_a_loaded_module,
     "module-blacklisted": readiness.nouveau_blacklisted,
     "nouveau-bound": readiness.nouveau_blacklisted,
     "reserved-for-vm": readiness.tpu_through_vfio,
@@ -485,7 +486,8 @@ _LOOK_ALIKES: dict[str, Make] = {
     "xrt-missing": readiness.npu_of_amd,
 }
 _AMD = frozenset(
-    "amdgpu-refused firmware-missing radeon-bound kfd-missing group-not-active".split()
+    "amdgpu-refused firmware-missing radeon-bound kfd-missing kfd-unsupported"
+    " group-not-active".split()
 )
 _INTEL = frozenset("kernel-too-old level-zero-missing".split())
 
@@ -501,12 +503,17 @@ CASES: dict[str, tuple[Case, Case]] = {
 }
 CASES |= {code: (Case(bad), Case(good)) for code, (bad, good) in doctor_absences.PAIRS.items()}
 ADAPTER = f"NVRM: GPU {PCI}: RmInitAdapter failed! (0x24:0x65:1423)"
+ATOMICS = "[    7.02] kfd kfd: amdgpu: skipped device {}, PCI rejects atomics 730<0"
 LOADING = "NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64"
 XID = f"[  812.1] NVRM: Xid (PCI:{PCI[:-2]}): {{}}, pid=4242, name=python"
 CASES |= {
     "module-refused": (
         Case(kernel_log(f"nvidia: {MAGIC}", make=unloaded)),
         Case(kernel_log(f"vboxdrv: {MAGIC}")),
+    ),
+    "kfd-no-atomics": (
+        Case(kernel_log(ATOMICS.format("1002:744c"), make=readiness.kfd_left_it_out)),
+        Case(kernel_log(ATOMICS.format("1002:67df"), make=readiness.kfd_left_it_out)),
     ),
     "unlike-siblings": (Case(three_cards(8)), Case(three_cards(16))),
     "fewer-than-type": (Case(on_aws("g5.12xlarge")), Case(on_aws("g5.4xlarge"))),

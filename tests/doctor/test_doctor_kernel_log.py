@@ -23,6 +23,7 @@ from doctor_cases import (
 )
 from fake_probers import Probers
 from readiness_nodes import PCI, VERSION, Node, amd, intel, nvidia
+from test_readiness_causes import kfd_left_it_out
 
 from probe_core import Machine
 from probe_core.cli.doctor_text import lines as lines_of
@@ -134,6 +135,73 @@ def test_one_file_of_firmware_that_is_missing_is_named(
 )
 def test_other_lines_explain_nothing(line: str, document: Any) -> None:
     assert first(document(refused(amd), line))[0] == "amdgpu-refused"
+
+
+ENDED = f"amdgpu {PCI}: probe with driver amdgpu failed with error -22"
+FATAL = f"amdgpu {PCI}: amdgpu: Fatal error during GPU init"
+STUCK = "[drm:atom_op_jump [amdgpu]] *ERROR* atombios stuck in loop for more than 20secs aborting"
+RESIZE = "NVRM: Fatal Error while attempting to resize PCIe BARs."
+
+
+@pytest.mark.parametrize(
+    ("make", "lines", "expected"),
+    [
+        # ROCm/legacy-rocm-build#4533; open-gpu-kernel-modules#1109; before Linux 6.9.
+        (amd, (STUCK, FATAL, ENDED), STUCK),
+        (nvidia, (RESIZE, f"nvidia: probe of {PCI} failed with error -1"), RESIZE),
+        (amd, (ENDED,), ENDED),
+        # An earlier attempt, another device, and another driver say nothing of it.
+        (amd, (STUCK, f"amdgpu {PCI}: enabling device (0000 -> 0003)", FATAL, ENDED), FATAL),
+        (amd, (FATAL.replace(PCI, OTHER), "usb 1-1: device error", ENDED), ENDED),
+    ],
+)
+def test_what_a_driver_logged_first_is_why_it_gave_a_device_up(
+    make: Make, lines: tuple[str, ...], expected: str, document: Any
+) -> None:
+    found = document(refused(make), *(f"{SYSLOG}{line}" for line in lines))
+    code = "amdgpu-refused" if make is amd else "no-driver"
+    assert first(found) == (code, "error", f"kernel log: {expected}")
+
+
+def test_an_npu_without_its_firmware(document: Any) -> None:
+    """intel/linux-npu-driver#31."""
+    line = f"intel_vpu {PCI}: [drm] *ERROR* ivpu_fw_request(): Failed to request firmware: -2"
+    ended = f"intel_vpu: probe of {PCI} failed with error -2"
+    found = document(npu_left_alone, line, ended)
+    assert first(found) == ("firmware-missing", "error", f"kernel log: {line}")
+
+
+def npu_left_alone(root: Path) -> Node:
+    node = Node(root)
+    node.tree.pci(PCI, "8086:7d1d", pci_class="120000")
+    node.modules("intel_vpu")
+    return node
+
+
+def test_a_signature_that_the_kernel_rejects_is_why_a_module_is_not_loaded(document: Any) -> None:
+    """siderolabs/talos#7174: no parameter and no Secure Boot says so."""
+    line = "Loading of module with unavailable key is rejected"
+    found = document(unloaded, f"{SYSLOG}{line}")
+    assert first(found) == ("module-unsigned", "error", f"kernel log: {line}")
+    assert found["findings"][0]["fix"].startswith("sign nvidia with a key")
+
+
+def test_amds_interface_says_of_a_generation_that_it_has_no_part_for_it(document: Any) -> None:
+    line = "kfd kfd: amdgpu: BONAIRE  not supported in kfd"
+    found = document(kfd_left_it_out, f"[ 3.5] {line}")
+    assert first(found) == ("kfd-unsupported", "info", f"kernel log: {line}")
+
+
+def test_a_virtual_machine_is_given_addresses_by_its_hypervisor(document: Any) -> None:
+    """NVIDIA/gpu-operator#492: its firmware setup has no such switch."""
+
+    def guest(root: Path) -> Node:
+        node = refused(nvidia)(root)
+        node.file("/sys/class/dmi/id/sys_vendor", "VMware, Inc.\n")
+        return node
+
+    fix = document(guest, BAR)["findings"][0]["fix"]
+    assert fix.startswith("on the host give the virtual machine UEFI firmware")
 
 
 def test_a_driver_that_went_on_without_a_file_is_well(document: Any) -> None:

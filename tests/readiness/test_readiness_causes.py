@@ -78,6 +78,24 @@ def no_address_for_bar_1(root: Path) -> Node:
     return node
 
 
+@breaks("bar-unassigned")
+def no_address_for_the_registers(root: Path) -> Node:
+    """An MI210 whose fifth region found no room (ROCm/legacy-rocm-build#6281)."""
+    node = amd(root, driver=None, ids="1002:740f")
+    large, small = "0x61000000000 0x61fffffffff 0x14220c\n", "0x0 0x7ffff 0x40200\n"
+    node.file(f"{FOLDER}/resource", large + "0x0 0x0 0x0\n" * 4 + small)
+    return node
+
+
+@breaks("amdgpu-refused")
+def no_address_for_ports(root: Path) -> Node:
+    """Ports of I/O are no memory, and no driver needs them."""
+    node = amd(root, driver=None, ids="1002:740f")
+    large, ports = "0x61000000000 0x61fffffffff 0x14220c\n", "0x0 0xff 0x40101\n"
+    node.file(f"{FOLDER}/resource", large + "0x0 0x0 0x0\n" * 3 + ports)
+    return node
+
+
 @healthy
 def regions_in_an_odd_form(root: Path) -> Node:
     node = window(root, "0000000000007fc0\n")
@@ -200,6 +218,24 @@ def secure_boot_with_a_loaded_module(root: Path) -> Node:
     node = nvidia(root)
     node.file(SECURE_BOOT, b"\x06\0\0\0\1")
     node.file("/sys/kernel/security/lockdown", "none [integrity] confidentiality\n")
+    return node
+
+
+@breaks("module-unsigned")
+def signatures_by_a_parameter(root: Path) -> Node:
+    """Without Secure Boot (secureblue/secureblue#1043)."""
+    node = unbound(root)
+    node.file(f"{DKMS}/nvidia.ko.zst")
+    node.file("/proc/cmdline", "rw quiet module.sig_enforce=1\n")
+    return node
+
+
+@breaks("module-not-loaded")
+def signatures_of_the_kernels_own_modules(root: Path) -> Node:
+    node = amd(root, driver=None)
+    node.modules("ext4")
+    node.file(f"{MODULES}/kernel/drivers/gpu/drm/amd/amdgpu/amdgpu.ko.zst")
+    node.file("/proc/cmdline", "rw module.sig_enforce\n")
     return node
 
 
@@ -1080,6 +1116,14 @@ def older_libcuda_on_an_h100(root: Path) -> Node:
 def kfd_left_it_out(root: Path) -> Node:
     node = amd(root)
     node.file("/sys/class/kfd/kfd/topology/nodes/1/properties", "location_id 768\ndomain 0\n")
+    return node
+
+
+@breaks("kfd-unsupported")
+def kfd_and_a_generation_before_it(root: Path) -> Node:
+    """R9 270 (ROCm/legacy-rocm-build#2232)."""
+    node = kfd_left_it_out(root)
+    node.file(f"{FOLDER}/device", "0x6811\n")
     return node
 
 

@@ -27,6 +27,7 @@ _OF_CODE = {
     "open-module-unsupported": (("driver",),),
     "closed-module-unsupported": (("driver",),),
     "module-blacklisted": (("setting",),),
+    "module-unsigned": (("setting",), ("kernel", "driver")),
     "nomodeset": (("setting",),),
     "reserved-for-vm": (("setting",),),
     "nouveau-bound": (("setting",), ("kernel",)),

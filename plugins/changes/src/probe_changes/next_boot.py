@@ -38,6 +38,7 @@ _BY_FILES = frozenset(
     (
         *("version-mismatch", "module-missing-for-kernel", "driver-not-installed", "nomodeset"),
         *("module-blacklisted", "secure-boot", "module-not-loaded", "kernel-too-old"),
+        "module-unsigned",
         *("legacy-branch", "driver-too-old-for-gpu", "open-module-unsupported"),
         *("closed-module-unsupported", "firmware-missing", "gsp-firmware-missing"),
         *("nouveau-bound", "nova-bound", "library-missing", "nvml-missing"),
@@ -48,7 +49,7 @@ _OF_PACKAGE = ("gsp-firmware-missing", "version-mismatch", "library-missing", "n
 """Causes that a driver's package repairs as it is installed: an assumed driver has none of them."""
 
 _MISSING = ("module-missing-for-kernel", "driver-not-installed")
-_REFUSED = ("secure-boot", "module-not-loaded")
+_REFUSED = ("secure-boot", "module-unsigned", "module-not-loaded")
 """Causes of a module whose signature the kernel refuses: with Secure Boot, and without."""
 
 _MAX_KERNELS = 8
