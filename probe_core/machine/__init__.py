@@ -25,6 +25,9 @@ READ_LIMIT = 1 << 20
 _COPIES = 8
 """Tries to copy an environment that other threads change. A judgement: each lasts microseconds."""
 
+_MAX_LINKS = 40
+"""Links on a path's way that Linux follows at most (MAXSYMLINKS in include/linux/namei.h)."""
+
 _PLAIN = ("/sys/", "/proc/")
 KERNELS = (*_PLAIN, "/dev/")
 
@@ -92,10 +95,22 @@ class Machine:
         if self._mapped is not None:
             return self._mapped.place(path)
         host = os.path.normpath(self.root + "/" + path)
-        real, root = os.path.realpath(host), self._base
+        self._below(host, path)
+        return host
+
+    def _below(self, host: str, path: str) -> str:
+        """Return the real path of a host's path; raises `OSError` where it leads out of the root.
+
+        The root's own folders are real already: none of them is asked about again.
+        """
+        root, begin = self._base, self.root + "/"
+        if begin.startswith("/") and host.startswith(begin):
+            real = _resolved(root, host[len(begin) :])
+        else:
+            real = os.path.realpath(host)
         if real != root and not real.startswith(root.rstrip(os.sep) + os.sep):
             raise OSError(f"{path}: leads out of the recorded machine")
-        return host
+        return real
 
     def read_bytes(self, path: str, limit: int = READ_LIMIT) -> bytes:
         """Return at most `limit` bytes of a regular file; raises `OSError`.
@@ -162,11 +177,11 @@ class Machine:
         try:
             if self._mapped is not None:
                 return self._mapped.real(path)
-            real = os.path.realpath(self.path(path))
+            if self.live:
+                return os.path.realpath(path)
+            real = self._below(os.path.normpath(self.root + "/" + path), path)
         except (OSError, ValueError):
             return ""
-        if self.live:
-            return real
         return "/" + real[len(self._base) :].replace(os.sep, "/").lstrip("/")
 
     def __eq__(self, other: object) -> bool:
@@ -236,6 +251,30 @@ def read_file(file: FileIO, limit: int, page: int = 0) -> bytes:
 def _real(root: str) -> str:
     """Return where a recorded machine's root is, once: its folders may be as many as a path's."""
     return os.path.realpath(root)
+
+
+def _resolved(folder: str, path: str) -> str:
+    """Return what `os.path.realpath` does of a path in a folder that is real."""
+    left, place, links = path.split("/")[::-1], folder, 0
+    while left:
+        name = left.pop()
+        if name in ("", "."):
+            continue
+        if name == "..":
+            place = os.path.dirname(place)
+            continue
+        entry = f"{place.rstrip('/')}/{name}"
+        try:
+            target = os.readlink(entry)
+        except OSError:  # no link, or not there
+            place = entry
+            continue
+        links += 1
+        if links > _MAX_LINKS:
+            return os.path.realpath(f"{folder}/{path}")
+        place = "/" if target.startswith("/") else place
+        left += target.split("/")[::-1]
+    return place
 
 
 def _mapped(root: str) -> Mapped | None:

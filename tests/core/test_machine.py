@@ -118,6 +118,34 @@ def test_links_inside_are_followed_and_named_as_on_that_machine(tree: Tree) -> N
     assert machine.realpath("/sys/class/drm/card0/device") == "/sys/devices/pci/gpu"
 
 
+LINKS = {
+    "up": "../root/folder",
+    "folder/back": "../folder/./file",
+    "folder/twice": "..//up/back",
+    "folder/own": "own",
+    "there": "back-again",
+    "back-again": "there/x",
+    "missing": "gone/../folder",
+    "through": "folder/file/../back",
+    "here": ".",
+    "end": "chain44",
+    **{f"chain{number + 1}": f"chain{number}" for number in range(44)},
+    "chain0": "folder",
+}
+
+
+@pytest.mark.parametrize("path", [*LINKS, "up/back", "here/up/twice", "end/file", "folder/no/x"])
+def test_a_path_is_resolved_as_python_does_it(path: str, tree: Tree) -> None:
+    tree.file("/folder/file", "")
+    for name, target in LINKS.items():
+        (tree.root / name).symlink_to(target)
+    (tree.root / "absolute").symlink_to(tree.root / "up")
+    for own in (path, f"absolute/../{path}", f"absolute/{path}"):
+        real = os.path.realpath(os.path.normpath(tree.root / own))
+        assert tree.machine().realpath(f"/{own}") == (real.removeprefix(str(tree.root)) or "/")
+    assert tree.machine().path(f"/{path}") == f"{tree.root}/{path}"
+
+
 def test_recorded_machine_has_no_environment_of_ours(
     tree: Tree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
