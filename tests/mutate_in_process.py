@@ -1,6 +1,7 @@
 """Judges many small faults in minutes: each is put into a fork of one process that has all tests.
 
     python tests/mutate_in_process.py --count 60 --seed 1               # all fast tests
+    python tests/mutate_in_process.py --count 60 --seed 1 --near 8      # the nearest files' alone
     python tests/mutate_in_process.py --only probe_core/leasing -- tests/lease
     python tests/mutate_in_process.py --count 60 --seed 1 --edit 120    # and what it cannot judge
 
@@ -39,13 +40,24 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import machinery, util
+from itertools import chain
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, NamedTuple, TypeVar
 
 import pytest
 from _pytest.runner import runtestprotocol
-from mutate import ROOT, TESTS, Checkout, Fault, OutOfTime, all_faults, module_of, statement_at
+from mutate import (
+    ROOT,
+    TESTS,
+    Checkout,
+    Fault,
+    OutOfTime,
+    all_faults,
+    module_of,
+    statement_at,
+    tests_of,
+)
 
 T = TypeVar("T")
 _LIMIT_S = 60.0
@@ -116,7 +128,8 @@ class Judge:
         if failed is None and not is_executed:
             return Judged(fault, "not judged", "no test executes it where that can be seen")
         if failed is None:
-            return Judged(fault, "NOT noticed", f"{len(tests)} tests")
+            count = len({name for line in statement for name in lines.get(line, ())})
+            return Judged(fault, "NOT noticed", f"{len(tests)} of {count} tests")
         self._noticed.setdefault(fault.path, Counter())[function_of(failed)] += 1
         return Judged(fault, "noticed", failed)
 
@@ -379,6 +392,15 @@ def in_namespace() -> None:
             os._exit(os.waitstatus_to_exitcode(status) & 255)
 
 
+def tests_for(faults: Sequence[Fault], near: int | None) -> list[str]:
+    """Return the files of tests that are nearest to each fault, or all folders of tests."""
+    if near is None:
+        return [str(path) for pattern in TESTS for path in ROOT.glob(pattern)]
+    groups = [tests_of(fault.path, False, fault.line) for fault in faults]
+    found = {path for files in groups for path in [*chain.from_iterable(files)][:near]}
+    return [str(ROOT / path) for path in sorted(found)]
+
+
 def run(faults: Sequence[Fault], tests: Sequence[str], budget_s: float) -> list[Judged]:
     """Judge faults by the tests that are not heavy."""
     judge = Judge(faults, budget_s)
@@ -394,6 +416,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, help="how many faults; without it, all")
     parser.add_argument("--seed", type=int, default=1, help="another one gives other faults")
     parser.add_argument("--only", nargs="*", default=[""], help="what the files begin with")
+    parser.add_argument("--near", type=int, metavar="N", help="of each fault the N nearest files")
     parser.add_argument("--budget", type=float, default=8.0, help="seconds of tests for a fault")
     parser.add_argument(
         "--edit", type=float, metavar="S", help="judge the rest in the file, so long"
@@ -403,7 +426,7 @@ def main() -> int:
     faults = [fault for only in options.only for fault in all_faults(only)]
     if options.count is not None:
         faults = random.Random(options.seed).sample(faults, min(options.count, len(faults)))
-    tests = options.tests or [str(path) for pattern in TESTS for path in ROOT.glob(pattern)]
+    tests = options.tests or tests_for(faults, options.near)
     done = run(faults, tests, options.budget)
     if options.edit:
         with tempfile.TemporaryDirectory(prefix="faults-") as folder:

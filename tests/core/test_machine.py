@@ -85,6 +85,13 @@ def test_fifo_does_not_block(tree: Tree) -> None:
     assert tree.machine().read("/fifo") in ("", None)
 
 
+@pytest.mark.skipif(not os.path.exists("/proc/self"), reason="Linux alone has it")
+def test_a_path_that_leaves_the_kernels_folders_is_looked_at() -> None:
+    assert Machine().read_bytes("/proc/self/status", 5) == b"Name:"
+    with pytest.raises(OSError, match="regular"):
+        Machine().read_bytes("/proc/../dev/null")
+
+
 def test_absolute_link_of_a_recorded_machine_does_not_reach_the_host(tree: Tree) -> None:
     secret = tree.root.parent / "secret"
     tree.file("/inside", "in")

@@ -10,6 +10,7 @@ from trees import Tree
 from probe_core.api import Request
 from probe_core.machine import cpu_list, cpu_mask
 from probe_core.probers import cpu
+from probe_core.probers.clusters import one_threaded
 from probe_core.probers.cpu_files import cores_of, nodes_of, online, sockets
 
 CPUS = "/sys/devices/system/cpu"
@@ -132,6 +133,22 @@ def test_a_core_without_a_clock_is_of_its_package(tree: Tree) -> None:
     tree.file(f"{CPUS}/cpu2/cpufreq/cpuinfo_max_freq", "1190400")
     (device,) = devices(tree)
     assert (device["units"], kinds(device)) == (4, [])
+
+
+@pytest.mark.parametrize(
+    ("implementer", "part", "is_one"),
+    [
+        *((vendor, 0x1, True) for vendor in (0x41, 0x46, 0x4E, 0x50, 0x51, 0x53, 0x61, 0x6D, 0xC0)),
+        *((vendor, 0x1, False) for vendor in (0x42, 0x43, 0x48, 0x52, 0x69)),
+        *((0x41, part, False) for part in (0xD06, 0xD43, 0xD4A)),
+        (0x42, 0x516, False),
+        (0x43, 0x0AF, False),
+        (0x4E, 0x010, False),
+    ],
+)
+def test_vendors_whose_cores_have_one_thread(implementer: int, part: int, is_one: bool) -> None:
+    core: Any = {"implementer": implementer, "part": part}
+    assert one_threaded({0: core}) is is_one
 
 
 def test_cores_without_topology_count_where_they_have_one_thread(tree: Tree) -> None:

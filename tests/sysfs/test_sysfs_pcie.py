@@ -77,6 +77,7 @@ def test_of_two_slow_hops_the_nearer_counts(tree: Tree) -> None:
         (16.0, 16, 4, 31_507_692_307),
         (32.0, 16, 5, 63_015_384_615),
         (64.0, 16, 6, 121_000_000_000),
+        (128.0, 16, 7, 242_000_000_000),
     ],
 )
 def test_rates_of_the_generations(gts: float, width: int, generation: int, bandwidth: int) -> None:
