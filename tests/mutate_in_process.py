@@ -120,13 +120,16 @@ class Judge:
         is_executed = any(line in lines for line in statement)
         # Threads that `threading` did not start are not traced: then any test of the file may tell.
         tests = list(self._chosen(fault, ran, statement if is_executed else lines))
+        unseen = Judged(fault, "not judged", "no test executes it where that can be seen")
+        if not tests:
+            return unseen
         limit = _LIMIT_S + 3 * sum(ran.seconds[name] for name in tests)
         try:
             failed = in_fork(lambda: failing(fault, [items[name] for name in tests]), limit)
         except NotJudged as error:
             return Judged(fault, "not judged", str(error))
         if failed is None and not is_executed:
-            return Judged(fault, "not judged", "no test executes it where that can be seen")
+            return unseen
         if failed is None:
             count = len({name for line in statement for name in lines.get(line, ())})
             return Judged(fault, "NOT noticed", f"{len(tests)} of {count} tests")
