@@ -5,7 +5,7 @@
 # node: a processor's own graphics beside cards, a card for a guest, a hot card, a job without a GPU. slurmd runs it as
 # root without a PATH. It calls no Slurm command, which Slurm's guide forbids here.
 set -u
-PATH=/opt/probe/bin:/usr/local/bin:/usr/bin:/bin
+export PATH=/opt/probe/bin:/usr/local/bin:/usr/bin:/bin
 [ -n "${SLURM_JOB_GPUS:-}" ] || exit 0 # the job has no GPU
 
 facts=$(timeout --kill-after=5 45 probe export env 2>/dev/null)

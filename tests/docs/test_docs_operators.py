@@ -57,7 +57,7 @@ def script(name: str) -> str:
 def run_script(
     folder: Path, text: str, programs: Mapping[str, str]
 ) -> subprocess.CompletedProcess[str]:
-    """Run a page's script where the programs that it calls are stand-ins."""
+    """Run a page's script, its programs stand-ins, without a PATH: slurmd (22.05) gives it none."""
     if not shutil.which("jq"):
         pytest.skip("the script needs jq (apt install jq)")
     for name, body in programs.items():
@@ -66,8 +66,9 @@ def run_script(
     # The page's PATH is a site's own; only its first folder is replaced.
     assert "PATH=/opt/probe/bin:" in text
     replaced = text.replace("/opt/probe/bin", str(folder))
+    bash = shutil.which("bash") or "/bin/bash"
     return subprocess.run(
-        ["bash", "-c", replaced], capture_output=True, text=True, check=False, timeout=60
+        [bash, "-c", replaced], capture_output=True, text=True, check=False, timeout=60, env={}
     )
 
 
@@ -109,8 +110,8 @@ def test_the_health_check_drains_a_node_that_fails(
 @pytest.mark.parametrize(
     ("probe", "printed"),
     [
-        (answer({"visible": [0, 1]}, 0), "export PROBE_VISIBLE_GPUS=2\n"),
-        (answer({"visible": []}, 0), "export PROBE_VISIBLE_GPUS=0\n"),
+        (answer({"visible": [0, 1]}, 0), "export JOB_VISIBLE_GPUS=2\n"),
+        (answer({"visible": []}, 0), "export JOB_VISIBLE_GPUS=0\n"),
         ("exit 2", ""),
         ("echo nonsense", ""),
     ],

@@ -86,7 +86,16 @@ def test_the_prolog_refuses_a_node_that_is_not_ready(
     assert "PATH=/opt/probe/bin:" in script
     own = tmp_path / "prolog.sh"
     own.write_text(script.replace("/opt/probe/bin", str(tmp_path)))
-    done = run("bash", str(own), SLURM_JOB_GPUS=gpus)
+    # slurmd (22.05) runs it without a PATH: what the script sets alone would reach no program.
+    environ = {"SLURM_JOB_GPUS": gpus}
+    done = subprocess.run(
+        [tool("bash"), str(own)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env=environ,
+    )
     assert (done.returncode, done.stdout, done.stderr) == (status, "", printed)
 
 
