@@ -121,21 +121,26 @@ def write(data: object) -> str:
     return json.dumps(data)
 
 
-def write_shared(document: Mapping[str, Any], tables: str, field: str) -> str:
-    """Return what `write` returns of a document, with the `field` that `tables` share written once.
+def write_shared(document: Mapping[str, Any], tables: str, *fields: str) -> str:
+    """Return what `write` returns of a document; `fields` that `tables` share are written once.
 
-    The field is a list of tables; one that holds the very same ones as another has its text. Eight
-    equal GPUs have the same peaks, which are half of their report's text.
+    A field is a list of tables, and one that holds the very same ones as another has its text; or
+    a table of texts, and an equal one has its. Eight equal GPUs have the same peaks and sources,
+    which are two thirds of their report's text.
     """
-    marks: dict[tuple[int, ...], str] = {}
+    marks: dict[tuple[object, ...], str] = {}
     texts: dict[str, str] = {}
     rows = []
     for table in document[tables]:
-        shared = tuple(map(id, table[field]))
-        if shared not in marks:
-            marks[shared] = mark = urandom(16).hex()  # no text of a report can hold it
-            texts[mark] = write(table[field])
-        rows.append({**table, field: marks[shared]})
+        row = {**table}
+        for field in fields:
+            value = table[field]
+            shared = (field, *(map(id, value) if isinstance(value, list) else value.items()))
+            if shared not in marks:
+                marks[shared] = mark = urandom(16).hex()  # no text of a report can hold it
+                texts[mark] = write(value)
+            row[field] = marks[shared]
+        rows.append(row)
     text = write({**document, tables: rows})
     for mark, written in texts.items():
         text = text.replace(f'"{mark}"', written)

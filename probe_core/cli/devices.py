@@ -35,7 +35,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     # A script that wants JSON does not pay for the table.
     report = context.report(None if args.json else _import_table)
     if args.json:
-        context.json(report, shared=("devices", "peaks"))
+        context.json(report, shared=("devices", "peaks", "sources"))
     else:
         from probe_core.cli.table import lines, printed_lines
 

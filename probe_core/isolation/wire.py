@@ -81,10 +81,14 @@ def _container(value: Any, depth: int, budget: list[int]) -> str:
         return f"[{','.join([_encode(item, depth, budget) for item in value])}]"
     pairs = []
     for key, item in value.items():
-        if type(item) is str and len(item) <= TEXT_LIMIT:  # as most are: without a call
-            pairs.append(_names[key] + _quote(item))
+        kind = type(item)  # most are a short text or a small number: without a call
+        if kind is str and len(item) <= TEXT_LIMIT:
+            text = _quote(item)
+        elif kind is int and -_INTEGER_LIMIT < item < _INTEGER_LIMIT:
+            text = str(item)
         else:
-            pairs.append(_names[key] + _encode(item, depth, budget))
+            text = _encode(item, depth, budget)
+        pairs.append(_names[key] + text)
     return "{" + ",".join(pairs) + "}"
 
 

@@ -149,10 +149,10 @@ def _is_beside_pcie(device: DeviceDoc, scene: Scene) -> bool:
 
 
 def _errors(folder: str, scene: Scene) -> StepDoc | None:
-    for line in (scene.machine.read(f"{folder}/aer_dev_fatal", 4096) or "").splitlines():
-        name, _, count = line.partition(" ")
-        if name == "TOTAL_ERR_FATAL" and decimal(count.strip()):
-            return broken(_STEP, "aer-errors", f"{folder}/aer_dev_fatal: {line.strip()[:80]}")
+    text = scene.machine.read(f"{folder}/aer_dev_fatal", 4096) or ""
+    count = text.partition("TOTAL_ERR_FATAL ")[2].partition("\n")[0].strip()
+    if decimal(count):
+        return broken(_STEP, "aer-errors", f"{folder}/aer_dev_fatal: TOTAL_ERR_FATAL {count}")
     return None
 
 

@@ -111,7 +111,7 @@ def instances_of(
     instances = {}
     parts = [device for device in devices if device["parent"]]
     for gpu in gpus:
-        names = {gpu["id"], *gpu["ids"]}
+        names = (gpu["id"], *gpu["ids"]) if parts else ()
         own = [Instance(device) for device in parts if device["parent"] in names]
         if own or in_mig_mode(gpu):
             instances[gpu["id"]] = own
@@ -147,8 +147,10 @@ def without_gpu(
 def in_mig_mode(gpu: DeviceDoc) -> bool:
     """Return whether a GPU is in MIG mode, with instances or without."""
     extra = gpu.get("extra") or {}
-    modes = (extra.get("mig"), extra.get("mig_mode"))
-    return any(mode is True or mode == "enabled" for mode in modes)
+    for mode in (extra.get("mig"), extra.get("mig_mode")):
+        if mode is True or mode == "enabled":
+            return True
+    return False
 
 
 def expand(

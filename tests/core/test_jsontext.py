@@ -78,8 +78,11 @@ def test_odd_keys_and_texts_are_written_as_json_does(value: object) -> None:
 def test_what_tables_share_is_written_as_if_they_did_not() -> None:
     first, second = {"tflops": 1.5, "source": "é"}, {"tflops": None}
     peaks = [[first, second], [first, second], [first], [{**first}, second], []]
-    devices = [{"id": str(number), "peaks": own} for number, own in enumerate(peaks)]
+    sources = [{"name": "é"}, {"name": "é"}, {}, {"name": "é", "id": "bus"}, {"id": "bus"}]
+    pairs = zip(peaks, sources, strict=True)
+    devices = [{"id": "x", "peaks": own, "sources": told} for own, told in pairs]
     document = {"schema": 1, "devices": devices, "findings": [{"peaks": [first]}]}
+    assert write_shared(document, "devices", "peaks", "sources") == json.dumps(document)
     assert write_shared(document, "devices", "peaks") == json.dumps(document)
     assert devices[0]["peaks"] is peaks[0]
 

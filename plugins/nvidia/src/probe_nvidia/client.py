@@ -215,6 +215,7 @@ class Client:
 
     def __init__(self) -> None:
         self._library: Any = None
+        self._asked: dict[tuple[int | tuple[int, int], ...], Any] = {}
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Return a function of the tables above, which is kept."""
@@ -258,8 +259,12 @@ class Client:
         self, handle: Any, fields: Sequence[int | tuple[int, int]]
     ) -> list[FieldValue]:
         """Return the values of fields, some with a scope, each with a code of its own."""
-        values = (FieldValue * len(fields))()
-        for value, field in zip(values, fields, strict=True):
-            value.fieldId, value.scopeId = field if isinstance(field, tuple) else (field, 0)
+        key = (*fields,)
+        if key not in self._asked:  # equal GPUs are asked for the same
+            asked = (FieldValue * len(fields))()
+            for value, field in zip(asked, fields, strict=True):
+                value.fieldId, value.scopeId = field if isinstance(field, tuple) else (field, 0)
+            self._asked[key] = asked  # whole: threads ask GPUs side by side
+        values = (FieldValue * len(fields)).from_buffer_copy(self._asked[key])
         _check(self._function("nvmlDeviceGetFieldValues")(handle, len(fields), byref(values)))
         return list(values)
