@@ -166,8 +166,9 @@ def _package(
         single = one_threaded(facts["cpus"])
     cores = cpu_files.cores_of(machine, members, single=single)
     if cores is None and "family" in facts:
-        places = facts.get("places") or cpu_files.places(machine)
-        cores = cpu_files.cores_at(places, members)
+        if "places" not in facts:  # read once for all packages
+            facts["places"] = cpu_files.places(machine)
+        cores = cpu_files.cores_at(facts["places"], members)
     hybrid = facts.get("vendor_id", "GenuineIntel") == "GenuineIntel"
     return cpu_files.package(machine, members, cores, nodes, hybrid=hybrid), cores
 
