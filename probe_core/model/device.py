@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from probe_core.model.field import (
     FACTS,
+    FLAG,
     LINKS,
     PARTS,
     TABLE,
+    TEXT,
     UNION,
     Choice,
     DeviceId,
-    Flag,
     FreeTable,
     Ids,
     Items,
@@ -76,7 +77,7 @@ ALLOWED = by_name(
             "CPU time at most, in CPUs: cpu.max; of several packages each has its part",
             unit="CPUs",
         ),
-        "by": F(Items(Text()), "Where the limits are written: control groups, or the affinity"),
+        "by": F(Items(TEXT), "Where the limits are written: control groups, or the affinity"),
     }
 )
 
@@ -103,7 +104,7 @@ class Memory(View):
         BYTES, "What the driver reports as in use now", unit="bytes", volatile=True
     )
     limited_by: str | None = field(
-        Text(),
+        TEXT,
         "What keeps usable below total: used (by programs), cgroup, system (its available"
         " memory), or a prober's word for a limit of the driver",
         volatile=True,
@@ -123,17 +124,17 @@ class Peak(View):
     """One theoretical peak; a number without these keys means nothing."""
 
     dtype: str = field(
-        Text(),
+        TEXT,
         "What is multiplied: fp64, fp32, tf32, bf16, fp16, fp8, fp6, fp4, int8, int4 …",
         empty="",
     )
     path: str = field(Choice("vector", "matrix"), "Which units: vector or matrix", empty="")
-    accumulate: str = field(Text(), "What products are summed in", empty="")
+    accumulate: str = field(TEXT, "What products are summed in", empty="")
     sparsity: str = field(
         Choice("dense", "sparse"), "dense, or sparse where hardware skips zeros", empty=""
     )
     clock: str = field(
-        Text(),
+        TEXT,
         "Which clock: boost, matrix, base, max (an upper bound), current, published …",
         empty="",
     )
@@ -147,12 +148,12 @@ class Peak(View):
         Text(least=1), "How the number came about, and from which documents", empty=""
     )
     confidence: str = field(
-        Text(),
+        TEXT,
         "vendor (its words were read), third-party (a quotation was), recalled, derived, measured, "
         "community, or reported by a prober",
         empty="derived",
     )
-    variant: str | None = field(Text(), "single (no dual issue) or packed, where a chip has both")
+    variant: str | None = field(TEXT, "single (no dual issue) or packed, where a chip has both")
     mhz: float | None = field(Number(0, 1e5), "The clock's frequency", unit="MHz")
     low: float | None = field(
         PEAK_RATE,
@@ -160,7 +161,7 @@ class Peak(View):
         unit="TFLOPS or TOPS",
     )
     condition: str | None = field(
-        Text(), "What decides within the range: the laptop, the power mode …"
+        TEXT, "What decides within the range: the laptop, the power mode …"
     )
     published: float | None = field(
         PEAK_RATE, "The vendor's own figure for the same key", unit="TFLOPS or TOPS"
@@ -187,10 +188,10 @@ class Peak(View):
 class ChipRef(View):
     """Which chip of chipdb a device is, and how sure that is."""
 
-    id: str | None = field(Text(), "The chip's id in chipdb (nvidia/geforce-rtx-4090)", always=True)
-    name: str | None = field(Text(), "The chip's name in chipdb")
+    id: str | None = field(TEXT, "The chip's id in chipdb (nvidia/geforce-rtx-4090)", always=True)
+    name: str | None = field(TEXT, "The chip's name in chipdb")
     by: str | None = field(
-        Text(),
+        TEXT,
         "Which key matched: pci-subsystem, pci-revision, pci, gpu-id, dt, name, parent, host …",
         always=True,
     )
@@ -198,10 +199,10 @@ class ChipRef(View):
         Choice("high", "medium", "low"), "high, medium or low", always=True
     )
     candidates: tuple[str, ...] = field(
-        Items(Text()), "Ids of the chips it may be, when nothing distinguishes them", empty=[]
+        Items(TEXT), "Ids of the chips it may be, when nothing distinguishes them", empty=[]
     )
     conflicts: tuple[str, ...] = field(
-        Items(Text()), "Sentences about keys that name other chips", always=False, empty=[]
+        Items(TEXT), "Sentences about keys that name other chips", always=False, empty=[]
     )
     nominal: Mapping[str, Json] | None = field(
         FreeTable(),
@@ -253,7 +254,7 @@ class Device(View):
         Word(), "Vendor in one lower-case word: nvidia, amd, intel, apple, arm …", always=True
     )
     name: str | None = field(
-        Text(), "Marketing name as the driver, else chipdb, gives it", always=True
+        TEXT, "Marketing name as the driver, else chipdb, gives it", always=True
     )
     chip: ChipRef = field(
         FreeTable(),
@@ -281,7 +282,7 @@ class Device(View):
         merge=TABLE,
     )
     dt: tuple[str, ...] = field(
-        Items(Text()),
+        Items(TEXT),
         "Device-tree compatibles, most specific first",
         always=False,
         empty=[],
@@ -289,7 +290,7 @@ class Device(View):
     )
     gpu_id: str | None = field(Word(), "Value of the GPU's id register, as vendor:0xvalue")
     gfx: str | None = field(Word(), "AMD's ISA target: gfx1100")
-    compute_capability: str | None = field(Text(), "NVIDIA's compute capability: 8.9")
+    compute_capability: str | None = field(TEXT, "NVIDIA's compute capability: 8.9")
     clocks: Mapping[str, float] = field(
         TableOf(MHZ),
         "Clocks, each by its kind: max_mhz, base_mhz, boost_mhz, memory_max_mhz, current_mhz",
@@ -335,7 +336,7 @@ class Device(View):
     )
     bus_width_bits: int | None = field(COUNT, "Width of the memory bus", unit="bits")
     driver: Mapping[str, str] | None = field(
-        TableOf(Text()),
+        TableOf(TEXT),
         "name, version, and versions of the vendor's own (cuda, rocm)",
         always=True,
         merge=TABLE,
@@ -358,7 +359,7 @@ class Device(View):
         " prohibited",
     )
     persistence: bool | None = field(
-        Flag(), "Whether the driver keeps it initialised while no process uses it"
+        FLAG, "Whether the driver keeps it initialised while no process uses it"
     )
     numa_node: int | None = field(
         Number(0, 4096, whole=True),
@@ -377,7 +378,7 @@ class Device(View):
         DeviceId(), "Id of the device that this one is a part of", always=True
     )
     profile: str | None = field(
-        Text(), "Profile of a partition, as its driver names it: 3g.40gb, cpx"
+        TEXT, "Profile of a partition, as its driver names it: 3g.40gb, cpx"
     )
     share: Mapping[str, float] | None = field(
         TableOf(Number(0, 1e12)),
@@ -395,7 +396,7 @@ class Device(View):
         merge=LINKS,
     )
     bridges: tuple[str, ...] = field(
-        Items(Text(), limit=32),
+        Items(TEXT, limit=32),
         "PCI addresses of the bridges above it, its own port first, the root port last; devices"
         " that share one lie behind the same switch or port",
         always=False,
@@ -470,7 +471,7 @@ class Device(View):
         TableOf(Text(least=1)), "Field (memory.total) to the reason why it is not known", empty={}
     )
     sources: Mapping[str, str] = field(
-        TableOf(Text()),
+        TableOf(TEXT),
         "Field to its source: a prober, chipdb, node or derived",
         reported=False,
         empty={},
@@ -484,7 +485,7 @@ class Device(View):
         shape="other",
     )
     seen_by: tuple[str, ...] = field(
-        Items(Text(), least=1), "Probers that detected it, best first", reported=False, empty=[]
+        Items(TEXT, least=1), "Probers that detected it, best first", reported=False, empty=[]
     )
     extra: Mapping[str, Json] = field(
         FreeTable(),

@@ -128,6 +128,10 @@ class Flag(Value):
         return value
 
 
+TEXT, FLAG = Text(), Flag()
+"""What most fields are: one of each, as they hold nothing of a field."""
+
+
 class Number(Value):
     """A finite number from `low` to `high`, both included; `whole` numbers are kept as integers."""
 

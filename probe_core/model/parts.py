@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from probe_core.model.device import Peak
 from probe_core.model.field import (
+    FLAG,
     MAX_ITEMS,
+    TEXT,
     Choice,
     DeviceId,
-    Flag,
     Free,
     FreeTable,
     Items,
@@ -80,12 +81,12 @@ GTS = "gigatransfers per second"
 
 LINK = by_name(
     {
-        "kind": F(Text(), "pcie, nvlink, xgmi …", always=True, nullable=False),
+        "kind": F(TEXT, "pcie, nvlink, xgmi …", always=True, nullable=False),
         "peer": F(
             DeviceId(),
             "Id of the device at the other end; null for the host or when unknown",
         ),
-        "to": F(Text(), "What is at the other end of an NVLink: gpu, cpu or switch"),
+        "to": F(TEXT, "What is at the other end of an NVLink: gpu, cpu or switch"),
         "count": F(
             COUNT, "How many links go there; 0: it is reached through other devices", unit="count"
         ),
@@ -126,7 +127,7 @@ LINK = by_name(
             unit="bytes per second",
         ),
         "limited_by": F(
-            Text(),
+            TEXT,
             "PCI address of the bridge whose link is the slowest, where it is not the device's own",
         ),
     }
@@ -142,15 +143,15 @@ SHARE = by_name(
 SIGHT = by_name(
     {
         "visible": F(
-            Flag(),
+            FLAG,
             "Whether it shows the device; null where only its driver knows",
             always=True,
         ),
         "index": F(COUNT, "The index under which it shows the device", unit="ordinal", always=True),
-        "reason": F(Text(), "Why it does not, or why that is not known", always=True),
-        "variable": F(Text(), "The environment variable that decided"),
+        "reason": F(TEXT, "Why it does not, or why that is not known", always=True),
+        "variable": F(TEXT, "The environment variable that decided"),
         "step": F(Choice(*STEPS), "The step of readiness that takes it away", nullable=False),
-        "code": F(Text(), "Word for the cause, as in its readiness", nullable=False),
+        "code": F(TEXT, "Word for the cause, as in its readiness", nullable=False),
         "one_of": F(
             Items(COUNT, limit=1 << 16),
             "The possible indexes, where the order is not known",
@@ -159,7 +160,7 @@ SIGHT = by_name(
             empty=[],
         ),
         "settled_by": F(
-            Text(),
+            TEXT,
             "The environment variable that would settle it, where only the driver knows",
             nullable=False,
         ),
@@ -168,7 +169,7 @@ SIGHT = by_name(
 
 OTHER = by_name(
     {
-        "prober": F(Text(), "The prober that reported it", always=True, nullable=False),
+        "prober": F(TEXT, "The prober that reported it", always=True, nullable=False),
         "value": F(Free(), "The value that was not used", always=True, nullable=False),
     }
 )
@@ -205,15 +206,15 @@ POWER = by_name(
 
 ECC = by_name(
     {
-        "enabled": F(Flag(), "Whether memory errors are corrected"),
-        "pending": F(Flag(), "The same after the next reset, as it was set"),
+        "enabled": F(FLAG, "Whether memory errors are corrected"),
+        "pending": F(FLAG, "The same after the next reset, as it was set"),
         "remapped": F(
             Number(0, 1e6, whole=True),
             "Rows of memory that were replaced after an uncorrectable error",
             unit="rows",
         ),
-        "remap_pending": F(Flag(), "Whether faulty rows of memory wait for a reset", volatile=True),
-        "remap_failed": F(Flag(), "Whether a faulty row could not be replaced"),
+        "remap_pending": F(FLAG, "Whether faulty rows of memory wait for a reset", volatile=True),
+        "remap_failed": F(FLAG, "Whether a faulty row could not be replaced"),
     }
 )
 
@@ -277,7 +278,7 @@ MEASURED = by_name(
         ),
         "runs": F(MEASURED_COUNT, "Runs that were counted", unit="count", always=True),
         "warm_s": F(SPAN, "Time of the runs before them", unit="seconds"),
-        "by": F(Text(), "What achieved it: library or compiler, with version", always=True),
+        "by": F(TEXT, "What achieved it: library or compiler, with version", always=True),
         "size": F(
             MEASURED_COUNT,
             "Edge of the matrices, or bytes of the buffer",
@@ -289,17 +290,15 @@ MEASURED = by_name(
         "power_w": F(WATTS, "Power at most during the run", unit="watts"),
         "power_cap_w": F(WATTS, "Limit of the power", unit="watts"),
         "temperature_c": F(Number(-100, 300), "Temperature at most", unit="degrees Celsius"),
-        "driver": F(Text(), "Driver with its version; null where none takes part", always=True),
-        "date": F(Text(), "When, in UTC: 2026-11-22T09:30:00Z", always=True),
+        "driver": F(TEXT, "Driver with its version; null where none takes part", always=True),
+        "date": F(TEXT, "When, in UTC: 2026-11-22T09:30:00Z", always=True),
         "disturbed": F(
             Items(Choice(*DISTURBANCES)),
             "What shows that others used it meanwhile: median, cpu-time, other-load, processes",
             empty=[],
         ),
-        "stale": F(Text(), "Why it no longer counts; null where it does", always=True),
-        "repeated": F(
-            Flag(), "An earlier undisturbed run, of the same driver, had the same result"
-        ),
+        "stale": F(TEXT, "Why it no longer counts; null where it does", always=True),
+        "repeated": F(FLAG, "An earlier undisturbed run, of the same driver, had the same result"),
         "fraction": F(MEASURED_SHARE, "Part of the derived peak, or of the bandwidth", unit="1"),
         "fraction_at_clock": F(MEASURED_SHARE, "The same at the measured clock", unit="1"),
         "unknown": F(TableOf(Text(least=1)), "Field to the reason why it is not known"),
@@ -360,13 +359,13 @@ STEP = by_name(
             empty="unknown",
         ),
         "evidence": F(
-            Text(),
+            TEXT,
             "The fact that it rests on, with its place: a file and its content, an error code, an"
             " answer of a library",
             always=True,
         ),
-        "code": F(Text(), "Word for the cause, as findings have it", always=True),
-        "prober": F(Text(), "The prober that reported it; absent where the core read it itself"),
+        "code": F(TEXT, "Word for the cause, as findings have it", always=True),
+        "prober": F(TEXT, "The prober that reported it; absent where the core read it itself"),
         "severity": F(
             Choice(*SEVERITIES),
             "How bad it is that a broken step is; info where somebody wants it so or hardly anybody"
@@ -379,7 +378,7 @@ STEP = by_name(
             " of any other node stands",
         ),
         "blocks": F(
-            Flag(),
+            FLAG,
             "True where its cause, which limits other devices, keeps this one from the only purpose"
             " that it has; else absent",
             nullable=False,
@@ -424,18 +423,18 @@ class ReportedPeak(FreeTable):
 NETWORK = by_name(
     {
         "name": F(
-            Text(),
+            TEXT,
             "Name of the interface, the RDMA port (mlx5_0/1) or the Thunderbolt connection (0-1)",
             empty="",
         ),
         "kind": F(
-            Text(),
+            TEXT,
             "ethernet, wifi, wwan, infiniband, thunderbolt-net or other of interfaces; rdma;"
             " thunderbolt of a connection to another host",
             empty="other",
         ),
         "state": F(
-            Text(),
+            TEXT,
             "up, down, or another state as the kernel reports it",
             always=True,
             volatile=True,
@@ -447,24 +446,24 @@ NETWORK = by_name(
             always=True,
             volatile=True,
         ),
-        "reason": F(Text(), "Why the bandwidth is not known", always=True, volatile=True),
+        "reason": F(TEXT, "Why the bandwidth is not known", always=True, volatile=True),
         "mtu": F(COUNT, "Bytes of its largest packet", unit="bytes"),
-        "driver": F(Text(), "The kernel driver that is bound to it"),
-        "device": F(Text(), "PCI id of its hardware: pci:dddd:bb:dd.f"),
+        "driver": F(TEXT, "The kernel driver that is bound to it"),
+        "device": F(TEXT, "PCI id of its hardware: pci:dddd:bb:dd.f"),
         "numa_node": F(COUNT, "The NUMA node it is attached to", unit="ordinal"),
         "bridges": F(
-            Items(Text(), limit=32),
+            Items(TEXT, limit=32),
             "PCI addresses of the bridges above its hardware, the root port last; absent on the"
             " root bus",
         ),
-        "layer": F(Text(), "Link layer of an RDMA port: infiniband, ethernet (RoCE) or another"),
-        "interface": F(Text(), "The interface of the same hardware as an RDMA port"),
+        "layer": F(TEXT, "Link layer of an RDMA port: infiniband, ethernet (RoCE) or another"),
+        "interface": F(TEXT, "The interface of the same hardware as an RDMA port"),
         "id": F(
-            Text(),
+            TEXT,
             "This host's id on the Thunderbolt bus; absent with the setting anonymous",
         ),
         "peer": F(
-            Text(),
+            TEXT,
             "The id of the host at the other end; absent with the setting anonymous",
         ),
     }

@@ -9,8 +9,9 @@ import marshal
 
 from probe_core.model.device import Device
 from probe_core.model.field import (
+    FLAG,
+    TEXT,
     Choice,
-    Flag,
     Free,
     FreeTable,
     Items,
@@ -218,7 +219,7 @@ class NodeMemory(View):
         always=True,
     )
     limited_by: str | None = field(
-        Text(), "Where that limit is written: the path of a control group's file", added=True
+        TEXT, "Where that limit is written: the path of a control group's file", added=True
     )
     devices: int | None = field(
         BYTES,
@@ -233,30 +234,30 @@ class Node(View):
     """The machine itself."""
 
     os: str | None = field(
-        Text(),
+        TEXT,
         "linux, darwin, windows, or what Python calls the system",
         always=True,
         nullable=False,
     )
-    kernel: str | None = field(Text(), "Release of the kernel", always=True)
+    kernel: str | None = field(TEXT, "Release of the kernel", always=True)
     arch: str | None = field(
-        Text(), "Architecture as uname -m names it: x86_64, aarch64", always=True, nullable=False
+        TEXT, "Architecture as uname -m names it: x86_64, aarch64", always=True, nullable=False
     )
     model: str | None = field(
-        Text(), "The board's or product's name, as firmware gives it", always=True
+        TEXT, "The board's or product's name, as firmware gives it", always=True
     )
     id: str | None = field(
-        Text(),
+        TEXT,
         "Stable id of the node: a keyed hash of its machine id; null where there is none, in a"
         " container of an image, and with the setting anonymous",
         always=True,
         added=True,
     )
     host: str | None = field(
-        Text(), "The host's name, with the setting hostname", always=True, added=True
+        TEXT, "The host's name, with the setting hostname", always=True, added=True
     )
     time: str | None = field(
-        Text(),
+        TEXT,
         "When it was probed: UTC, as 2026-11-22T09:30:00.000Z, which sorts as text; null of a"
         " recorded machine",
         always=True,
@@ -264,21 +265,21 @@ class Node(View):
         added=True,
     )
     container: str | None = field(
-        Text(),
+        TEXT,
         "kubernetes, apptainer, docker, podman, lxc, systemd-nspawn, flatpak, snap or"
         " container; null in none that shows itself",
         always=True,
         added=True,
     )
     vm: str | None = field(
-        Text(),
+        TEXT,
         "Kind of virtual machine: kvm, qemu, vmware, hyper-v, xen, wsl …; vm where the kind is"
         " not known; null in none that shows itself",
         always=True,
         added=True,
     )
     cgroup: str | None = field(
-        Text(),
+        TEXT,
         "Who made the cgroup of this process: slurm, kubernetes, docker, podman, lxc, user,"
         " system, machine, root or other",
         always=True,
@@ -303,38 +304,38 @@ class Node(View):
 class Outcome(View):
     """How one prober's run ended."""
 
-    prober: str = field(Text(), "Its name", empty="")
-    distribution: str = field(Text(), "The distribution that ships it, with version", empty="")
-    status: str = field(Text(), "How it ended", empty="")
+    prober: str = field(TEXT, "Its name", empty="")
+    distribution: str = field(TEXT, "The distribution that ships it, with version", empty="")
+    status: str = field(TEXT, "How it ended", empty="")
     reason: str | None = field(
         Text(least=1), "Why; never null unless the status is ok", always=True
     )
-    partial: bool = field(Flag(), "Whether devices arrived before it failed", empty=False)
+    partial: bool = field(FLAG, "Whether devices arrived before it failed", empty=False)
     devices: int = field(COUNT, "How many devices it reported", unit="count", empty=0)
     elapsed_ms: float = field(Number(), "How long it took", unit="milliseconds", empty=0)
-    code: str | None = field(Text(), "The prober's own word for why, for scripts")
-    fix: str | None = field(Text(), "What would help")
+    code: str | None = field(TEXT, "The prober's own word for why, for scripts")
+    fix: str | None = field(TEXT, "What would help")
     phase: str | None = field(
         Choice("start", "import", "call", "cleanup"),
         "Where it failed: start (its process), import (its module), call (its hook) or cleanup"
         " (after all its devices were read)",
     )
-    signal: str | None = field(Text(), "Name of the signal that killed its process: SIGSEGV")
+    signal: str | None = field(TEXT, "Name of the signal that killed its process: SIGSEGV")
     exit_status: int | None = field(
         COUNT, "Status with which its process exited before it had answered", unit="number"
     )
     stuck_at: str | None = field(
-        Text(), "The line that ran at the deadline: /path/prober.py:5 in probe_devices"
+        TEXT, "The line that ran at the deadline: /path/prober.py:5 in probe_devices"
     )
     avoided: tuple[str, ...] = field(
-        Items(Text()),
+        Items(TEXT),
         "Devices over which its process hung, died or raised; another process read the others",
     )
     replayed: bool | None = field(
-        Flag(), "Whether it is the answer of a recording, and no process ran"
+        FLAG, "Whether it is the answer of a recording, and no process ran"
     )
     stderr: tuple[str, ...] = field(
-        Items(Text()),
+        Items(TEXT),
         "The last lines that it wrote, where it failed or `verbose` is set",
         always=False,
         empty=[],
@@ -345,15 +346,15 @@ class Outcome(View):
 class Decision(View):
     """Whether a prober was run."""
 
-    prober: str = field(Text(), "Its name", empty="")
-    distribution: str = field(Text(), "The distribution that ships it, with version", empty="")
-    selected: bool = field(Flag(), "Whether it was run", empty=False)
+    prober: str = field(TEXT, "Its name", empty="")
+    distribution: str = field(TEXT, "The distribution that ships it, with version", empty="")
+    selected: bool = field(FLAG, "Whether it was run", empty=False)
     cause: str | None = field(
-        Text(),
+        TEXT,
         "Word for scripts: blocked, when, api, shadowed, trust, sealed, active, veto,"
         " unkillable, rejected, no-child",
     )
-    reason: str | None = field(Text(), "Why it was not run; null when it was", always=True)
+    reason: str | None = field(TEXT, "Why it was not run; null when it was", always=True)
     priority: int = field(
         COUNT,
         "Its priority from 1 to 999, after the settings",
@@ -364,11 +365,11 @@ class Decision(View):
     deadline_s: float = field(
         Number(1e-6), "Its deadline, after the settings", unit="seconds", always=False, empty=5.0
     )
-    active: bool = field(Flag(), "Whether it opens devices", always=False, empty=False)
+    active: bool = field(FLAG, "Whether it opens devices", always=False, empty=False)
     setting: str | None = field(
-        Text(), "The setting that kept it from running, by its name in the settings"
+        TEXT, "The setting that kept it from running, by its name in the settings"
     )
-    variable: str | None = field(Text(), "The environment variable that set it")
+    variable: str | None = field(TEXT, "The environment variable that set it")
 
 
 @part
@@ -386,21 +387,19 @@ class Finding(View):
     severity: str = field(
         Choice(*SEVERITIES), "info, warning or error", empty="info", before="what"
     )
-    device: str | None = field(Text(), "Id of the device it is about", always=True)
+    device: str | None = field(TEXT, "Id of the device it is about", always=True)
     prober: str | None = field(
-        Text(), "Name of the prober it is about, or that reported it", always=True, added=True
+        TEXT, "Name of the prober it is about, or that reported it", always=True, added=True
     )
     setting: str | None = field(
-        Text(), "The setting that matters, by its name in the settings", always=True, added=True
+        TEXT, "The setting that matters, by its name in the settings", always=True, added=True
     )
     variable: str | None = field(
-        Text(), "The environment variable that matters", always=True, added=True
+        TEXT, "The environment variable that matters", always=True, added=True
     )
-    step: str | None = field(
-        Text(), "The step of readiness that it breaks", always=True, added=True
-    )
+    step: str | None = field(TEXT, "The step of readiness that it breaks", always=True, added=True)
     evidence: str | None = field(
-        Text(),
+        TEXT,
         "What it was read from: a path and its content, an error code, a library's own text",
         always=True,
         added=True,
@@ -420,7 +419,7 @@ class Report(View):
         shape="device",
     )
     primary: str | None = field(
-        Text(), "Id of the device to use first", always=True, before="devices"
+        TEXT, "Id of the device to use first", always=True, before="devices"
     )
     outcomes: tuple[Outcome, ...] = field(
         Items(FreeTable()), "How each prober's run ended", empty=[], part=Outcome, shape="outcome"
@@ -447,10 +446,10 @@ class Report(View):
         before="findings",
     )
     chipdb: str | None = field(
-        Text(), "Version of the chip data; null without chipdb", always=True, before="node"
+        TEXT, "Version of the chip data; null without chipdb", always=True, before="node"
     )
     probe_core: str = field(
-        Text(), "Version of the core that made the report", empty="", before="chipdb"
+        TEXT, "Version of the core that made the report", empty="", before="chipdb"
     )
     timings_ms: Mapping[str, float] = field(
         TableOf(Number()), "Milliseconds per step, and their total", unit="milliseconds", empty={}

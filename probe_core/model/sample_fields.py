@@ -7,6 +7,7 @@ and the reference page follow from this, or are tested equal to it.
 from __future__ import annotations
 
 from probe_core.model.field import (
+    TEXT,
     FreeTable,
     Items,
     Number,
@@ -140,7 +141,7 @@ class LiveLink(Plain):
     """One link of a device, with its rates of now in bytes per second; None where unknown."""
 
     kind: str | None = field(Word(), "pcie, nvlink, ethernet, infiniband …")
-    name: str | None = field(Text(), "The system's name of it: eth0")
+    name: str | None = field(TEXT, "The system's name of it: eth0")
     generation: int | None = field(
         Number(1, 10, whole=True), "PCIe generation of now; 1 is normal when idle"
     )
@@ -189,7 +190,7 @@ class Process(Plain):
     """One process that uses a device; None where unknown."""
 
     pid: int | None = field(_PID, "Process id, as this machine counts")
-    user: str | None = field(Text(), "User's name, else the number")
+    user: str | None = field(TEXT, "User's name, else the number")
     memory: int | None = field(_BYTES, "Memory of the device that it holds", unit="bytes")
 
 
@@ -202,9 +203,9 @@ class Sample(Plain):
     """
 
     device: str = field(Text(least=1), "Id of the device in the report", required=True)
-    prober: str | None = field(Text(), "Prober whose sampler answered")
+    prober: str | None = field(TEXT, "Prober whose sampler answered")
     status: str = field(Word(), "ok, asleep, unresponsive, unavailable or pending", required=True)
-    reason: str | None = field(Text(), "Why there are no figures")
+    reason: str | None = field(TEXT, "Why there are no figures")
     busy: float | None = field(
         _RATIO, "Share of the last second or less in which the device worked at all", unit="1"
     )
