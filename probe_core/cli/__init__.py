@@ -58,6 +58,9 @@ TRACEBACK = "PROBE_CORE_TRACEBACK"
 is_process = False
 """Whether the process runs one command and ends: `entry` was called."""
 
+runs_builtin = False
+"""Whether the command that was called last is built in."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status.
@@ -111,8 +114,7 @@ def entry() -> NoReturn:
         except KeyboardInterrupt:  # before or behind what `main` guards
             pass
         running = sys.modules.get("probe_core.cli.plugin_commands")
-        is_brief = running is not None and running.ended_briefly
-        if is_brief or _command(sys.argv[1:])[0] in COMMANDS:
+        if runs_builtin or (running is not None and running.ended_briefly):
             _end(status)
     except KeyboardInterrupt:  # once more, on the way out: Python would end by the signal
         os._exit(INTERRUPTED)
@@ -149,9 +151,11 @@ def _flushed(status: int) -> int:
 def _run(arguments: list[str]) -> int:
     from probe_core.commands.context import CommandError
 
+    global runs_builtin
     name, arguments = _command(arguments)
+    runs_builtin = name in COMMANDS
     try:
-        if name in COMMANDS:
+        if runs_builtin:
             status = _run_builtin(name, arguments)
         else:
             from probe_core.cli.plugin_commands import run_installed

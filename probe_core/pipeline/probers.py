@@ -57,7 +57,6 @@ class Builtins:
     ) -> None:
         self._verbose = config.verbose
         self._load = load
-        self._collected: Collected | None = None
         self._calls: list[BuiltinCall] = []
         self._bus: BuiltinCall | None = None
         for name in BUILTIN:
@@ -74,17 +73,16 @@ class Builtins:
         return () if self._bus is None else self._bus.answer()
 
     def collect(self) -> Collected:
-        """Return what all of them saw, checked; the first call has them answer.
+        """Have all of them answer, and return what they saw, checked.
 
-        The tables to check by are imported then: children are started before, and need none.
+        The tables to check by are imported now: children are started before, and need none.
         """
-        if self._collected is None:
-            from probe_core.pipeline.validate import Collected
+        from probe_core.pipeline.validate import Collected
 
-            self._collected = Collected(self._verbose, self._load)
-            for call in self._calls:
-                call.add_to(self._collected)
-        return self._collected
+        collected = Collected(self._verbose, self._load)
+        for call in self._calls:
+            call.add_to(collected)
+        return collected
 
 
 class Found:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from probe_core.isolation.run import Run
     from probe_core.model.document import DeviceDoc, FindingDoc, NodeDoc, ReportDoc
     from probe_core.pipeline.probers import Found
+    from probe_core.pipeline.validate import Collected
     from probe_core.readiness import Scene
     from probe_core.registry.document import Registered
     from probe_core.registry.host import Host
@@ -104,6 +105,7 @@ class _Probe:
     node: NodeDoc
     measured_file: str | None
     has_baseline: bool
+    collected: Collected
     devices: list[DeviceDoc]
     scene: Scene | None
     views: Views
@@ -163,18 +165,19 @@ class _Probe:
         from probe_core.pipeline.accelerators import warm_up
 
         self._prepare()
-        warm_up(self.builtins.collect(), self.database, self._machine.os, self._load)
+        warm_up(self.collected, self.database, self._machine.os, self._load)
         if meanwhile is not None:
             meanwhile()
 
     def _prepare(self) -> None:
-        """Take what rests on no answer: the chip database, the node, and what is kept of it."""
+        """Take what rests on no child: devices that files show, the node, chips, kept files."""
         from probe_core.pipeline.conclude import kept_files
         from probe_core.pipeline.node import describe
         from probe_core.pipeline.settings import open_chips
         from probe_core.registry import CHIPS
 
         machine, config, packages = self._machine, self._config, self.found.mentioned[CHIPS]
+        self.collected = self.builtins.collect()
         self.database, self.chips_left_out = open_chips(config, packages, self._wake_fd)
         self.node = describe(
             machine, anonymous=config.anonymous, hostname=config.hostname, load=self._load
@@ -184,7 +187,7 @@ class _Probe:
 
     def look_up(self, run: Run, device: object) -> None:
         """Check a device, and look up its chip, while its prober asks the next one."""
-        sighting = self.builtins.collect().check(run, device)
+        sighting = self.collected.check(run, device)
         if sighting is not None:
             from probe_core.resolve.accelerators import look_up
 
@@ -193,12 +196,12 @@ class _Probe:
     def merge_resolve_judge_see(self, runs: Sequence[Run]) -> None:
         """Take the steps from the probers' answers to devices, while the children end."""
         machine, load, laps = self._machine, self._load, self._laps
-        collected = self.builtins.collect()
+        if not self._is_prepared:  # no child had to be waited for
+            self._prepare()
+        collected = self.collected
         collected.add_all(runs, self.decisions)
         if self._runs_any or collected.has_devices():
             load("devices")
-        if not self._is_prepared:  # no child had to be waited for
-            self._prepare()
         laps["run"] = monotonic()
         # Not at the top: no child waits for modules that only its answer needs.
         from probe_core.pipeline import conclude
@@ -224,7 +227,7 @@ class _Probe:
 
         machine, config, load = self._machine, self._config, self._load
         decisions, devices, database = self.decisions, self.devices, self.database
-        collected = self.builtins.collect()
+        collected = self.collected
         collected.add_failures(devices)
         broken = conclude.broken(devices, self.scene, collected.findings, load)
         asked, disagreements = conclude.ask_runtimes(

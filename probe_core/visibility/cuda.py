@@ -1,4 +1,4 @@
-"""Which orders CUDA's FASTEST_FIRST may give: only the driver knows how fast it thinks each is."""
+"""What CUDA shows: its orders of GPUs, MIG instances, and CUDA_VISIBLE_DEVICES."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from probe_core.model.document import DeviceDoc
 
+
+# Which orders FASTEST_FIRST may give: only the driver knows how fast it thinks each GPU is.
 
 ORDER_VARIABLE = "CUDA_DEVICE_ORDER"
 
