@@ -26,7 +26,13 @@ from time import monotonic, sleep  # not as attributes: tests replace those
 
 import pytest
 import pytest_timeout
+
+# Hypothesis itself imports trio, for tests of its tasks that nobody has here: that takes longer
+# than all else of Hypothesis.
+os.environ["HYPOTHESIS_NO_PLUGINS"] = "1"
 from hypothesis import HealthCheck, find, settings, strategies
+
+del os.environ["HYPOTHESIS_NO_PLUGINS"]
 
 # pytest's importlib mode puts no test folder on the path; plugins' parsers are fuzzed alike.
 sys.path.insert(0, str(Path(__file__).parent / "tests" / "fuzz"))

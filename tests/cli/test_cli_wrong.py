@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -56,6 +57,7 @@ def brought(name: str) -> str:
     return f"{BROUGHT_BY[name]}.{name}_command".replace("-", "_")
 
 
+@cache
 def parser_of(name: str) -> Parser:
     module = f"probe_core.cli.{COMMANDS[name][0]}" if name in COMMANDS else ""
     return command_parser(name, import_module(module or brought(name)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -14,11 +14,13 @@ _WORD = re.compile(r"[a-z]+(-[a-z]+)*")
 _VARIABLE = re.compile(r"(?<![A-Z_])PROBE_[A-Z]+(_[A-Z]+)*")
 
 
-def trees(*patterns: str) -> Iterator[tuple[Path, ast.Module]]:
-    """Yield (path, tree) of the source files that match."""
+def trees(*patterns: str, having: Iterable[str] = ("",)) -> Iterator[tuple[Path, ast.Module]]:
+    """Yield (path, tree) of the source files that match, and have one of these texts."""
     for pattern in patterns:
         for path in sorted(ROOT.glob(pattern)):
-            yield path, _tree(path)
+            text = path.read_text("utf-8")
+            if any(part in text for part in having):
+                yield path, _tree(path)
 
 
 @cache
@@ -54,7 +56,8 @@ def causes() -> set[str]:
 def finding_codes(*patterns: str) -> set[str]:
     """Return the codes of the findings that source files make, by a call or as a mapping."""
     found = set()
-    for path, tree in trees(*patterns):
+    making = (*(f"{name}(" for name in _MAKERS), '"code"', "TABLE")
+    for path, tree in trees(*patterns, having=making):
         found |= _of_table(path, "handle", "listing", "state")
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and node.args and _called(node) in _MAKERS:
@@ -85,7 +88,8 @@ _MAKERS = {"finding", "_finding", "_broken"}
 def unavailable_codes() -> set[str]:
     """Return the codes that our own probers give to `Unavailable`."""
     found = set()
-    for path, tree in trees("plugins/*/src/**/*.py"):
+    making = (*(f"{name}(" for name in _REFUSALS), "TABLE")
+    for path, tree in trees("plugins/*/src/**/*.py", having=making):
         found |= _of_table(path, "nvmlInit")
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and _called(node) in _REFUSALS:
