@@ -89,26 +89,28 @@ def test_statuses_are_those_of_the_reference() -> None:
     assert [status for status, _ in STATUSES] == [row for row in rows if row[:1].isdecimal()]
 
 
-def build(target: str, source: Path, result: Path) -> Path:
-    """Build the wheel or the sdist of a folder."""
-    command = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(result)]
+def build(source: Path, result: Path, *targets: str) -> list[Path]:
+    """Build the wheel of a folder, its sdist, or both, which takes one start of hatchling."""
+    command = [sys.executable, "-m", "hatchling", "build", "-d", str(result)]
+    command += [word for target in targets for word in ("-t", target)]
     subprocess.run(command, cwd=source, capture_output=True, timeout=120, check=True)
-    (built,) = result.glob("*.whl" if target == "wheel" else "*.tar.gz")
-    return built
+    kinds = {"wheel": "*.whl", "sdist": "*.tar.gz"}
+    return [path for target in targets for path in result.glob(kinds[target])]
 
 
 @pytest.fixture(scope="module")
-def wheel_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Return what gives the wheel of a folder of the checkout, which is built once."""
-    return cache(lambda folder: build("wheel", ROOT / folder, tmp_path_factory.mktemp("wheel")))
+def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], list[Path]]:
+    """Return what gives the wheel and the sdist of a folder of the checkout, built once."""
+    made = tmp_path_factory.mktemp
+    return cache(lambda folder: build(ROOT / folder, made("built"), "wheel", "sdist"))
 
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_pages_are_in_the_wheel_and_not_in_the_repository(
-    folder: str, manuals: Path, wheel_of: Callable[[str], Path]
+    folder: str, manuals: Path, built: Callable[[str], list[Path]]
 ) -> None:
-    wheel = wheel_of(folder)
+    wheel, _ = built(folder)
     assert not (ROOT / folder / "man").exists()
     with zipfile.ZipFile(wheel) as archive:
         pages = {name: archive.read(name) for name in archive.namelist() if "/share/man/" in name}
@@ -124,14 +126,15 @@ def test_pages_are_in_the_wheel_and_not_in_the_repository(
 @pytest.mark.heavy
 @pytest.mark.parametrize("folder", sorted(FOLDERS))
 def test_a_wheel_of_an_sdist_is_that_of_the_checkout(
-    folder: str, tmp_path: Path, wheel_of: Callable[[str], Path]
+    folder: str, tmp_path: Path, built: Callable[[str], list[Path]]
 ) -> None:
     """Who builds from an sdist has no checkout around the plugin."""
-    archive = build("sdist", ROOT / folder, tmp_path)
+    wheel, archive = built(folder)
     with tarfile.open(archive) as sdist:
         sdist.extractall(tmp_path, filter="data")
-    again = build("wheel", tmp_path / archive.name.removesuffix(".tar.gz"), tmp_path / "again")
-    assert contents(again) == contents(wheel_of(folder))
+    source = tmp_path / archive.name.removesuffix(".tar.gz")
+    (again,) = build(source, tmp_path / "again", "wheel")
+    assert contents(again) == contents(wheel)
 
 
 def contents(wheel: Path) -> dict[str, bytes]:
