@@ -67,7 +67,7 @@ def test_every_command_on_every_machine(name: str, tmp_path: Path, printed: Prin
                 assert [n for n in names if "".join(n.split()) not in shown] == []
 
 
-@pytest.mark.parametrize("command", mostly_heavy(COMMANDS, 6), ids=" ".join)
+@pytest.mark.parametrize("command", mostly_heavy(COMMANDS, len(COMMANDS)), ids=" ".join)
 def test_every_width(command: tuple[str, ...], tmp_path: Path, printed: Printed) -> None:
     path, _ = saved(RICH, tmp_path, "nvidia")
     for width in range(40, 201, 3):

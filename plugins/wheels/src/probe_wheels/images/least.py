@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from functools import lru_cache
 
 from probe_wheels.devices import Gpu
 from probe_wheels.images.amd_intel import intel_steps
@@ -48,6 +49,8 @@ def _works(contents: Contents, gpu: Gpu) -> bool:
     return all(answer.word in _WORKS for answer in answers)
 
 
+# Both are asked again by what is written of an image, and take thousands of judgements each.
+@lru_cache(maxsize=1)
 def capabilities_of_image(contents: Contents) -> dict[tuple[int, int], tuple[int, ...]]:
     """Return the compute capabilities that an image runs on, each with the least driver."""
     found = {}
@@ -58,6 +61,7 @@ def capabilities_of_image(contents: Contents) -> dict[tuple[int, int], tuple[int
     return found
 
 
+@lru_cache(maxsize=1)
 def processors_of_image(contents: Contents) -> list[str]:
     """Return AMD's processors that all of an image's deciding code has machine code for."""
     found: list[str] = []
