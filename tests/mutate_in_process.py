@@ -21,6 +21,7 @@ processes would reach all of them elsewhere. Not run by CI.
 
 from __future__ import annotations
 
+import _thread
 import argparse
 import ast
 import gc
@@ -38,7 +39,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib import machinery, util
 from itertools import chain
 from pathlib import Path
@@ -58,6 +59,8 @@ from mutate import (
     statement_at,
     tests_of,
 )
+
+from probe_core import fastpath
 
 T = TypeVar("T")
 _LIMIT_S = 60.0
@@ -118,7 +121,7 @@ class Judge:
         lines = ran.tests.get(fault.path, {})
         statement = statement_at(ROOT / fault.path, fault.line) if in_function(fault) else lines
         is_executed = any(line in lines for line in statement)
-        # Threads that `threading` did not start are not traced: then any test of the file may tell.
+        # What a thread of a library's own executes is not seen: then any test of the file may tell.
         tests = list(self._chosen(fault, ran, statement if is_executed else lines))
         unseen = Judged(fault, "not judged", "no test executes it where that can be seen")
         if not tests:
@@ -212,7 +215,14 @@ def traced(items: list[pytest.Item], paths: dict[str, str]) -> Ran:
     def of_call(frame: FrameType, event: str, _: object) -> Any:
         return of_line(frame, event, _) if frame.f_code.co_filename in paths else None
 
+    def followed(function: Callable[..., object], arguments: tuple[object, ...]) -> None:
+        sys.settrace(of_call)
+        function(*arguments)
+
     threading.settrace(of_call)
+    # The core's own threads are of a lower level, which `threading` does not see.
+    start = partial(_thread.start_new_thread, followed)
+    fastpath._start_new_thread = lambda *thread: start(thread)  # type: ignore[assignment]
     for item, following in zip(items, [*items[1:], None], strict=True):
         lines.clear()
         start = time.monotonic()
