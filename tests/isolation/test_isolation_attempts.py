@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
-from probe_core.isolation.launch import LEAST_S, MAX_ATTEMPTS, Attempts, run_probers
+from probe_core.isolation.launch import (
+    LEAST_S,
+    MAX_ATTEMPTS,
+    Attempts,
+    _Launcher,
+    new_driver,
+    run_probers,
+)
 from probe_core.isolation.run import CLEANUP_S, NEVER, Run
 from probe_core.machine import Machine
 from probe_core.registry.prober import Prober
@@ -431,8 +438,27 @@ def test_runs_are_no_more_than_allowed_and_end_before_the_deadline() -> None:
         attempts.runs += [failed(device) for device in ALL[1:count]]
         assert (attempts.attend(2.0) is not None) is is_due
     for left, is_due in ((LEAST_S, True), (LEAST_S - 0.001, False)):
-        attempts = Attempts(failed(A, deadline=2.0 + left), lambda: [])
-        assert (attempts.attend(2.0) is not None) is is_due
+        attempts = Attempts(failed(A, deadline=left), lambda: [])
+        assert (attempts.attend(0.0) is not None) is is_due
+
+
+def test_a_host_is_told_of_each_process_once() -> None:
+    told: list[tuple[str, object, object, object]] = []
+
+    def observe(event: str, details: Mapping[str, object]) -> None:
+        told.append((event, details["status"], details.get("attempt"), details.get("avoid")))
+
+    launcher = _Launcher(new_driver(), Machine(), [], False, observe)
+    attempts = Attempts(failed(A), lambda: [])
+    attempts.runs += [failed(B, avoid=frozenset((A,))), answered(C, avoid=frozenset((B, A)))]
+    launcher._attempts = [attempts]
+    for _ in range(2):
+        assert launcher.united() == [attempts.runs[0]]
+    assert told == [
+        ("finished", "crashed", 2, [A]),
+        ("finished", "ok", 3, [A, B]),
+        ("finished", "ok", None, None),
+    ]
 
 
 def test_of_several_suspects_the_next_run_asks_one_after_the_other() -> None:

@@ -83,9 +83,10 @@ BAD = [
         "class C:\n  def __call__(self, request): ...\nprobe_devices = hookimpl(C())",
         "no plain function",
     ),
+    (WRAPPER, "is a wrapper"),
     (
-        WRAPPER,
-        "is a wrapper",
+        "@hookimpl\ndef probe_devices(request, *, a=1): ...\n@hookimpl\ndef probe_devicez(): ...",
+        "unknown hook 'probe_devicez' in plugin",
     ),
 ]
 

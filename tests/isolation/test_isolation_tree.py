@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import mmap
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -423,6 +424,21 @@ def test_a_process_lives_in_its_session_until_it_ends(sleeper: subprocess.Popen[
     assert not processes.lives(pid, pid)
     assert not processes._outlives(pid)
     assert not processes.is_stuck(pid)
+
+
+@linux
+def test_what_is_left_of_a_session_is_of_its_tree() -> None:
+    # The first is init's child once the second has ended, and of this session still.
+    orphan = "(sleep 60 & echo $!); echo; exec sleep 60"
+    with subprocess.Popen(
+        ["sh", "-c", orphan], stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as leader:
+        assert leader.stdout is not None
+        left, _ = int(leader.stdout.readline()), leader.stdout.readline()
+        try:
+            assert processes._tree(leader.pid) == {leader.pid, left}
+        finally:
+            os.killpg(leader.pid, signal.SIGKILL)
 
 
 @linux
