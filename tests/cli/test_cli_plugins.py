@@ -79,6 +79,15 @@ def test_groups() -> None:
     ]
 
 
+def test_a_long_reason_is_wrapped_in_its_column() -> None:
+    shown = list(grouped_lines(REPORT, DECISIONS[5:6], context(COLUMNS="36")))
+    assert shown == [
+        "Not needed here:",
+        "  other 1.2  no PCI device of vendor",
+        "             1ac0",
+    ]
+
+
 def test_colours_of_groups() -> None:
     shown = list(grouped_lines(REPORT, DECISIONS[2:6], context(FORCE_COLOR="1")))
     assert shown == [

@@ -432,10 +432,11 @@ def test_the_list_ends_with_what_plugins_print(
     install(folder, "acme", GOOD)
     monkeypatch.syspath_prepend(str(folder))
     monkeypatch.setenv("PROBE_ONLY", "acme")
-    for options, printed in (["--verbose"], True), ([], False):
+    for options, printed in (["--verbose"], True), (["list", "--long"], False):
         assert main(["plugins", *options, "--machine", str(folder / "machine")]) == 0
         output = capsys.readouterr().out
         assert output.endswith("\nacme printed:\n  | cards: 1\n") == printed, output
+        assert output.startswith("PLUGIN ") == ("--long" in options)
 
 
 # What another system's Python lacks; `probe plugins run` and `new` must work without.

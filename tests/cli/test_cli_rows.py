@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from probe_core.cli.table import has_own_memory, head_lines, notes, rows_of
+from probe_core.cli.table import has_own_memory, head_lines, lines, notes, rows_of
+from probe_core.commands import Context
 
 GIB = 1 << 30
 
@@ -266,3 +268,47 @@ def test_what_the_cpu_as_primary_device_means(
 ) -> None:
     found = sentences(*devices, fallback=fallback, findings=findings)
     assert found == ([verdict] if verdict else [])
+
+
+NARROW = """\
+Box · Linux 6.8 · x86_64 · RAM 32.0 GiB
+
+* Acme Accelerator of Nine Words     unknown
+    That Wraps Here
+    8.0 GiB, 6.0 free · fp32 10.5 TFLOPS
+    01:00.0
+  Card                               unknown
+    shared memory · 02:00.0
+
+* primary"""
+WIDER = """\
+Box · Linux 6.8 · x86_64 · RAM 32.0 GiB
+
+* Acme Accelerator of Nine Words That Wraps Here     unknown
+    8.0 GiB, 6.0 free · fp32 10.5 TFLOPS · 01:00.0
+  Card                                               unknown
+    shared memory · 02:00.0
+
+* primary"""
+
+
+@pytest.mark.parametrize(("width", "table"), [(44, NARROW), (60, WIDER)])
+def test_a_narrow_terminal_shows_two_lines_of_a_device(width: int, table: str) -> None:
+    memory = {"kind": "dedicated", "total": 8 * GIB, "free": 6 * GIB, "usable": None, "parts": {}}
+    name = "Acme Accelerator of Nine Words That Wraps Here"
+    one = device(name=name, memory=memory, fp32=10.5)
+    document = report(one, device(2, **shared(None)), primary=one["id"])
+    stdout = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    context = Context(environ={"COLUMNS": str(width)}, stdout=stdout)
+    assert "\n".join(lines(document, context)) == table
+
+
+def test_a_narrow_terminal_has_colours_too() -> None:
+    one = device(name="Acme One of Many Words That Wrap Here", readiness=None)
+    environ = {"COLUMNS": "40", "FORCE_COLOR": "1", "TERM": "xterm"}
+    shown = lines(report(one, primary=one["id"]), Context(environ=environ, stdout=io.StringIO()))
+    bold, end = "\x1b[1m", "\x1b[0m"
+    assert shown[2:4] == [
+        f"{bold}* Acme One of Many Words That{end}    unknown",
+        f"{bold}    Wrap Here{end}",
+    ]
