@@ -39,7 +39,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from importlib import machinery, util
 from itertools import chain
 from pathlib import Path
@@ -120,24 +120,23 @@ class Judge:
     def _judged(self, fault: Fault, ran: Ran, items: dict[str, pytest.Item]) -> Judged:
         lines = ran.tests.get(fault.path, {})
         statement = statement_at(ROOT / fault.path, fault.line) if in_function(fault) else lines
-        is_executed = any(line in lines for line in statement)
+        executed = [line for line in statement if line in lines]
         # What a thread of a library's own executes is not seen: then any test of the file may tell.
-        tests = list(self._chosen(fault, ran, statement if is_executed else lines))
-        unseen = Judged(fault, "not judged", "no test executes it where that can be seen")
-        if not tests:
-            return unseen
+        tests = list(self._chosen(fault, ran, executed or lines))
         limit = _LIMIT_S + 3 * sum(ran.seconds[name] for name in tests)
         try:
             failed = in_fork(lambda: failing(fault, [items[name] for name in tests]), limit)
         except NotJudged as error:
             return Judged(fault, "not judged", str(error))
-        if failed is None and not is_executed:
-            return unseen
-        if failed is None:
-            count = len({name for line in statement for name in lines.get(line, ())})
-            return Judged(fault, "NOT noticed", f"{len(tests)} of {count} tests")
-        self._noticed.setdefault(fault.path, Counter())[function_of(failed)] += 1
-        return Judged(fault, "noticed", failed)
+        except EOFError:
+            return Judged(fault, "noticed", "it ended the process of its tests")
+        if failed is not None:
+            self._noticed.setdefault(fault.path, Counter())[function_of(failed)] += 1
+            return Judged(fault, "noticed", failed)
+        if not executed:
+            return Judged(fault, "not judged", "no test executes it where that can be seen")
+        count = len({name for line in executed for name in lines[line]})
+        return Judged(fault, "NOT noticed", f"{len(tests)} of {count} tests")
 
     def _chosen(self, fault: Fault, ran: Ran, executed: Iterable[int]) -> Iterator[str]:
         """Yield the tests that execute some lines, for as long as the budget lasts."""
@@ -164,7 +163,10 @@ def function_of(test: str) -> str:
 
 
 def in_fork(work: Callable[[], T], limit_s: float) -> T:
-    """Return what a function returns in a fork. Raises `NotJudged` where it takes too long."""
+    """Return what a function returns in a fork.
+
+    Raises `NotJudged` where it takes too long, and `EOFError` where it ends the process.
+    """
     with tempfile.TemporaryFile() as answer:
         sys.stdout.flush()
         child = os.fork()
@@ -221,16 +223,15 @@ def traced(items: list[pytest.Item], paths: dict[str, str]) -> Ran:
 
     threading.settrace(of_call)
     # The core's own threads are of a lower level, which `threading` does not see.
-    start = partial(_thread.start_new_thread, followed)
-    fastpath._start_new_thread = lambda *thread: start(thread)  # type: ignore[assignment]
+    fastpath._start_new_thread = lambda *thread: _thread.start_new_thread(followed, thread)
     for item, following in zip(items, [*items[1:], None], strict=True):
         lines.clear()
-        start = time.monotonic()
+        begin = time.monotonic()
         sys.settrace(of_call)  # a test may have taken it away
         failed = fails(item, following)
         sys.settrace(None)
         if not failed:
-            seconds[item.nodeid] = time.monotonic() - start
+            seconds[item.nodeid] = time.monotonic() - begin
             for path, line in lines:
                 tests.setdefault(paths[path], {}).setdefault(line, []).append(item.nodeid)
     return Ran(tests, seconds)
@@ -243,7 +244,7 @@ def fails(item: pytest.Item, following: pytest.Item | None) -> bool:
 def failing(fault: Fault, items: list[pytest.Item]) -> str | None:
     """Return the first test that fails with a fault."""
     put_in(fault)
-    pairs = zip(items, [*items[1:], None], strict=True)
+    pairs = zip(items, [*items[1:], None], strict=False)  # without items there is none
     return next((item.nodeid for item, following in pairs if fails(item, following)), None)
 
 
