@@ -21,7 +21,7 @@ from probe_core.pipeline.refresh import refresh
 from probe_core.selection import SelectionError, select
 from probe_core.selection.environment import confine
 from probe_core.visibility.availability import available_to
-from probe_core.visibility.view import View
+from probe_core.visibility.view import Mask, View
 
 REASON = "it is not granted to this process: NVML lists 2 of 4 GPUs, not this one"
 
@@ -115,6 +115,75 @@ def test_python_and_json_agree() -> None:
     ]
 
 
+OUT, UNKNOWN, LISTED, COUNTED = (False, False), (None, None), (None, True), (False, True)
+
+
+@pytest.mark.parametrize(
+    ("runtime", "step", "code", "verdict"),
+    [
+        ("cuda", "granted", "compute-prohibited", LISTED),
+        ("cuda", "permission", "no-permission", OUT),
+        ("cuda", "responding", "gpu-lost", UNKNOWN),
+        ("cuda", "hardware", "off-the-bus", UNKNOWN),
+        ("cuda", "hardware", "rebar-off", OUT),
+        ("vulkan", "driver", "nouveau-bound", UNKNOWN),
+        ("vulkan", "driver", "no-driver", OUT),
+        ("vulkan", "library", "version-mismatch", OUT),
+        ("vulkan", "library", "nvml-missing", UNKNOWN),
+        ("vulkan", "runtime", "libcuda-missing", UNKNOWN),
+        ("vulkan", "hardware", "off-the-bus", UNKNOWN),
+        ("vulkan", "permission", "no-permission", OUT),
+        ("tinygrad", "driver", "no-driver", OUT),
+        ("tinygrad", "granted", "gpu-excluded", OUT),
+        ("tinygrad", "library", "nvml-missing", LISTED),
+        ("tinygrad", "runtime", "libcuda-missing", LISTED),
+        ("tinygrad", "responding", "gpu-lost", UNKNOWN),
+        ("tinygrad", "hardware", "rebar-off", OUT),
+        ("tinygrad", "permission", "no-permission", COUNTED),
+        ("nvidia-container", "hardware", "rebar-off", OUT),
+        ("nvidia-container", "hardware", "off-the-bus", UNKNOWN),
+        ("nvidia-container", "granted", "gpu-excluded", OUT),
+        ("nvidia-container", "runtime", "libcuda-missing", LISTED),
+        ("nvidia-container", "permission", "no-permission", UNKNOWN),
+    ],
+)
+def test_what_a_break_means_for_a_runtime(
+    runtime: str, step: str, code: str, verdict: tuple[bool | None, bool | None]
+) -> None:
+    lost = blocked(gpus()[0], step, code, "a fact")
+    entry = available_to([lost], runtime).withheld[lost["id"]]
+    assert (entry.visible, entry.counted) == verdict
+    assert (entry.step, entry.code) == (step, code)
+    doubt = f"; whether {runtime} shows it all the same is not known"
+    assert entry.reason.endswith(f": a fact{doubt if verdict[0] is None else ''}")
+    # Without a driver nothing counts a card that is off the bus.
+    gone = {**lost, "driver": None}
+    if code == "off-the-bus":
+        entry = available_to([gone], runtime).withheld[lost["id"]]
+        assert (entry.visible, entry.counted) == OUT
+
+
+def test_a_view_follows_what_is_withheld_below() -> None:
+    ids = [device["id"] for device in gpus(5)]
+
+    def view(count: int) -> View:
+        own = View("cuda", ids, [Mask(ids), Mask(ids), Mask(ids[1:])])
+        lost = [blocked(device, "responding", "gpu-lost") for device in gpus(count)]
+        own.withhold(available_to(lost, "cuda"), ids)
+        return own
+
+    for above, below, complete in ((0, 1, True), (0, 4, False), (4, 1, False), (4, 4, False)):
+        own = view(above)
+        assert len(own.masks) == (2 if above else 3)
+        own.withhold_as(view(below))
+        assert (own.complete, len(own.masks)) == (complete, 2)
+        assert own.withheld.keys() == {*ids[: max(above, below)]}
+        assert own.uncertain is not None
+    own = view(0)
+    own.withhold_as(view(0))
+    assert (own.complete, len(own.masks), own.withheld, own.uncertain) == (True, 3, {}, None)
+
+
 def test_devices_of_another_vendor_than_the_runtimes_stay_unjudged() -> None:
     lost = blocked(gpus()[0], "responding", "gpu-lost", "NVML lost it")
     other = blocked(nodes.amd(9), "permission", "no-permission", "/dev/kfd: EACCES")
@@ -134,6 +203,22 @@ def test_of_many_devices_in_doubt_not_all_results_are_listed(count: int, complet
     assert view.uncertain is not None
     view.withhold(available_to(gpus(1), "cuda"), ids)
     assert view.complete is complete
+
+
+@pytest.mark.parametrize(
+    ("lost", "numbered"),
+    [
+        (0, [[1, 2, 3, 4, 5]]),
+        (1, [[2, 3, 4, 5], [1, 2, 3, 4, 5]]),
+        (2, [[3, 4, 5], [1, 3, 4, 5], [2, 3, 4, 5], [1, 2, 3, 4, 5]]),
+        (4, [[5], [1, 5], [1, 2, 5], [1, 2, 3, 5], [1, 2, 3, 4, 5]]),
+    ],
+)
+def test_which_devices_may_take_numbers(lost: int, numbered: list[list[int]]) -> None:
+    devices = gpus(5)
+    devices[:lost] = [blocked(device, "responding", "gpu-lost") for device in devices[:lost]]
+    found = available_to(devices, "cuda").alternatives()
+    assert [nodes.slots([device["id"] for device in some]) for some in found] == numbered
 
 
 def test_the_reason_of_a_doubt_is_the_doubtful_devices_own() -> None:

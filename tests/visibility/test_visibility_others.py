@@ -182,6 +182,11 @@ TINYGRAD = [
     ("0.14.0", {"DEV": ":x+NV"}, []),
     ("0.14.0", {"DEV": "\udcff+;:"}, []),  # NV has no such interface
     ("0.13.0", {"HCQ_VISIBLE_DEVICES": "0"}, []),
+    ("0.13", {"HCQ_VISIBLE_DEVICES": "0"}, []),
+    ("0.13", {"DEV": ":1-2+NV"}, [2, 3]),
+    ("0.12", {"HCQ_VISIBLE_DEVICES": "2,0"}, [3, 1]),
+    ("0.9", {"VISIBLE_DEVICES": "2"}, [3]),
+    ("0.8", {"VISIBLE_DEVICES": "2"}, [1, 2, 3, 4]),
     ("0.12.0", {"HCQ_VISIBLE_DEVICES": "2,0"}, [3, 1]),
     ("0.12.0", {"CUDA_VISIBLE_DEVICES": "2"}, [1, 2, 3, 4]),
     ("0.12.0", {"VISIBLE_DEVICES": "2"}, [1, 2, 3, 4]),
@@ -253,6 +258,17 @@ def test_metal_has_no_variable() -> None:
     views = see(mac, {"CUDA_VISIBLE_DEVICES": ""}, os="darwin")
     assert list(views) == ["metal"]
     assert views["metal"][0].visible == ["apple:gpu"]
+
+
+def test_metal_has_cards_before_the_processors_own_and_promises_no_order() -> None:
+    kinds = ("shared", "dedicated", "dedicated")
+    macs: Any = [
+        nodes.whole({"id": f"x:{at}", "kind": "gpu", "vendor": "amd", "memory": {"kind": kind}})
+        for at, kind in enumerate(kinds)
+    ]
+    view = see(macs, {}, os="darwin")["metal"][0]
+    assert [mask.ids for mask in view.masks] == [["x:1", "x:2", "x:0"], ["x:2", "x:0", "x:1"]]
+    assert view.uncertain == "macOS does not promise an order of several GPUs"
 
 
 def test_no_gpu_no_views() -> None:

@@ -219,6 +219,10 @@ HIDING: dict[str, tuple[list[dict[str, make.Content]], list[str]]] = {
         ["usr/lib/x.so", "usr/lib/y.so"],
     ),
     "a name twice": ([{"a/x.so": SO, "./a/x.so": b"later"}], ["a/x.so"]),
+    "folder on a hard link of the layer": (
+        [{"a/x.so.1": SO, "a/x.so": make.hard("a/x.so.1"), "./a/x.so": make.FOLDER}],
+        ["a/x.so.1"],
+    ),
     "device on a library": ([{"a/x.so": SO}, {"a/x.so": make.DEVICE}], []),
     "hard link in a layer": (
         [{"a/x.so.1": SO, "a/x.so": make.hard("a/x.so.1")}], ["a/x.so", "a/x.so.1"],

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,13 +15,14 @@ from probe_cluster.planning.answer import answer
 from probe_cluster.planning.architecture import _routed
 from probe_cluster.planning.choice import choices
 from probe_cluster.planning.config_json import ConfigTable
-from probe_cluster.planning.efficiency import hop_software
+from probe_cluster.planning.efficiency import hop_software, kind_factor
 from probe_cluster.planning.engines import file_form, usual_engine
-from probe_cluster.planning.model_spec import parse_model
+from probe_cluster.planning.members import with_engine
+from probe_cluster.planning.model_spec import _form_of, parse_model
 from probe_cluster.planning.offers import _bandwidth, _flops, _system
 from probe_cluster.planning.options import layers_of
 from probe_cluster.planning.precision import as_run_by
-from probe_cluster.planning.predict import _split_stages
+from probe_cluster.planning.predict import _split_stages, undivided
 from probe_cluster.planning.reading import read_members
 from probe_cluster.planning.search import balanced
 from probe_cluster.planning.strategies import _connected
@@ -177,6 +181,26 @@ def test_what_an_engine_runs_and_reads() -> None:
     assert hop_software("llama.cpp") > 0
 
 
+@pytest.mark.parametrize(
+    ("machine", "bits", "engine", "reason"),
+    [
+        ("RTX 4090", "q4_k_m", "llama.cpp", "q4_k_m is a GGUF file"),
+        ("RTX 4090", "awq", "vllm", "awq is of safetensors"),
+        ("RTX 4090", None, "llama.cpp", "it runs on any device"),
+        ("H100 SXM", "awq", "vllm", "it is usual on GPUs with HBM"),
+        ("H100 SXM", "q4_k_m", "llama.cpp", "q4_k_m is a GGUF file"),
+    ],
+)
+def test_why_an_engine_is_usual(machine: str, bits: str | None, engine: str, reason: str) -> None:
+    model = parse_model({"model": "llama-3.1-8b", "bits": bits})
+    (found,) = choices(read_members([], have=[machine]), model, Links(), "auto", many=False)
+    assert (found.engine, found.reason) == (engine, reason)
+    if bits is not None:
+        nameless = replace(model, quant=None)
+        (found,) = choices(read_members([], have=[machine]), nameless, Links(), "auto", many=False)
+        assert found.reason == reason.replace(bits, "the file")
+
+
 def test_nodes_of_several_kinds_have_an_engine_for_all_and_each_its_own() -> None:
     nodes = read_members([], have=["RTX 4090", "Mac mini M4 Pro 64GB", "H100 SXM"])
     gpu, mac, server = (node.id for node in nodes)
@@ -222,6 +246,55 @@ def test_published_mxfp4_is_weighed_as_the_chosen_engines_files_keep_it(
 )
 def test_groups_that_fast_links_join(joined: list[tuple[int, int]], groups: list[set[int]]) -> None:
     assert _connected(joined) == groups
+
+
+@pytest.mark.parametrize(
+    ("computes", "kind", "arch", "factor"),
+    [
+        ("vllm", "mla", "cdna3", 5.0),
+        ("vllm", "mla", "hopper", 3.0),
+        ("vllm", "experts", "cdna3", 4.0),
+        ("mlx", "mla", "cdna3", 2.0),
+        ("mlx", "dense", "", 1.0),
+        ("mlx", "vllm", "", 1.0),
+    ],
+)
+def test_what_a_kind_of_model_costs(computes: str, kind: str, arch: str, factor: float) -> None:
+    own = {"cdna": {"mla": 5.0}, "vllm": {"mla": 3.0, "experts": 4.0}, "mla": 2.0}
+    figures: Any = {"kind": own}
+    assert kind_factor(figures, computes, kind, arch) == factor
+
+
+@pytest.mark.parametrize(
+    ("config", "form"),
+    [
+        (None, "safetensors"),
+        ({}, "safetensors"),
+        ({"quantization": {"bits": 4, "group_size": 64}}, "mlx"),
+        ({"quantization": {"bits": 4}, "quantization_config": {"bits": 4}}, "mlx"),
+        ({"quantization": {"bits": 4}, "quantization_config": {"quant_method": "awq"}},
+         "safetensors"),
+        ({"quantization": 4}, "safetensors"),
+    ],
+    ids=range(6),
+)  # fmt: skip
+def test_the_form_of_a_folder(config: Any, form: str, tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    if config is not None:
+        path.write_text(json.dumps(config))
+    assert _form_of(str(path)) == form
+
+
+def test_layers_are_split_unless_unequal_memories_hold_more_without() -> None:
+    model = parse_model({"model": "llama-3.1-70b", "bits": "4bit"})
+    (equal,) = read_members([], have=["2x RTX 4090"])
+    equal = with_engine(equal, "vllm")
+    assert equal.width == 2
+    assert undivided(equal, model, "available", 0.1) is equal
+    unequal = replace(equal, pools=(24 << 30, 4 << 30))
+    assert undivided(unequal, model, "available", 0.1) == replace(unequal, width=1)
+    alone = replace(unequal, width=1)
+    assert undivided(alone, model, "available", 0.1) is alone
 
 
 def test_layers_by_hand() -> None:

@@ -27,6 +27,7 @@ from probe_cluster.planning.serving import (
     Load,
     Serving,
     _copies,
+    _server_widths,
     device_of,
     layout_of,
     layouts,
@@ -294,6 +295,25 @@ def test_the_command_prints_the_few_layouts_and_their_document(
     assert {"replicas", "tensor", "total", "first_token", "best_at"} <= set(serving["layouts"][0])
     assert main([*asked[:-2]]) == 2
     assert "--requests needs --prompt" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("heads", "kv_heads", "kind", "widths"),
+    [
+        (32, 8, "dense", [2, 4, 8]),
+        (32, 2, "dense", [2, 4, 8]),
+        (28, 4, "dense", [2, 4]),
+        (24, 3, "dense", []),
+        (24, 3, "mla", [2, 4, 8]),
+        (8, None, "dense", [2, 4, 8]),
+        (None, None, "dense", []),
+    ],
+)
+def test_into_how_many_parts_a_server_splits_heads(
+    heads: int | None, kv_heads: int | None, kind: str, widths: list[int]
+) -> None:
+    model = parse_model({"model": "llama-3.1-8b", "bits": "4bit"})
+    assert _server_widths(replace(model, heads=heads, kv_heads=kv_heads, kind=kind)) == widths
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,49 @@ def test_older_documents_lack_fields() -> None:
     assert found.edges == frozenset()
 
 
+def test_what_a_document_says_of_nodes_and_edges_is_kept() -> None:
+    peers = [
+        {"to_id": "b", "from_id": "c", "description": "usb4"},
+        {"to_id": "b", "from_id": 5},
+        {"to_id": "b", "description": None},
+    ]
+    most = {"memory": (1 << 40) - 1, "flops": {"fp32": 999_999_999, "fp16": 0.5}, "chip": "M2"}
+    document = {
+        "nodes": {"a": {"memory": 0, "flops": 5}, "b": most},
+        "peer_graph": {"a": peers},
+        "active_node_id": 5,
+    }
+    found = Topology.from_json(document)
+    assert found.edges == {Edge("c", "b", "usb4"), Edge("a", "b", "")}
+    assert found.active_node_id is None
+    nothing = {"fp32": 0.0, "fp16": 0.0, "int8": 0.0}
+    assert found.nodes == {
+        "a": {"model": "Unknown Model", "chip": "Unknown Chip", "memory": 0, "flops": nothing},
+        "b": {
+            **{"model": "Unknown Model", "chip": "M2", "memory": (1 << 40) - 1},
+            "flops": {"fp32": 999_999_999.0, "fp16": 0.5, "int8": 0.0},
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("node", "said"),
+    [
+        ({"memory": 1 << 40}, "node 'a' has 1099511627776 MiB of memory"),
+        ({"memory": -1}, "node 'a' has -1 MiB of memory"),
+        ({"memory": True}, "node 'a' has True MiB of memory"),
+        ({"memory": 1, "flops": {"fp16": 1e9}}, "node 'a' has 1000000000.0 TFLOPS of fp16"),
+        ({"memory": 1, "flops": {"int8": -0.1}}, "node 'a' has -0.1 TFLOPS of int8"),
+        (5, "node 'a' has no capabilities"),
+    ],
+    ids=range(6),
+)
+def test_figures_of_a_node_have_bounds(node: Any, said: str) -> None:
+    with pytest.raises(ClusterError) as raised:
+        Topology.from_json({"nodes": {"a": node}})
+    assert str(raised.value) == said
+
+
 def test_the_same_node_twice_is_named() -> None:
     with pytest.raises(ClusterError, match="node 'a' is there twice"):
         Topology.of([Member("a", 1), Member("a", 2)])

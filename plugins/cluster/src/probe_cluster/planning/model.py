@@ -172,18 +172,15 @@ class Model:
     @property
     def layer_read_bytes(self) -> float:
         """Bytes that one token reads of one layer: active weights, and the whole KV cache."""
-        weights: float = self.read_bytes or 0
-        if self.read_bytes is None:
-            weights = (self.active_params or self.params) * self.bits / 8
-        return weights / self.layers + self.kv_bytes_per_layer
+        return self.read_at_once(1) / self.layers + self.kv_bytes_per_layer
 
     def read_at_once(self, tokens: float) -> float:
         """Return the bytes of weights that so many tokens of different requests read together.
 
         Each token uses its own experts, so more of them are read the more tokens there are.
         """
-        weights: float = self.read_bytes or 0
-        if self.read_bytes is None:
+        weights: float | None = self.read_bytes
+        if weights is None:
             weights = (self.active_params or self.params) * self.bits / 8
         if self.experts is None or tokens <= 1:
             return weights
