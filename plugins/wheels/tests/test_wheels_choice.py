@@ -263,6 +263,72 @@ def test_json_and_one_device(capsys: pytest.CaptureFixture[str]) -> None:
     assert (status, lines) == (2, [])
 
 
+def printed(
+    installer: str, gpus: list[Gpu], *, explain: bool = True, os: str = "linux", uv: str = "cu132"
+) -> list[str]:
+    choice, args = choose(gpus), SimpleNamespace(installer=installer, explain=explain)
+    report: Any = {"node": {"os": os}}
+    own = (uv, "it compares the driver alone")
+    return _lines(args, choice, _variables(installer, choice), report, own)  # type: ignore[arg-type]
+
+
+ADA, KEPLER, RDNA3 = nvidia("8.9"), nvidia("3.7", "470.82.01"), amd("gfx1100")
+FOR_ADA = "# GPU 8.9 (sm_89): PyTorch's build for CUDA 13.0 has code for sm_89"
+FOR_KEPLER = [
+    "# GPU 3.7 (sm_37): PyTorch's build for CUDA 11.8 has code for sm_37",
+    "# that is the last series with its code: install 'torch<2.7'",
+]
+FOR_RDNA3 = "# GPU gfx1100 (gfx1100): PyTorch's build for ROCm has code for gfx1100"
+FOR_NONE = "# this node has no GPU of NVIDIA, AMD, Intel or Apple"
+UV_ALONE = "# uv alone would take cu132, another one: it compares the driver alone"
+PIP_ALONE = "# pip alone takes PyPI's build, whatever the GPU is; it looks at no hardware"
+CONDA_ALONE = "# conda alone takes the newest CUDA of the driver, whatever the GPU is"
+INDEX = "# PyTorch: the index {} of its documentation (pip takes its address)"
+BY_UV = "{}, or: uv pip install {} --torch-backend={}"
+
+
+@pytest.mark.parametrize(
+    ("installer", "gpus", "lines"),
+    [
+        ("uv", [ADA], [FOR_ADA, UV_ALONE, "export UV_TORCH_BACKEND=cu130",
+                       "export UV_CUDA_DRIVER_VERSION=580.95.05"]),
+        ("uv", [RDNA3], [FOR_RDNA3, UV_ALONE, "export UV_TORCH_BACKEND=rocm7.2",
+                         "export UV_AMD_GPU_ARCHITECTURE=gfx1100"]),
+        ("uv", [], [FOR_NONE, UV_ALONE, "export UV_TORCH_BACKEND=cpu"]),
+        ("pip", [ADA], [FOR_ADA, PIP_ALONE, BY_UV.format(INDEX.format("cu130"), "torch", "cu130"),
+                        "jax[cuda13]", "cupy-cuda13x"]),
+        ("pip", [KEPLER], [*FOR_KEPLER, PIP_ALONE,
+                           BY_UV.format(INDEX.format("cu118"), "'torch<2.7'", "cu118"),
+                           "cupy-cuda11x"]),
+        ("pip", [], [FOR_NONE, PIP_ALONE, INDEX.format("cpu")]),
+        ("conda", [ADA], [FOR_ADA, CONDA_ALONE, "export CONDA_OVERRIDE_CUDA=13.0",
+                          "export CONDA_OVERRIDE_CUDA_ARCH=8.9"]),
+        ("conda", [], [FOR_NONE, CONDA_ALONE, 'export CONDA_OVERRIDE_CUDA=""']),
+        ("variants", [RDNA3],
+         [FOR_RDNA3, UV_ALONE, "export AMD_VARIANT_PROVIDER_FORCE_GFX_ARCH=gfx1100",
+          "# the static list of the variant protocol's draft, the best value first:",
+          "# amd :: gfx_arch :: gfx1100"]),
+        ("variants", [], [FOR_NONE, UV_ALONE]),
+    ],
+    ids=range(10),
+)  # fmt: skip
+def test_what_is_printed_for_an_installer(
+    installer: str, gpus: list[Gpu], lines: list[str]
+) -> None:
+    assert printed(installer, gpus) == lines
+    short = [line for line in lines if line not in (UV_ALONE, PIP_ALONE, CONDA_ALONE)]
+    assert printed(installer, gpus, explain=False) == short
+
+
+def test_variables_of_windows_and_the_build_that_uv_takes_too() -> None:
+    same = "# uv alone would take cu130, the same: it compares the driver alone"
+    assert printed("uv", [ADA], os="windows", uv="cu130") == [
+        *(FOR_ADA, same, '$env:UV_TORCH_BACKEND = "cu130"'),
+        '$env:UV_CUDA_DRIVER_VERSION = "580.95.05"',
+    ]
+    assert printed("conda", [], os="windows")[-1] == '$env:CONDA_OVERRIDE_CUDA = ""'
+
+
 def test_a_name_cannot_become_a_command(capsys: pytest.CaptureFixture[str]) -> None:
     from probe_wheels.env_command import _comments
 

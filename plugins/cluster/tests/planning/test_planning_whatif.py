@@ -152,6 +152,42 @@ def test_a_link_joins_the_nodes_of_its_group_alone() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("group", "model", "chip", "shares", "inner", "gib", "gbs", "origin"),
+    [
+        ("2x H100 SXM", "2x H100 80GB HBM3", "NVIDIA H100 80GB HBM3", (2, 2), "nvlink4",
+         (80, 80), 3350, "the chip database"),
+        ("2x A100 PCIe 80GB", "2x A100 80GB PCIe", "NVIDIA A100 80GB PCIe", (2, 2), "pcie4",
+         (80, 80), 1935, "the chip database"),
+        ("2x MI300X", "2x Instinct MI300X", "AMD Instinct MI300X", (2, 2), "xgmi",
+         (192, 192), 5300, "the chip database"),
+        ("2x RTX 4090", "2x GeForce RTX 4090", "NVIDIA GeForce RTX 4090", (1, 2), "pcie4",
+         (24, 24), 1008, "the chip database"),
+        ("RTX 4090 + RTX 3090", "GeForce RTX 4090 GeForce RTX 3090", "NVIDIA GeForce RTX 4090",
+         (1, 1), "pcie4", (24, 24), 970.667, "the chip database"),
+        ("DGX Spark", "DGX Spark", "NVIDIA GB10", (1, 1), "pcie4", (121.6,), 273,
+         "NVIDIA DGX Spark datasheet (recalled): ConnectX-7, 200 Gbit/s; ports: roce, 10gbe"),
+    ],
+)  # fmt: skip
+def test_a_described_computer_as_a_member(
+    group: str,
+    model: str,
+    chip: str,
+    shares: tuple[int, int],
+    inner: str,
+    gib: tuple[float, ...],
+    gbs: float,
+    origin: str,
+) -> None:
+    (own,) = read_members([], have=[group])
+    assert (own.model, own.chip, own.width, own.equal) == (model, chip, *shares)
+    assert own.inner.kind == inner
+    assert own.pools == tuple(round(each * GIB) for each in gib)
+    assert own.memory == own.available == sum(own.pools)
+    assert own.bandwidth == pytest.approx(gbs * 1e9, rel=1e-6)
+    assert own.reasons["origin"] == f"not probed, figures of the maker: {origin}"
+
+
 def test_cards_of_a_server_are_joined_by_what_it_has() -> None:
     found = members("8x H100 SXM", "4x RTX 4090", "8x MI300X", "DGX A100")
     kinds = [each.inner.kind for each in found.values()]
