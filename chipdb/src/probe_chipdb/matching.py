@@ -94,7 +94,9 @@ def match(db: "Database", given: tuple[object, ...]) -> Match:
     if candidates and (agreeing := _agreeing(db, query, candidates.chips)):
         candidates.chips = agreeing
         return _with_units(_decide(db, query, candidates), query)
-    query.read_name(db)
+    ids = _hardware_ids(query)
+    if _hardware_ids(query.read_name(db)) != ids:  # a name may hold some
+        candidates = by_hardware_id(db, query)
     reason = ""
     # The rules of names are not imported where an id and a chip's own name say all.
     if query.name_facts or query.pci[:4] in DISPLAY_VENDORS:
@@ -107,7 +109,11 @@ def match(db: "Database", given: tuple[object, ...]) -> Match:
             result = match(db, (None, None, None, *given[3:-2], host, query.name_kind))
             result.virtual = True
             return result
-    return _with_units(_match(db, query, reason), query)
+    return _with_units(_match(db, query, candidates, reason), query)
+
+
+def _hardware_ids(query: Query) -> tuple[object, ...]:
+    return query.pci, query.subsystem, query.revision, query.gpu_id, query.dt
 
 
 def _agreeing(db: "Database", query: Query, chips: "list[Chip]") -> "list[Chip]":
@@ -134,7 +140,8 @@ def _with_units(result: Match, query: Query) -> Match:
     return result
 
 
-def _match(db: "Database", query: Query, reason: str) -> Match:
+def _match(db: "Database", query: Query, candidates: Candidates | None, reason: str) -> Match:
+    """The match of a name that was read. candidates: those of the hardware ids."""
     if reason:
         from probe_chipdb.exclusions import share_in
 
@@ -143,7 +150,7 @@ def _match(db: "Database", query: Query, reason: str) -> Match:
             _add_parents(db, query, excluded, share)
         return excluded
     named = by_name(db, query)
-    candidates = by_hardware_id(db, query) or by_units(db, query, named)
+    candidates = candidates or by_units(db, query, named)
     if candidates and _contradicts_driver(db, candidates, query):
         if named:
             return _without_hardware_id(db, query, candidates, named)
