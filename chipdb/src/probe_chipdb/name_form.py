@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 _DIVISORS = {"gib": 1.0, "mib": 1024.0, "mb": 1024.0, "gb": 1.0, "g": 1.0}
 _CORES = ("core", "cores")
 _UNITS = frozenset((*_DIVISORS, *_CORES))
-_APART = str.maketrans(",()", "   ")
 
 
 def size_in(token: str) -> float | None:
@@ -58,7 +57,8 @@ class Form:
         while rest and first in makers:
             self.vendor, self.text = makers[first], rest
             first, _, rest = rest.partition(" ")
-        self._tokens = joined(self.text.translate(_APART), _UNITS)
+        apart = self.text.replace(",", " ").replace("(", " ").replace(")", " ")
+        self._tokens = joined(apart, _UNITS)
         name, brands = " ".join(self._tokens), rules.set("brand")
         branded = brands if name.startswith(brands) else ()
         self.brand = next((brand for brand in branded if name.startswith(f"{brand} ")), "")

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 
 _MOST_TEXTS = 70  # of one run
+_MOST_TAILS = 12  # texts with which a pattern may end
+_MANY = 8  # words of a field, from which on their first letters choose among them
 _MOST_STEPS = 500
 """Ends of fields that are tried: what fits takes some dozens, junk would take millions."""
 
@@ -37,8 +39,13 @@ class Pattern:
     def __init__(self, text: str, sets: "Words") -> None:
         """Read a pattern. Raises BadPattern for an unknown kind or an unclosed field."""
         self._nodes = tuple(_nodes(text, sets))
-        for node, following in zip(self._nodes, self._nodes[1:], strict=False):
-            node.next = following
+        tails: tuple[str, ...] = ("",)
+        following: _Node | None = None
+        for node in reversed(self._nodes):
+            node.next, node.tails = following, tails
+            tails = tuple(own + tail for own in node.words for tail in tails)
+            tails = tails if len(tails) <= _MOST_TAILS else ()
+            following = node
         self._first = self._nodes[0] if self._nodes else None
 
     def fields(self, text: str) -> "dict[str, str] | None":
@@ -73,10 +80,14 @@ class Pattern:
 class _Node:
     """A literal or a field. words: what it may be, or empty. is_kind: whether a text is one.
 
-    held: words of which a text of its kind holds at least one.
+    held: words of which a text of its kind holds at least one. begun: many words by their first
+    letters. tails: the texts that may follow it up to the end, where they are few.
     """
 
-    __slots__ = ("digits", "held", "is_kind", "label", "literal", "meanings", "next", "words")
+    __slots__ = (
+        "begun", "digits", "held", "is_kind", "label", "literal", "meanings", "next", "tails",
+        "words",
+    )  # fmt: skip
 
     def __init__(self, label: str, kind: str, meanings: "Mapping[str, str]") -> None:
         self.label = label
@@ -87,11 +98,16 @@ class _Node:
         self.is_kind = None if meanings else KINDS.get(kind)
         # `{+set}` is any text with a word of the set in it, `{-set}` letters that are none.
         self.next: _Node | None = None
+        self.tails: tuple[str, ...] = ()
         self.held: tuple[str, ...] = ("",)
         if meanings and kind[:1] in ("+", "-") and "|" not in kind:
             words, self.words = self.words, ()
             self.is_kind = _holding(words) if kind[0] == "+" else _other(words)
             self.held = words if kind[0] == "+" else ("",)
+        self.begun: dict[str, list[str]] = {}
+        if len(self.words) > _MANY and "" not in self.words:
+            for word in self.words:
+                self.begun.setdefault(word[0], []).append(word)
         if not (self.words or self.is_kind or self.digits):
             raise BadPattern(f"{{{kind}}} is no kind of field and no set of words")
 
@@ -100,13 +116,17 @@ class _Node:
         if self.words:
             if not text.startswith(self.words, start):
                 return ()
-            return [start + len(word) for word in self.words if text.startswith(word, start)]
+            words = self.begun[text[start]] if self.begun else self.words
+            return [start + len(word) for word in words if text.startswith(word, start)]
         if self.digits:
             letters, least, most = self.digits
             part = text[start : start + most]
             count = len(part) - len(part.lstrip(letters))
             return (start + count,) if count >= least else ()
-        return self.next.starts(text, start) if self.next else (len(text),)
+        if self.tails:
+            ends = {len(text) - len(tail) for tail in self.tails if text.endswith(tail)}
+            return sorted(end for end in ends if end >= start)
+        return self.next.starts(text, start) if self.next else ()
 
     def starts(self, text: str, start: int) -> "Iterable[int]":
         """Where it may begin in a text from `start` on, the nearest first."""

@@ -95,10 +95,9 @@ def _key(text: str, kind: str, rules: "Rules", but: str = "") -> str:
     # What the vendor's name hides can be another row's text, so this runs until nothing changes.
     # That makes a key its own key, too.
     while True:
-        before = key
-        key = rules.rewritten(key, "line", kind, but)
-        key = _join_sizes(_drop_vendor(key, rules))
-        if key == before:
+        name = rules.rewritten(key, "line", kind, but)
+        key = _join_sizes(_drop_vendor(name, rules))
+        if key == name:
             return key
 
 
