@@ -194,10 +194,11 @@ def document_of(action: Action) -> ActionDoc:
 #
 # One source: what the report says of a device and what the doctor says are the same steps.
 
-_LOADER = (
-    *("/etc/ld.so.conf", "/usr/lib", "/usr/local", "/lib", "/etc/ld.so.cache", "/etc/NIXOS"),
-    *("/run/opengl-driver", "/etc/ld.so.conf.d", "/usr/lib64", "/lib64"),
+_FOLDERS = (
+    *("/etc/ld.so.conf", "/usr/lib", "/usr/local", "/lib", "/run/opengl-driver", "/usr/lib64"),
+    "/lib64",
 )
+_LOADER = (*_FOLDERS, "/etc/ld.so.cache", "/etc/NIXOS", "/etc/ld.so.conf.d")
 _PROCESS = ("/proc/self/status", "/proc/self/uid_map", "/proc/self/attr/current")
 _MOUNTS = "/proc/self/mounts"
 _NVIDIA_GPUS = "/proc/driver/nvidia/gpus"
@@ -208,7 +209,7 @@ READS: dict[str, tuple[str, ...]] = {
         *("/proc/modules", "/proc/cmdline", "/proc/driver/nvidia", "/sys/module"),
         *("/lib/modules", "/usr/lib/modules", "/var/lib/dkms", "/lib/firmware"),
         *("/etc/modprobe.d", "/run/modprobe.d", "/usr/lib/modprobe.d", "/lib/modprobe.d"),
-        *("/sys/firmware/efi/efivars", _MOUNTS),
+        *("/sys/firmware/efi/efivars", _MOUNTS, *_FOLDERS),
     ),
     "node": (
         *("/dev", "/proc/devices", "/proc/modules", _MOUNTS, *_PROCESS, _NVIDIA_GPUS),
@@ -223,7 +224,10 @@ READS: dict[str, tuple[str, ...]] = {
         *("/dev", "/proc/devices", "/sys/fs/cgroup/devices", "/sys/bus/pci/devices"),
         *(_NVIDIA_GPUS, "/proc/self", "/proc/self/limits"),
     ),
-    "runtime": ("/proc/driver/nvidia/version", "/sys/class/kfd", "/opt", _MOUNTS, *_LOADER),
+    "runtime": (
+        *("/proc/driver/nvidia/version", "/sys/class/kfd", "/opt", "/proc/cmdline"),
+        *("/proc/modules", _MOUNTS, *_LOADER),
+    ),
 }
 """Step of readiness to what the report reads to judge it: files, or folders with them. The other
 steps rest on plugins' answers and variables; each reads the signs of a container as well."""

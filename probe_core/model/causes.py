@@ -546,6 +546,16 @@ DRIVER = (
         "the driver {module} is loaded, and its firmware is not installed",
         "the kernel log has `Direct firmware load … failed with error -2`",
         "install {package}, then rebuild the initramfs",
+        fixes={
+            "Hailo": (
+                by_hand(
+                    "install Hailo's firmware: hailofw (Raspberry Pi OS), or download_firmware.sh"
+                    " of hailort-drivers",
+                    changes=("firmware hailo",),
+                ),
+                REBOOT,
+            ),
+        },
         host=(Command("firmware {module}"), ", then ", Command("initramfs"), REBOOT),
     ),
     blocks(
@@ -743,7 +753,7 @@ NODE = (
     ),
     blocks(
         "cdi-spec-stale",
-        "the container's CDI specification is of another driver version",
+        "the CDI specification is of another driver version, or of other devices",
         "`head /etc/cdi/nvidia.yaml /var/run/cdi/nvidia.yaml`",
         run("sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"),
         vendor="nvidia",
@@ -969,6 +979,16 @@ LIBRARY = (
         ),
         vendor="nvidia",
         fixes={
+            # The next boot would load the same module (illinois-scicomp/machine-shop-maintenance
+            # #70).
+            "old module on disk": (
+                by_hand(
+                    "install the driver again, in one version: for this kernel the module"
+                    " {stale_module} is built, and no other",
+                    changes=("package of NVIDIA's driver",),
+                ),
+                REBOOT,
+            ),
             "host": (
                 run("sudo reboot"),
                 otherwise("; or, with no GPU program running: "),
@@ -978,6 +998,13 @@ LIBRARY = (
             ),
             "container": "take the driver's libraries out of the image: the host's are mounted",
         },
+    ),
+    blocks(
+        "hailort-mismatch",
+        "the driver of the Hailo device and HailoRT differ in version, with which none starts",
+        "`cat /sys/module/hailo_pci/version; hailortcli --version`",
+        "install HailoRT and its driver of one version; in a container: an image with the driver's",
+        vendor="hailo",
     ),
     blocks(
         "wsl-no-library",
@@ -1462,6 +1489,15 @@ RUNTIME = (
         },
     ),
     limits(
+        "compute-runtime-too-new",
+        "Intel's compute runtime has no code for the GPU any more",
+        "`ls -l /usr/lib/x86_64-linux-gnu/libze_intel_gpu.so.1` leads to the build's number",
+        "install the packages for older GPUs beside it: intel-level-zero-gpu-legacy1 and"
+        " intel-opencl-icd-legacy1 (Arch Linux: intel-compute-runtime-legacy)",
+        vendor="intel",
+        instead="Vulkan can use the device",
+    ),
+    limits(
         "compute-runtime-too-old",
         "Intel's compute runtime is older than the GPU",
         "`ls -l /usr/lib/x86_64-linux-gnu/libze_intel_gpu.so.1` leads to the build's number",
@@ -1566,6 +1602,16 @@ RUNTIME = (
 
 # linux-npu-driver's and xdna-driver's README; Arch Linux's package files.
 _NPU = (
+    # It shares address spaces through the IOMMU ("SVA bind device failed"; antirez/ds4#871).
+    blocks(
+        "npu-without-iommu",
+        "the IOMMU is switched off, without which no program can open the NPU",
+        "`cat /proc/cmdline`; the kernel log has `SVA bind device failed`",
+        by_hand("remove {iommu_off} from the boot loader's configuration"),
+        vendor="amd",
+        parameter="{iommu_off}",
+        host=Command("remove parameter"),
+    ),
     limits(
         "level-zero-npu-missing",
         "the user driver of Intel's NPU is not installed",

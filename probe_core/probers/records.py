@@ -149,6 +149,7 @@ RECORDS: dict[str, Records] = {
             "/sys/power/suspend_stats/success",
             "/opt/rocm/.info/version",
             "/sys/module/amdgpu/version",
+            "/sys/module/hailo_pci/version",
             "/sys/devices/platform/asus-nb-wmi/dgpu_disable",
             "/sys/class/firmware-attributes/asus-armoury/attributes/dgpu_disable/current_value",
             "/sys/devices/platform/asus-nb-wmi/egpu_connected",

@@ -139,6 +139,8 @@ ON_HOST: dict[str, Callable[[Scene, Names], bool]] = {
     "installed": lambda scene, names: bool(scene.modules.on_disk("nvidia")),
     "old kernel": lambda scene, names: bool(names["first_kernel"]),
     "signed by parameter": lambda scene, names: scene.modules.signed_alone,
+    "old module on disk": lambda scene, names: bool(names["stale_module"]),
+    "Hailo": lambda scene, names: names["module"] == "hailo",
     "virtual machine": lambda scene, names: hypervisor(scene.machine) is not None,
     "host": lambda scene, names: True,
 }
@@ -384,6 +386,8 @@ def _kernel_package(release: str) -> str:
 
 
 def _kfd_fix(device: DeviceDoc, step: StepDoc, scene: Scene) -> tuple[str, ...]:
+    if scene.container == "flatpak":
+        return CAUSES["flatpak"].parts
     if scene.container is not None:
         return (f"start the container with {_option(device, step, scene)}",)
     instead = "" if step.get("blocks") else ", or use Vulkan"
@@ -427,6 +431,7 @@ MAKERS: dict[str, Callable[[DeviceDoc, StepDoc, Scene], str]] = {
     "job_request": _job_request,
     "kernel": lambda device, step, scene: _kernel_package(scene.release),
     "library": lambda device, step, scene: "libnvidia-ml.so.1",
+    "iommu_off": lambda device, step, scene: scene.modules.iommu_off,
     "log_words": _log_words,
     "minor": _minor,
     "missing_nodes": _missing_nodes,

@@ -59,6 +59,8 @@ def _may_sleep(device: DeviceDoc, folder: str, scene: Scene) -> bool:
     if device["power_state"] in ("active", None):
         return False
     status = scene.machine.read(f"{folder}/power/runtime_status", 32)
+    if status == "error":  # its driver could not wake it: runtime PM leaves it alone from then on
+        return False
     return status not in ("active", "unsupported", None) or device["power_state"] != "unknown"
 
 
@@ -212,6 +214,11 @@ def driver(device: DeviceDoc, scene: Scene) -> StepDoc:
         return broken(_DRIVER, code, place)
     if name == "nvidia" and device["id"] not in scene.answered:
         return _nvidia(device, scene, place)
+    if name == "hailo":
+        scene.load("drivers")
+        from probe_core.readiness.unbound import firmware_missing
+
+        return firmware_missing(device, scene, name) or ok(_DRIVER, place)
     if name == "i915" and device["arch"] in _WITH_GUC:
         scene.load("drivers")
         from probe_core.readiness.unbound import guc_missing

@@ -151,6 +151,15 @@ class Modules:
         """
         return any(f"module.sig_enforce{end}" in self.command_line for end in ("", "=1", "=y"))
 
+    @property
+    def iommu_off(self) -> str:
+        """The parameter that switches the IOMMU off; "" without one (kernel-parameters.txt)."""
+        return next((p for p in self.command_line if p in ("amd_iommu=off", "iommu=off")), "")
+
+    def built_by_dkms(self, name: str, version: str) -> bool:
+        """Return whether DKMS built a version of a module for the running kernel."""
+        return self.release in self._machine.listdir(f"{DKMS}/{name}/{version}")
+
     def _by_command_line(self, name: str) -> tuple[str, str] | None:
         for parameter in self.command_line:
             key, _, names = parameter.partition("=")

@@ -51,6 +51,16 @@ def _version(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
     return version_of(scene.nvidia_version) or Blank("")
 
 
+def _stale_module(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
+    """Return the loaded version where DKMS built it for this kernel, and not the libraries' one."""
+    loaded = version_of(scene.nvidia_version)
+    paths = scene.libraries.find(NVML)
+    own = library_version(scene.machine.realpath(paths[0])) if paths else None
+    if loaded is None or own is None or scene.modules.built_by_dkms("nvidia", own):
+        return ""
+    return loaded if scene.modules.built_by_dkms("nvidia", loaded) else ""
+
+
 def _fabric_manager(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
     """Return the name of its package for dnf (NVIDIA, gpu-driver-container, rhel10/precompiled)."""
     is_older = (major_of(version_of(scene.nvidia_version)) or 0) < 580
@@ -187,6 +197,7 @@ MAKERS: dict[str, Maker] = {
     "nvidia_group": _nvidia_group,
     "nvidia_mode": _nvidia_mode,
     "signed": _signed,
+    "stale_module": _stale_module,
     "stub": lambda device, step, scene: _stub(step, scene)[0],
     "stub_alone": _stub_alone,
     "version": _version,

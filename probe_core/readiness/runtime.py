@@ -18,6 +18,14 @@ _STEP = "runtime"
 CUDA, NVML, ZE = "libcuda.so.1", "libnvidia-ml.so.1", "libze_intel_gpu.so.1"
 
 
+ZE_LEGACY = "libze_intel_gpu_legacy1.so.1"
+HAILO, HAILORT = "/sys/module/hailo_pci/version", "libhailort.so"
+"""The version of Hailo's driver, and its library, which is for that version alone."""
+
+LEGACY = ("gen8", "gen9", "gen11")
+"""Architectures with packages of their own (compute-runtime, LEGACY_PLATFORMS.md)."""
+
+
 def runtime(device: DeviceDoc, scene: Scene) -> StepDoc:
     """Return the step."""
     judge = _JUDGES.get(scene.driver(device) or "")
@@ -61,6 +69,8 @@ def _rocm(device: DeviceDoc, scene: Scene) -> StepDoc:
 
 def _level_zero(device: DeviceDoc, scene: Scene) -> StepDoc:
     paths = scene.libraries.find(ZE)
+    if not paths and device["arch"] in LEGACY:
+        paths = scene.libraries.find(ZE_LEGACY)
     if paths:
         return ok(_STEP, f"{paths[0]}: there")
     evidence = f"{ZE} is in no folder of the loader"
@@ -81,6 +91,8 @@ XRT = "/opt/xilinx/xrt/lib"
 def _npu(device: DeviceDoc, scene: Scene) -> StepDoc:
     driver = scene.driver(device) or ""
     names, libraries = NPU_LIBRARIES[driver], scene.libraries
+    if driver == "amdxdna" and (parameter := scene.modules.iommu_off):
+        return broken(_STEP, "npu-without-iommu", f"/proc/cmdline: {parameter}")
     path = libraries.find_any(*names) or f"{XRT}/{names[0]}"
     if libraries.exists(path):
         return ok(_STEP, f"{path}: there")

@@ -78,6 +78,7 @@ FIRMWARE = {
     "xe": "xe",
     "intel_vpu": "intel/vpu",
     "panthor": "arm/mali",
+    "hailo": "hailo",
 }
 
 
@@ -189,6 +190,15 @@ def _without_firmware(device: DeviceDoc, scene: Scene, module: str) -> str | Non
     stem = OF_ARCHITECTURE.get(device["arch"] or "")
     lacks = module == "amdgpu" and stem and not any(name.startswith(stem) for name in names)
     return f"{path} has no {stem}*" if lacks else None
+
+
+def firmware_missing(device: DeviceDoc, scene: Scene, module: str) -> StepDoc | None:
+    """Return the step of a device whose driver binds without the firmware that starts it.
+
+    Hailo-8's makes the node all the same (home-assistant/operating-system#3663).
+    """
+    lacking = _without_firmware(device, scene, module)
+    return broken(_STEP, "firmware-missing", f"{module} is bound; {lacking}") if lacking else None
 
 
 def guc_missing(scene: Scene) -> StepDoc | None:

@@ -20,7 +20,7 @@ from probe_core.readiness.modules import (
     module_of,
 )
 from probe_core.readiness.rocm import KFD_NODES, RUNTIMES
-from probe_core.readiness.runtime import NPU_LIBRARIES, XRT, ZE
+from probe_core.readiness.runtime import HAILO, HAILORT, NPU_LIBRARIES, XRT, ZE, ZE_LEGACY
 from probe_core.readiness.switched import modes, removals
 from probe_core.readiness.unbound import FIRMWARE, FIRMWARE_PATH, MODULES, OF_ARCHITECTURE, UPDATES
 
@@ -44,7 +44,7 @@ NAMES = frozenset(
 # Parameters of the kernel that keep a driver from a device, beside the modules' own ones.
 _PARAMETERS = frozenset(
     "module_blacklist modprobe.blacklist rd.driver.blacklist nomodeset pci iommu intel_iommu"
-    " amd_iommu hugepages default_hugepagesz".split()
+    " amd_iommu hugepages default_hugepagesz module.sig_enforce".split()
 )
 _LOCKDOWN = "/sys/kernel/security/lockdown"
 _TOPOLOGY = "/sys/firmware/acpi/tables/PPTT"
@@ -212,6 +212,7 @@ def joined(lines: list[str]) -> bytes:
 # `readiness.libraries` judges by it. Of each library the name, the version that it leads to and
 # the head that tells its word size are kept; folders of a person's own become ones of all machines.
 
+_LOADED = (NVML, CUDA, ZE, ZE_LEGACY)
 _CACHE, _CONFIGURATION = "/etc/ld.so.cache", "/etc/ld.so.conf"
 _COMPAT = "/usr/local/cuda/compat/libcuda.so.1"
 _HEAD = 16
@@ -244,10 +245,10 @@ class Loader:
             self._take()
 
     def _take(self) -> None:
-        places = [path for name in (NVML, CUDA, ZE) for path in self._libraries.find(name)]
+        places = [path for name in _LOADED for path in self._libraries.find(name)]
         places += [path for names in NPU_LIBRARIES.values() for path in self._of_npu(names)]
         runtime = self._libraries.find_any(*RUNTIMES)
-        for path in [*places, *([runtime] if runtime else [])]:
+        for path in [*places, *([runtime] if runtime else []), *self._of_hailo()]:
             self._library(path)
         if runtime:
             self._kernels(runtime)
@@ -294,6 +295,13 @@ class Loader:
         if kept:
             self.environ["LD_LIBRARY_PATH"] = ":".join(kept)
 
+    def _of_hailo(self) -> Iterator[str]:
+        """Yield HailoRT's library by the names that have its version, where its driver is."""
+        libraries = self._libraries
+        for folder in libraries.folders if self._machine.exists(HAILO) else ():
+            names = libraries.names(folder)
+            yield from (f"{folder}/{name}" for name in names if name.startswith(f"{HAILORT}."))
+
     def _configured(self) -> None:
         """Keep the folders of the loader's configuration, and which of our names its cache has."""
         machine, libraries = self._machine, self._libraries
@@ -305,7 +313,7 @@ class Loader:
         except (OSError, ValueError):
             cache = b""
         of_npus = [name for group in NPU_LIBRARIES.values() for name in group]
-        known = (NVML, CUDA, ZE, *RUNTIMES, *of_npus)
+        known = (*_LOADED, *RUNTIMES, *of_npus)
         names = [name for name in known if name.encode() in cache]
         if cache:
             self.files[_CACHE] = "".join(f"{name}\n" for name in names).encode()

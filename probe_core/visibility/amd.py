@@ -139,6 +139,10 @@ def see_through(
         clr_visible(value, [by_id[name] for name in mask.ids], variable or variables[0])
         for mask in rocr.masks
     ]
+    for mask in masks:
+        if mask.code == "variable-stops-at" and rocr.variable is not None:
+            # A launcher that sets both to one number hides all (unslothai/unsloth#6175).
+            mask.detail = f"{mask.detail}: its numbers count what {rocr.variable} leaves"
     raw = None if variable is None else environ[variable]
     view = View(runtime, rocr.pool, masks, variable=variable, value=raw)
     view.follow(rocr)

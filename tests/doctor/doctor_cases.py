@@ -193,6 +193,18 @@ def linux_driver_in_wsl(root: Path) -> Node:
     return node
 
 
+def hailort(version: str) -> Make:
+    """Return a machine with a Hailo-8, its driver 4.21.0, and a library of that version."""
+
+    def make(root: Path) -> Node:
+        node = readiness.hailo_with_firmware(root)
+        node.file("/sys/module/hailo_pci/version", "4.21.0\n")
+        node.file(f"/usr/lib/libhailort.so.{version}", b"\x7fELF\x02")
+        return node
+
+    return make
+
+
 class Mac(Node):
     """A recorded Mac: its values of sysctl(8)."""
 
@@ -276,9 +288,9 @@ def rocblas(gfx: str) -> Make:
 GFX = {"gfx": "gfx1100"}
 
 
-def compute_runtime(build: int) -> Make:
+def compute_runtime(build: int, driver: str = "xe", ids: str = "8086:e20b") -> Make:
     def make(root: Path) -> Node:
-        node = intel(root)
+        node = intel(root, driver=driver, ids=ids)
         node.remove(f"{LIBRARIES}/libze_intel_gpu.so.1")
         real = f"{LIBRARIES}/libze_intel_gpu.so.1.6.{build}"
         node.file(real, b"\x7fELF\x02")
@@ -484,6 +496,7 @@ _LOOK_ALIKES: dict[str, Make] = {
     "rocm-missing": readiness.rocm_of_a_wheel,
     "level-zero-npu-missing": readiness.npu_of_intel,
     "xrt-missing": readiness.npu_of_amd,
+    "npu-without-iommu": readiness.npu_of_amd,
 }
 _AMD = frozenset(
     "amdgpu-refused firmware-missing radeon-bound kfd-missing kfd-unsupported"
@@ -513,7 +526,7 @@ CASES |= {
     ),
     "kfd-no-atomics": (
         Case(kernel_log(ATOMICS.format("1002:744c"), make=readiness.kfd_left_it_out)),
-        Case(kernel_log(ATOMICS.format("1002:67df"), make=readiness.kfd_left_it_out)),
+        Case(kernel_log(ATOMICS.format("1002:67df"), make=amd)),
     ),
     "unlike-siblings": (Case(three_cards(8)), Case(three_cards(16))),
     "fewer-than-type": (Case(on_aws("g5.12xlarge")), Case(on_aws("g5.4xlarge"))),
@@ -644,6 +657,12 @@ CASES |= {
         "runtime", "fabric-not-ready", "nvmlDeviceGetGpuFabricInfo: state 2, in progress"
     ),
     "shm-small": (Case(shared_memory(65536)), Case(shared_memory(65540))),
+    # intel/compute-runtime#773; blakeblackshear/frigate-hass-addons#241.
+    "compute-runtime-too-new": (
+        Case(compute_runtime(31294, "i915", "8086:9b41")),
+        Case(compute_runtime(30872, "i915", "8086:9b41")),
+    ),
+    "hailort-mismatch": (Case(hailort("4.19.0")), Case(hailort("4.21.0"))),
     "compute-runtime-too-old": (Case(compute_runtime(27642)), Case(compute_runtime(35563))),
     "gfx-not-supported": (
         Case(rocblas("gfx90a"), ok("responding", "asked"), fields=GFX),

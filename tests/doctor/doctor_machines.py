@@ -24,6 +24,17 @@ RHEL10 = 'ID="rhel"\nVERSION_ID="10.0"\nID_LIKE="centos fedora"\n'
 ARCH = "ID=arch\n"
 NIXOS = "ID=nixos\n"
 
+SPECIFICATION = """kind: nvidia.com/gpu
+devices:
+- containerEdits:
+    deviceNodes:
+    - path: /dev/nvidia0
+    - path: /dev/dri/renderD128
+    hooks:
+    - args: [nvidia-cdi-hook, create-symlinks, --link, ../card7::/dev/dri/by-path/pci-card]
+      path: /usr/bin/nvidia-cdi-hook
+"""
+
 BROKEN: dict[str, tuple[str, str, Make]] = {}
 """Name to the code of the first finding, a part of its fix, and what makes the machine."""
 SOUND: dict[str, Make] = {}
@@ -237,7 +248,40 @@ def nodes_of_the_group_video(root: Path) -> Node:
     return node
 
 
+@broken("version-mismatch", "for this kernel the module 520.56.06 is built, and no other", DEBIAN)
+def mismatch_that_a_reboot_keeps(root: Path) -> Node:
+    """illinois-scicomp/machine-shop-maintenance#70."""
+    node = nvidia(root)
+    text = nodes.VERSION_TEXT.replace(nodes.VERSION, "520.56.06")
+    node.file("/proc/driver/nvidia/version", text)
+    node.file(f"/var/lib/dkms/nvidia/520.56.06/{nodes.RELEASE}/x86_64/module/nvidia.ko")
+    return node
+
+
+@broken("version-mismatch", "`sudo reboot`", DEBIAN)
+def mismatch_that_a_reboot_ends(root: Path) -> Node:
+    node = mismatch_that_a_reboot_keeps(root)
+    node.file(f"/var/lib/dkms/nvidia/{nodes.VERSION}/{nodes.RELEASE}/x86_64/module/nvidia.ko")
+    return node
+
+
 # --- CUDA in containers
+
+
+@sound
+def specification_of_this_card(root: Path) -> Node:
+    node = nvidia(root)
+    node.file("/etc/cdi/nvidia.yaml", SPECIFICATION)
+    return node
+
+
+@broken("kfd-missing", "on the host `flatpak override --user --device=all {APP}`")
+def flatpak_with_graphics_alone(root: Path) -> Node:
+    """Jeffser/Alpaca#139."""
+    node = amd(root)
+    node.nodes("/dev/kfd", answer="missing")
+    node.container("/.flatpak-info")
+    return node
 
 
 @broken("cuda-compat-unsupported", "install driver 580 or later on the host")

@@ -34,7 +34,7 @@ def test_every_cause_has_a_pair() -> None:
 
 
 def test_every_cause_says_whose_it_is_in_known_words() -> None:
-    assert {cause.vendor for cause in CAUSES.values()} == {"", "nvidia", "amd", "intel"}
+    assert {cause.vendor for cause in CAUSES.values()} == {"", "nvidia", "amd", "intel", "hailo"}
     assert {cause.system for cause in CAUSES.values()} == {"", "darwin", "windows"}
 
 

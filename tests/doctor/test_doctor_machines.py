@@ -9,7 +9,7 @@ from typing import Any
 import doctor_systems  # noqa: F401  # adds its machines
 import pytest
 from doctor_cases import complete
-from doctor_machines import BROKEN, SOUND
+from doctor_machines import BROKEN, SOUND, SPECIFICATION
 from readiness_nodes import Node
 from reports import plugin, report_of
 from test_doctor_bundle import bundle_of
@@ -38,6 +38,17 @@ def examined(node: Node, **arguments: Any) -> tuple[dict[str, Any], dict[str, An
 def test_there_are_as_many_as_were_planned() -> None:
     assert len(BROKEN) >= 25
     assert len(SOUND) >= 10
+
+
+def test_a_specification_that_names_a_card_of_before(tmp_path: Path) -> None:
+    """NVIDIA/nvidia-container-toolkit#885: no container starts with it, and the GPU is well."""
+    node = SOUND["specification_of_this_card"](tmp_path / "root")
+    node.file("/etc/cdi/nvidia.yaml", SPECIFICATION.replace("renderD128", "renderD129"))
+    complete(node)
+    finding = examined(node)[1]["findings"][0]
+    assert (finding["code"], finding["severity"]) == ("cdi-spec-stale", "warning")
+    text = "/etc/cdi/nvidia.yaml names /dev/dri/renderD129, and /sys/class/drm has no renderD129"
+    assert finding["evidence"] == text
 
 
 @pytest.mark.parametrize("name", mostly_heavy(BROKEN, 3))

@@ -48,6 +48,16 @@ def unbound(root: Path, *loaded: str, **pci: object) -> Node:
 
 
 @breaks("off-the-bus")
+def never_woke(root: Path) -> Node:
+    """Its driver's resume failed (minisforum-docs/MS-02-Ultra#26); ROCm/legacy-rocm-build#6101 has
+    the status that the kernel shows from then on."""
+    link = {"current_link_width": 63, "max_link_width": 63}
+    node = amd(root, power="error", **link)
+    node.file(f"{FOLDER}/config", b"\xff" * 64)
+    return node
+
+
+@breaks("off-the-bus")
 def fell_off(root: Path) -> Node:
     node = nvidia(root, current_link_width=63, max_link_width=63, current_link_speed="Unknown")
     node.file(f"{FOLDER}/config", b"\xff" * 64)
@@ -482,6 +492,24 @@ def nomodeset_does_not_concern_nvidia(root: Path) -> Node:
 @breaks("kernel-too-old")
 def xe_does_not_know_it(root: Path) -> Node:
     return intel(root, driver=None)
+
+
+@breaks("firmware-missing")
+def hailo_without_firmware(root: Path) -> Node:
+    """The driver binds and makes the node (home-assistant/operating-system#3663)."""
+    node = Node(root)
+    folder = node.tree.pci(nodes.PCI, "1e60:2864", pci_class="120000", driver="hailo")
+    node.file(f"{folder}/hailo_chardev/hailo0/dev", "510:0\n")
+    node.nodes("/dev/hailo0")
+    node.file("/lib/firmware/regulatory.db")
+    return node
+
+
+@healthy
+def hailo_with_firmware(root: Path) -> Node:
+    node = hailo_without_firmware(root)
+    node.file("/lib/firmware/hailo/hailo8_fw.4.20.0.bin")
+    return node
 
 
 @breaks("npu-no-module")
@@ -1242,6 +1270,30 @@ def npu_of_amd_without_xrt(root: Path) -> Node:
 def npu_of_amd(root: Path) -> Node:
     library = "/opt/xilinx/xrt/lib/libxrt_driver_xdna.so.2"
     return npu(root, "1022:17f0", "118000", "amdxdna", library)
+
+
+@breaks("npu-without-iommu")
+def npu_of_amd_and_a_parameter(root: Path) -> Node:
+    """It is advised for the GPU beside it (antirez/ds4#871)."""
+    node = npu_of_amd(root)
+    node.file("/proc/cmdline", "ro amd_iommu=off ttm.pages_limit=32505856\n")
+    return node
+
+
+@healthy
+def legacy_runtime_of_an_older_gpu(root: Path) -> Node:
+    node = intel(root, driver="i915", ids="8086:9b41")
+    node.remove(f"{LIBRARIES}/libze_intel_gpu.so.1")
+    node.file(f"{LIBRARIES}/libze_intel_gpu_legacy1.so.1", b"\x7fELF\x02")
+    return node
+
+
+@breaks("level-zero-missing")
+def legacy_runtime_of_a_new_gpu(root: Path) -> Node:
+    node = intel(root)
+    node.remove(f"{LIBRARIES}/libze_intel_gpu.so.1")
+    node.file(f"{LIBRARIES}/libze_intel_gpu_legacy1.so.1", b"\x7fELF\x02")
+    return node
 
 
 # --- healthy machines with nothing special about them

@@ -32,6 +32,7 @@ DISGUISED = {
     "mps_folder_without_daemon": ("/tmp/mps",),
     "mps_daemon": ("/tmp/mps",),
     "fell_off": ("/sys/bus/pci/devices/0000:01:00.0/config",),
+    "never_woke": ("/sys/bus/pci/devices/0000:01:00.0/config",),
     "recording_without_libraries": ("/usr/lib/x86_64-linux-gnu",),
 }
 """Machine to what a recording has under another name, or keeps by leaving it out: a person's

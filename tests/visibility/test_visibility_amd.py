@@ -226,6 +226,20 @@ def test_the_reason_names_the_variable_that_hid_it() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("rocr", "said"),
+    [("1", ": its numbers count what ROCR_VISIBLE_DEVICES leaves"), (None, "")],
+)
+def test_one_number_in_both_variables_names_two_devices(rocr: str | None, said: str) -> None:
+    """unslothai/unsloth#6175: a launcher set both, and nothing was left."""
+    environ = {"HIP_VISIBLE_DEVICES": "1" if rocr else "7"}
+    environ |= {"ROCR_VISIBLE_DEVICES": rocr} if rocr else {}
+    found = findings(see(FOUR[:2], environ))
+    stop = next(one for one in found if one["code"] == "variable-stops-at")
+    value = environ["HIP_VISIBLE_DEVICES"]
+    assert stop["why"] == f"HIP_VISIBLE_DEVICES={value!r}: HIP stops reading at {value!r}{said}"
+
+
 def test_cudas_minus_one_is_found_to_hide_amd() -> None:
     said = findings(see(FOUR[:1], {"CUDA_VISIBLE_DEVICES": "-1"}))
     assert [one["code"] for one in said] == ["hidden-by-variable"]

@@ -18,14 +18,18 @@ if TYPE_CHECKING:
 # service into the second.
 CDI_FOLDERS = ("/etc/cdi", "/var/run/cdi", "/run/cdi")
 LIBCUDA = "libcuda.so."
+DRM = "/sys/class/drm"
+_NODE_KEYS = ("path", "hostPath")
+"""Keys of a device node (CDI's SPEC.md, containerEdits.deviceNodes)."""
+
 MOUNTS = "/proc/self/mounts"
 _SMALL = 64 << 20
 """Docker's own size of /dev/shm (docker run --shm-size)."""
 
 
-@check("cdi-spec-stale", step="node", needs=CDI_FOLDERS)
+@check("cdi-spec-stale", step="node", needs=(*CDI_FOLDERS, DRM))
 def specification(request: Request) -> ResultDoc:
-    """Whether a CDI specification names libraries of another driver version."""
+    """Whether a CDI specification names libraries of another driver, or nodes that are gone."""
     version = version_of(request.scene.nvidia_version)
     if request.scene.container is not None or version is None:
         return not_applicable("this is no host with NVIDIA's driver")
@@ -35,7 +39,25 @@ def specification(request: Request) -> ResultDoc:
         if versions and version not in versions:
             evidence = f"{path} names {LIBCUDA}{sorted(versions)[0]}; the driver is {version}"
             return failed(of_cause(request, "cdi-spec-stale", evidence))
+        if gone := _gone(text, request.machine):
+            evidence = f"{path} names {gone}, and {DRM} has no {gone.rpartition('/')[2]}"
+            return failed(of_cause(request, "cdi-spec-stale", evidence))
     return passed() if listed else not_applicable("no CDI specification is here")
+
+
+def _gone(text: str, machine: Machine) -> str | None:
+    """Return a node of the kernel's graphics that a specification names and no device has.
+
+    The engine then refuses to start the container (nvidia-container-toolkit#885).
+    """
+    there = machine.listdir(DRM)
+    for line in text.splitlines() if there else ():
+        key, _, value = line.strip().lstrip("- ").partition(":")
+        node = value.strip(' ",')
+        folder, _, name = node.rpartition("/")
+        if key.strip('"') in _NODE_KEYS and folder == "/dev/dri" and name not in there:
+            return node
+    return None
 
 
 def specifications(machine: Machine) -> Iterator[tuple[str, str]]:

@@ -9,9 +9,12 @@ from probe_core.doctor.installation import as_root
 from probe_core.model.fix import REBOOT, by_hand
 from probe_core.model.rocm import first_numbers, release_of_driver
 from probe_core.readiness.nvidia import switches
+from probe_core.readiness.runtime import HAILO, HAILORT, LEGACY, ZE_LEGACY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from probe_core.doctor.check import Request, ResultDoc
     from probe_core.model.document import DeviceDoc
 
@@ -145,27 +148,70 @@ _ZE = "libze_intel_gpu.so.1"
 _FIRST_BUILD = {"xe2": 31907}
 
 
+# Build 30872 (24.35) is the last with code for Gen8, Gen9 and Gen11: from then on they are the
+# packages' with the suffix legacy1, whose library has another name (LEGACY_PLATFORMS.md;
+# compute-runtime#773).
+_LAST_BUILD = dict.fromkeys(LEGACY, 30872)
+
+
 @check("compute-runtime-too-old", step="runtime", needs=(_ZE,))
 def runtime(request: Request) -> ResultDoc:
     """Whether the compute runtime is of a build before the GPU's architecture."""
-    devices = concerned("compute-runtime-too-old", request.report["devices"])
-    devices = [device for device in devices if device["arch"] in _FIRST_BUILD]
+    return _of_build(request, "compute-runtime-too-old", _FIRST_BUILD)
+
+
+@check("compute-runtime-too-new", step="runtime", needs=(_ZE,))
+def legacy_runtime(request: Request) -> ResultDoc:
+    """Whether the compute runtime is of a build without code for the GPU's architecture."""
+    if request.scene.libraries.find(ZE_LEGACY):
+        return passed()
+    return _of_build(request, "compute-runtime-too-new", _LAST_BUILD)
+
+
+def _of_build(request: Request, code: str, builds: Mapping[str, int]) -> ResultDoc:
+    """Judge the build of the library by what the architectures of the GPUs need."""
+    devices = concerned(code, request.report["devices"])
+    devices = [device for device in devices if device["arch"] in builds]
     if not devices:
-        return not_applicable("no Intel GPU is here that needs a recent runtime")
+        return not_applicable("no Intel GPU is here that needs another build")
     paths = request.scene.libraries.find(_ZE)
     if not paths:
         return not_applicable(f"{_ZE} is in no folder of the loader")
     # libze_intel_gpu.so.1.6.31907: the third number is the build's, as in 24.48.31907.
     real = request.machine.realpath(paths[0])
-    build = real.rpartition(".so.")[2].split(".")[2:3]
-    if not build or not build[0].isdecimal():
+    number = real.rpartition(".so.")[2].split(".")[2:3]
+    if not number or not number[0].isdecimal():
         return unknown(f"{real} has no build number")
-    old = [device for device in devices if int(build[0][:9]) < _FIRST_BUILD[device["arch"] or ""]]
-    if not old:
+    build = int(number[0][:9])
+    sign = 1 if builds is _FIRST_BUILD else -1
+    other = [d for d in devices if build * sign < builds[d["arch"] or ""] * sign]
+    if not other:
         return passed()
-    least = _FIRST_BUILD[old[0]["arch"] or ""]
-    evidence = f"{paths[0]} leads to build {build[0]}; the GPU needs {least}"
-    return failed(of_cause(request, "compute-runtime-too-old", evidence, old))
+    limit = f"{'' if sign > 0 else 'at most '}{builds[other[0]['arch'] or '']}"
+    evidence = f"{paths[0]} leads to build {build}; the GPU needs {limit}"
+    return failed(of_cause(request, code, evidence, other))
 
 
-CHECKS = [uvm, initialisation, licence, fabric, skew, runtime]
+# Hailo: HailoRT starts with the driver of its own version alone (hailort, hailort_driver.cpp).
+
+
+@check("hailort-mismatch", step="library", needs=(HAILO,))
+def hailort(request: Request) -> ResultDoc:
+    """Whether the driver of a Hailo device and HailoRT differ in version."""
+    devices = concerned("hailort-mismatch", request.report["devices"])
+    driver = request.machine.read(HAILO, 64)
+    if not devices or driver is None:
+        return not_applicable("no Hailo device is here whose driver tells its version")
+    libraries = request.scene.libraries
+    names = {name: folder for folder in libraries.folders for name in libraries.names(folder)}
+    own = {name.removeprefix(HAILORT) for name in names if name.startswith(f"{HAILORT}.")}
+    if not own:
+        return unknown(f"no {HAILORT}.VERSION is in the folders of the loader")
+    if f".{driver}" in own:
+        return passed()
+    name = f"{HAILORT}{min(own)}"
+    evidence = f"{HAILO}: {driver}; the library is {names[name]}/{name}"
+    return failed(of_cause(request, "hailort-mismatch", evidence, devices))
+
+
+CHECKS = [uvm, initialisation, licence, fabric, skew, runtime, legacy_runtime, hailort]
