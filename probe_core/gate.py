@@ -53,9 +53,10 @@ _PARTS: dict[str, tuple[str, ...]] = {
     ),
     "brands": ("probe_chipdb.cpu_brand", "probe_chipdb.spelling", "probe_chipdb.patterns"),
     "tree": ("probe_core.probers.tree",),
-    "kinds": ("probe_core.resolve.cores",),
+    "kinds": ("probe_core.machine.engines", "probe_core.resolve.cores"),
     "cores": ("probe_core.probers.clusters", "probe_core.probers.cpuinfo_other"),
     "nodes": (
+        "probe_core.machine.engines",
         "probe_core.machine.numa",
         "probe_core.pipeline.node_memory",
         "probe_core.sizes",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from probe_core.machine.surroundings import cgroup_kind
+
 # (vendor, engine) to how a container is given the device; "" stands for any vendor, and for an
 # engine that nothing names. Docker and podman manuals, nvidia-container-toolkit (CDI), ROCm
 # "Running ROCm Docker containers"; the others' own options, so that none is told of Docker's.
@@ -40,6 +42,38 @@ def option(vendor: str, engine: str) -> str:
     known = vendor if (vendor, "") in _OPTIONS else ""
     by_engine = _OPTIONS.get((known, engine)) or _OPTIONS.get(("", engine))
     return by_engine or _OPTIONS[known, ""]
+
+
+# How a limit of a control group is raised, by who made the group: docker-run(1), podman-run(1),
+# sbatch(1), systemd.resource-control(5), Kubernetes' "Resource Management for Pods".
+
+_RAISED = {
+    ("memory", ""): "`docker run --memory`, or `MemoryMax=` of the systemd unit",
+    ("memory", "docker"): "`docker run --memory`",
+    ("memory", "podman"): "`podman run --memory`",
+    ("memory", "slurm"): "`sbatch --mem`, or `--mem-per-gpu`",
+    ("memory", "kubernetes"): "`resources.limits.memory` of the container",
+    ("memory", "system"): "`MemoryMax=` of the systemd unit",
+    ("cpu", ""): "`docker run --cpus --cpuset-cpus`, or `CPUQuota=` and `AllowedCPUs=` of the"
+    " systemd unit",
+    ("cpu", "docker"): "`docker run --cpus --cpuset-cpus`",
+    ("cpu", "podman"): "`podman run --cpus --cpuset-cpus`",
+    ("cpu", "slurm"): "`sbatch --cpus-per-task`, or `--cpus-per-gpu`",
+    ("cpu", "kubernetes"): "`resources.limits.cpu` of the container",
+    ("cpu", "system"): "`CPUQuota=` and `AllowedCPUs=` of the systemd unit",
+}
+
+
+def raised(controller: str, file: str, engine: str | None) -> str:
+    """Return how the limit in a control group's `file` is raised.
+
+    `engine` is the container that the process is in: within a namespace of control groups, as pods
+    and podman's containers have, no path names who made the group.
+    """
+    for maker in (cgroup_kind(f"0::{file}"), engine):
+        if known := _RAISED.get((controller, maker or "")):
+            return known
+    return _RAISED[controller, ""]
 
 
 # What the configuration of nvidia-container-toolkit says.

@@ -384,18 +384,18 @@ def last_findings(
 
         ran = {o["prober"] for o in document["outcomes"] if o["status"] != "skipped"}
         findings += unqueried(unconfirmed, decisions, untrusted, ran, load)
-    memory = document["node"]["memory"]
+    memory, engine = document["node"]["memory"], document["node"].get("container")
     if memory["limit"] is not None:
         load("nodes")
         from probe_core.pipeline.node_memory import memory_limited
 
-        findings.append(memory_limited(memory["limit"], memory.get("limited_by") or ""))
+        findings.append(memory_limited(memory["limit"], memory.get("limited_by") or "", engine))
     processors = [device for device in document["devices"] if device["kind"] == "cpu"]
     if any(device.get("allowed") for device in processors):
         load("kinds")
         from probe_core.resolve.cores import processors_limited
 
-        findings.append(processors_limited(processors))
+        findings.append(processors_limited(processors, engine))
     if memory["total"] is None:
         findings.append(
             finding(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from probe_core.machine import NODES, cpu_list, decimal
+from probe_core.machine.engines import raised
 from probe_core.machine.numa import numbers
-from probe_core.machine.surroundings import cgroup_kind, hierarchies
+from probe_core.machine.surroundings import hierarchies
 from probe_core.model.findings import finding
 from probe_core.sizes import gib
 from probe_core.wording import clean_text
@@ -96,20 +97,12 @@ def _pairs(lines: Iterable[str]) -> Iterable[tuple[str, int]]:
             yield name.rstrip(":"), number * 1024
 
 
-_RAISED = {
-    "": "raise the limit: `docker run --memory`, or `MemoryMax=` of the systemd unit",
-    "slurm": "ask for more memory: `sbatch --mem`, or `--mem-per-gpu`",
-    "kubernetes": "raise the limit: `resources.limits.memory` of the container",
-}
-"""Who made the cgroup, as its path shows, to how its limit is raised."""
-
-
-def memory_limited(limit: int, file: str) -> FindingDoc:
-    """Return the finding of a limit in bytes, which a cgroup's `file` holds."""
+def memory_limited(limit: int, file: str, engine: str | None) -> FindingDoc:
+    """Return the finding of a limit in bytes, which a cgroup's `file` holds, in a container."""
     if "mems" in file.rpartition("/")[2]:
         fix = "allow more memory nodes: `docker run --cpuset-mems`, or `AllowedMemoryNodes=`"
     else:
-        fix = _RAISED.get(cgroup_kind(f"0::{file}") or "", _RAISED[""])
+        fix = f"raise the limit: {raised('memory', file, engine)}"
     return finding(
         "memory-limited",
         f"this process may use {gib(limit)} of memory",

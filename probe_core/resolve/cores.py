@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from probe_core.machine.engines import raised
 from probe_core.model.findings import finding
 from probe_core.model.ids import whole
 from probe_core.resolve import SHORTHANDS, rate_name, shorthand
@@ -9,7 +10,7 @@ from probe_core.wording import clean_text, joined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Literal
 
     from probe_core.model.document import DeviceDoc, FindingDoc, Json, PeakDoc
@@ -199,8 +200,11 @@ def _count(value: Json) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
-def processors_limited(processors: Sequence[DeviceDoc]) -> FindingDoc:
-    """Return the finding of a limit of the cores, or of the CPU time, that this process may use."""
+def processors_limited(processors: Sequence[DeviceDoc], engine: str | None) -> FindingDoc:
+    """Return the finding of a limit of the cores, or of the CPU time, that this process may use.
+
+    `engine` is the container that it is in.
+    """
     total, cores = 0, 0
     quotas: list[float] = []
     sources: dict[str, None] = {}
@@ -218,8 +222,15 @@ def processors_limited(processors: Sequence[DeviceDoc]) -> FindingDoc:
         "processors-limited",
         f"this process may use {joined(parts, 'and') or 'a part of the processors'}",
         f"set in {clean_text(joined(sources, 'and')) or 'a cgroup'}; the machine has more",
-        "raise the limit: `docker run --cpus --cpuset-cpus`, or `CPUQuota=` and `AllowedCPUs=` of"
-        " the systemd unit",
+        _wider(sources, engine),
         severity="info",
         evidence=next(iter(sources), None),
     )
+
+
+def _wider(sources: Iterable[str], engine: str | None) -> str:
+    """Return what lifts a limit; only what no cgroup's file holds was set by a program."""
+    file = next((source for source in sources if source.startswith("/")), None)
+    if file is None:
+        return "start the process without `taskset`, or with more cores"
+    return f"raise the limit: {raised('cpu', file, engine)}"

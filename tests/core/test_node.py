@@ -307,3 +307,59 @@ def test_the_finding_names_the_limit_s_file(group: str, file: str, fix: str, tre
     assert limited["why"] == f"{place} limits it; the machine has more"
     assert fix in limited["fix"]
     assert limited["evidence"] == place
+
+
+@pytest.mark.parametrize(
+    ("sign", "environ", "group", "memory_fix", "cpu_fix"),
+    [
+        # Real engines give a container a namespace of control groups, in which its own is "/".
+        ("/.dockerenv", {}, "", "`docker run --memory`", "`docker run --cpus --cpuset-cpus`"),
+        (
+            "/run/.containerenv",
+            {},
+            "",
+            "`podman run --memory`",
+            "`podman run --cpus --cpuset-cpus`",
+        ),
+        (
+            "/etc/hostname",
+            {"KUBERNETES_SERVICE_HOST": "10.0.0.1"},
+            "",
+            "`resources.limits.memory` of the container",
+            "`resources.limits.cpu` of the container",
+        ),
+        # A job in a container is its job's, and a service in an image that was unpacked systemd's.
+        (
+            "/.dockerenv",
+            {},
+            "/system.slice/slurmstepd.scope/job_5",
+            "`sbatch --mem`, or `--mem-per-gpu`",
+            "`sbatch --cpus-per-task`, or `--cpus-per-gpu`",
+        ),
+        (
+            "/.dockerenv",
+            {},
+            "/system.slice/inference.service",
+            "`MemoryMax=` of the systemd unit",
+            "`CPUQuota=` and `AllowedCPUs=` of the systemd unit",
+        ),
+    ],
+)
+def test_a_limit_is_raised_where_it_was_set(
+    sign: str, environ: dict[str, str], group: str, memory_fix: str, cpu_fix: str, tree: Tree
+) -> None:
+    from reports import report_of
+
+    tree.file(sign, "\n")
+    tree.file("/proc/meminfo", MEMINFO)
+    tree.file("/proc/cpuinfo", "processor : 0\nmodel name : AMD EPYC\n")
+    tree.file("/proc/self/cgroup", f"0::{group or '/'}\n")
+    tree.file(f"/sys/fs/cgroup{group}/memory.max", str(4 * GIB))
+    tree.file("/sys/devices/system/cpu/online", "0-1\n")
+    for cpu in range(2):
+        tree.file(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list", cpu)
+    tree.file(f"/sys/fs/cgroup{group}/cpu.max", "50000 100000")
+    findings = report_of(Machine(str(tree.root), environ, arch="x86_64"))["findings"]
+    fixes = {found["code"]: found["fix"] for found in findings}
+    assert fixes["memory-limited"] == f"raise the limit: {memory_fix}"
+    assert fixes["processors-limited"] == f"raise the limit: {cpu_fix}"

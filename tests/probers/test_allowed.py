@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pytest
 from trees import Tree
@@ -11,6 +12,7 @@ from probe_core import Machine
 from probe_core.probers import cpu
 from probe_core.probers.cpu import AFFINITY, limits, mark, share
 from probe_core.probers.cpu_types import Cluster
+from probe_core.resolve.cores import processors_limited
 
 ONLINE = list(range(8))
 V2 = "/sys/fs/cgroup"
@@ -94,6 +96,17 @@ def test_affinity_is_named_where_no_cpuset_explains_it(monkeypatch: pytest.Monke
     result = limits(Machine(), [*own, 70_000])
     assert (result.cpus, result.cpus_by) == (own, AFFINITY)
     assert limits(Machine(), own).cpus is None
+
+
+def test_an_affinity_is_no_limit_of_an_engine() -> None:
+    processor: Any = {
+        "chip": {},
+        "units": 16,
+        "allowed": {"threads": 1, "cores": 1, "by": [AFFINITY]},
+    }
+    found = processors_limited([processor], "docker")
+    assert found["what"] == "this process may use 1 of 16 cores"
+    assert found["fix"] == "start the process without `taskset`, or with more cores"
 
 
 def test_share_counts_a_core_with_one_allowed_thread(tree: Tree) -> None:

@@ -95,7 +95,8 @@ def _loader_error(scene: Scene) -> str | None:
     try:
         ctypes.CDLL(SONAME)
     except OSError as error:
-        return str(error)
+        # PyInstaller (6) puts its own error, "most likely not found", over the loader's.
+        return str(error.__cause__ or error)
     return None
 
 
