@@ -342,7 +342,7 @@ def _begins(version: str, wanted: str) -> bool:
 
 def described(device: DeviceDoc) -> str:
     """Return a device's name with its id, for a sentence."""
-    name = device["name"] or device["chip"]["name"] or device["vendor"] or device["kind"]
+    name = device["name"] or device["chip"].get("name") or device["vendor"] or device["kind"]
     return f"{name} ({device['id']})"
 
 
@@ -352,7 +352,7 @@ def saved_devices(devices: Sequence[DeviceDoc]) -> list[dict[str, object]]:
         {
             "id": device["id"],
             "ids": [*device["ids"]],
-            "name": device["name"] or device["chip"]["name"],
+            "name": device["name"] or device["chip"].get("name"),
             "model": pci_model(device),
             "port": next(iter(device.get("bridges") or ()), None),
             "memory": device["memory"]["total"],

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reports import report_of_recording
+from reports import plugins_together, recorded_machine, report_of, report_of_recording
 from trees import Tree
 
 from probe_core.config import BASELINE, Config
@@ -23,6 +23,7 @@ from probe_core.pipeline.expected import compare, is_container_without_id, keys_
 from probe_core.readiness.vacant import bus_sign
 from probe_core.setting_values import load_config
 
+AMBIGUOUS = "desktop--intel-arc-a770-of-unknown-memory"
 DGX = "dgx-h100--8x-nvidia-h100-80gb-hbm3"
 DESKTOP = "desktop--nvidia-geforce-rtx-4090-and-intel-uhd-770"
 
@@ -183,6 +184,12 @@ def test_four_of_those_that_nobody_expects_are_named(text: str, more: str) -> No
     )
     assert found["what"].count(", ") == 3
     assert found["what"].rpartition(")")[2] == more
+
+
+def test_a_device_without_a_name_is_named_by_its_vendor() -> None:
+    report = report_of(recorded_machine(AMBIGUOUS), expect="2xh100", **plugins_together("intel"))
+    (found,) = (f for f in report["findings"] if f["code"] == "more-than-expected")
+    assert found["what"] == "more is here than expected: intel (pci:0000:0b:00.0)"
 
 
 def test_a_long_name_that_no_chip_has_is_cut() -> None:
