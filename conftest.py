@@ -100,6 +100,16 @@ settings.register_profile(
 settings.load_profile("repository")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int | None:
+    """Give three workers to two processors: many tests wait, for a process or for a deadline."""
+    if os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS"):
+        return None
+    here = hasattr(os, "sched_getaffinity")
+    count = len(os.sched_getaffinity(0)) if here else os.cpu_count() or 1
+    return count + count // 2
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Where the heavy tests alone are asked for, import no file that has none."""
     if config.option.markexpr != "heavy" or not collection_path.name.startswith("test_"):
