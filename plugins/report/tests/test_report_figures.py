@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -27,8 +28,8 @@ from probe_report.figures import (
 from probe_report.page import only
 from probe_report.readiness import _finding, _reasons, _view
 from probe_report.sources import _source, raw_of, runs_of, sources_of
-from probe_report.summary import _host_memory, _memory, _meta, _processors
-from probe_report.terminal import _bar
+from probe_report.summary import Entry, _host_memory, _memory, _meta, _processors
+from probe_report.terminal import _bar, page_lines
 
 GIB = 1 << 30
 
@@ -546,3 +547,154 @@ def test_bars() -> None:
         "[##........]",
         "[##########]",
     ]
+
+
+def of(**facts: Any) -> Any:
+    """A part of a page: what its text reads, and nothing else."""
+    return SimpleNamespace(**facts)
+
+
+def card(label: str, **facts: Any) -> Any:
+    plain = {
+        **{"name": "H100", "status": "ready", "memory": "40 of 80 GiB", "has_bar": True},
+        **{"used": 50.0, "link": "PCIe 5 ×16", "address": "01:00.0", "parts": []},
+    }
+    return of(label=label, **plain | facts)
+
+
+ERROR = Entry("error", "✗", ("it is lost", "it is gone"), 2, "a cause", "a fix", "a-code", "a log")
+NOTICE = Entry("info", "i", ("a notice",), 0, "", "", "", "")
+INNER = of(
+    title="PCIe switch", address="18:00.0", boxes=[], cards=[card("GPU 0", parts=["a part"])]
+)
+BOX = of(
+    title="root port",
+    address="",
+    boxes=[INNER],
+    cards=[card("GPU 1", used=None, link="", memory=""), card("NPU 0", has_bar=False)],
+)
+ROWS = [
+    of(number=2, name="H100", status="ready", memory="80 GiB", driver="nvidia 580",
+       figures=[of(derived=text) for text in ("67", "989", "1979", "3350")]),
+    of(number=1, name="NPU", status="unknown", memory="", driver="", figures=[]),
+]  # fmt: skip
+PAGE = of(
+    head=of(
+        **{"title": "2 × H100", "state": of(mark="✗", text="1 is lost"), "eyebrow": "box · linux"},
+        **{"meta": "made today", "tiles": [of(label="Memory", value="160", unit="GiB", note="2")]},
+    ),
+    findings=of(open=[ERROR], folded=[NOTICE], hidden=7),
+    picture=of(
+        **{"memory": "512 GiB", "numbers": "Numbers are CUDA's", "beyond": ""},
+        packages=[of(title="CPU 0", cpu="EPYC", note="64 cores", box=BOX, displays="a display")],
+        fabrics=[of(title="NVLink", note="18 links each")],
+    ),
+    devices=of(rows=ROWS, measured=["H100: 3000 GB/s read"], hidden=3),
+    chains=[
+        of(title="H100", ids="01:00.0", status="blocked", cause="no node", reason=None, fix="do it",
+           steps=[of(mark="✓", name="driver"), of(mark="✗", name="node")]),
+        of(title="NPU", ids="02:00.0", status="ready", cause="", reason="", fix="", steps=[]),
+    ],
+    chains_hidden=4,
+    views=[of(mark="✓", runtime="cuda", shown="both", order="1, 0", reasons=["a reason"]),
+           of(mark="?", runtime="hip", shown="none", order="", reasons=[])],
+    distances=of(labels=["GPU 0"], heads=["GPU 0"], rows=[["X"]], meanings="X: itself", hidden=5),
+    sources=of(
+        groups=[
+            of(title="H100", ids="01:00.0", chip="nvidia/h100", hidden=6, lines=[
+                of(name="fp16", value="989", confidence="verified", how="a datasheet"),
+                of(name="int8", value="", confidence="unknown", how="not said"),
+            ]),
+        ],
+        hidden=8,
+    ),
+    runs=[of(name="nvidia", status="ok", spent="31 ms", devices="2", reason="")],
+    skipped=[of(name="amd", reason="no AMD device")],
+    runs_hidden=9,
+    notes=["a note"],
+)  # fmt: skip
+TEXT = """
+2 × H100: ✗ 1 is lost
+=====================
+box · linux
+made today
+
+Memory:              160 GiB (2)
+
+Findings
+--------
+✗ error: it is lost
+✗ error: it is gone
+  and 2 more like it
+  why: a cause
+  seen: a log
+  fix: a fix
+i info: a notice
+7 more are not shown: `probe --json` has all.
+
+The node
+--------
+512 GiB of system memory
+  CPU 0 · EPYC · 64 cores
+    PCIe switch 18:00.0
+      GPU 0 H100 · ready · [#####.....] 40 of 80 GiB · PCIe 5 ×16 · 01:00.0
+          a part
+    GPU 1 H100 · ready · [??????????] · 01:00.0
+    NPU 0 H100 · ready · 40 of 80 GiB · PCIe 5 ×16 · 01:00.0
+    a display
+NVLink · 18 links each
+Numbers are CUDA's.
+
+Devices
+-------
+DEVICE    STATE    MEMORY  FP32  FP16  INT8  GB/S  DRIVER
+2 × H100  ready    80 GiB    67   989  1979  3350  nvidia 580
+NPU       unknown
+Each device, not together: TFLOPS, TOPS and GB/s, derived.
+Measured here by `probe bench`:
+  H100: 3000 GB/s read
+3 more devices are not shown.
+
+Readiness
+---------
+H100 (01:00.0): blocked
+  ✓ driver · ✗ node
+  no node: –
+  fix: do it
+NPU (02:00.0): ready
+4 more kinds of devices are not shown.
+
+Visibility by runtime
+---------------------
+✓ cuda: both (1, 0)
+    a reason
+? hip: none
+
+Distances
+---------
+       GPU 0
+GPU 0  X
+X: itself
+5 more devices are not in the table.
+
+Sources of every figure
+-----------------------
+H100 (01:00.0) · nvidia/h100
+  fp16: 989 [verified] a datasheet
+  int8: [unknown] not said
+  6 more lines are not shown.
+8 more kinds of devices are not shown.
+
+Probers
+-------
+PROBER  STATUS   TIME  DEVICES
+nvidia  ok      31 ms        2
+amd, not run: no AMD device
+9 more are not shown.
+
+a note
+"""
+
+
+def test_each_line_of_the_text_of_a_page() -> None:
+    assert "\n".join(page_lines(PAGE)) == TEXT.strip()

@@ -155,6 +155,28 @@ def test_a_slice_of_a_container_is_no_fault(twin: dict[str, Any]) -> None:
     assert found == [("info", "GPUs that are set aside at the step 'node'")]
 
 
+def test_blocked_gpus_of_several_nodes_are_one_difference_with_two_causes(
+    twin: dict[str, Any],
+) -> None:
+    nodes = []
+    for name, evidence in zip("abc", ("z", "y", "x"), strict=True):
+        other = block(twin)
+        for gpu in gpus(other) if name == "a" else gpus(other)[:1]:
+            gpu["readiness"] = copy.deepcopy(gpus(other)[0]["readiness"])
+            gpu["readiness"]["steps"][0]["evidence"] = evidence
+        nodes.append(node(name, other))
+    found = [e for e in differences([*nodes, node("d", twin)]) if e["code"] == "blocked-gpus"]
+    (entry,) = found
+    assert (entry["nodes"], entry["severity"], entry["expected"]) == (
+        ["a", "b", "c"],
+        "warning",
+        "0",
+    )
+    assert entry["field"] == "GPUs that are blocked at the step 'driver'"
+    assert entry["why"] == "driver: x; driver: y"
+    assert entry["values"] == {"2": ["a"], "1": ["b", "c"]}
+
+
 def test_an_engine_that_counts_a_blocked_gpu(twin: dict[str, Any]) -> None:
     entries = differences([node("a", block(twin), 2), node("b", twin, 2)])
     assert [entry["code"] for entry in entries] == ["blocked-gpus", "engine-count"]
