@@ -94,8 +94,8 @@ def match(db: "Database", given: tuple[object, ...]) -> Match:
     if candidates and (agreeing := _agreeing(db, query, candidates.chips)):
         candidates.chips = agreeing
         return _with_units(_decide(db, query, candidates), query)
-    ids = _hardware_ids(query)
-    if _hardware_ids(query.read_name(db)) != ids:  # a name may hold some
+    query.read_name(db)
+    if query.name_facts or query.name_kind in ("dt", "pci"):  # which may hold ids
         candidates = by_hardware_id(db, query)
     reason = ""
     # The rules of names are not imported where an id and a chip's own name say all.
@@ -110,10 +110,6 @@ def match(db: "Database", given: tuple[object, ...]) -> Match:
             result.virtual = True
             return result
     return _with_units(_match(db, query, candidates, reason), query)
-
-
-def _hardware_ids(query: Query) -> tuple[object, ...]:
-    return query.pci, query.subsystem, query.revision, query.gpu_id, query.dt
 
 
 def _agreeing(db: "Database", query: Query, chips: "list[Chip]") -> "list[Chip]":
