@@ -127,7 +127,7 @@ def _examined(
         assumed=assumed,
     )
     if assumed:
-        return examine_assumed(request, _supposing(args, context, request))
+        return examine_assumed(request, report, _supposing(args, context, request))
     only = _codes(args.codes)
     remote = _remote(request, only, args, context)
     document = examine(request, remote=remote, only=only)

@@ -36,6 +36,8 @@ def _problem(path: str, error: Exception) -> str:
         return f"--machine: {error}"
     # An error about another path is about a file inside the recording.
     missing = isinstance(error, FileNotFoundError) and error.filename == path
+    if missing and not path:
+        return "--machine: the path is empty; name a recording or a folder"
     problem = "no such file or folder" if missing else error.strerror or str(error)
     return f"--machine {path}: {problem}"
 

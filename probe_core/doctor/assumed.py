@@ -5,7 +5,7 @@ from __future__ import annotations
 from probe_core.doctor.causes import broken_findings
 from probe_core.doctor.check import Request
 from probe_core.doctor.log import KernelLog
-from probe_core.model.ids import ACCELERATORS, driver_name
+from probe_core.model.ids import ACCELERATORS, driver_name, driver_text
 from probe_core.readiness import Scene, judge
 from probe_core.readiness.booting import driver_at_boot
 
@@ -95,15 +95,18 @@ def _of_nvidia(device: DeviceDoc, version: str) -> dict[str, str]:
     return {"name": name if is_own else "nvidia", "version": version}
 
 
-def examine_assumed(request: Request, remote: Sequence[RemoteCheck]) -> DoctorDoc:
-    """Return the doctor's document of what installed checks say of another state, and no more."""
+def examine_assumed(
+    request: Request, present: ReportDoc, remote: Sequence[RemoteCheck]
+) -> DoctorDoc:
+    """Return the doctor's document of what installed checks say of another state, and no more.
+
+    The devices in it are in their `present` state, with the driver that they have now: only the
+    findings are about what is assumed.
+    """
     from probe_core.doctor.examine import examine
 
     document = examine(request, remote=remote, only=[answer.code for answer in remote] or [""])
-    branch = request.assumed.get("driver", "")
+    drivers = {device["id"]: driver_text(device) for device in present["devices"]}
     for state in document["devices"]:
-        driver = state["driver"] or ""
-        if branch and driver.endswith(f" {_newest(branch)}"):
-            # No release has the number that stands for the newest one.
-            state["driver"] = driver.removesuffix(_newest(branch)) + branch
+        state["driver"] = drivers[state["id"]]
     return document

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from probe_core.model.ids import KIND_ORDER
 from probe_core.model.verdict import is_integrated
 from probe_core.selection.candidates import candidates, free_memory, load
 
@@ -107,7 +108,24 @@ def _counted(
         raise refusals(asked, choice).error("a count is at least 1", "syntax")
     if count > len(usable):
         raise refusals(asked, choice).too_few(usable, count, least)
-    return roomiest_group(usable, count)
+    own = of_one_kind(usable, count)
+    if not own:
+        raise refusals(asked, choice).of_several_kinds(usable)
+    return roomiest_group(own, count)
+
+
+def of_one_kind(devices: Sequence[DeviceDoc], count: int) -> list[DeviceDoc]:
+    """Return the devices of the best kind that has `count`; none where no kind has so many.
+
+    The ranks of one program work alike: none runs on a GPU and an NPU. One device may be any.
+    """
+    if count == 1:
+        return list(devices)
+    for kind in sorted({device["kind"] for device in devices}, key=KIND_ORDER.__getitem__):
+        own = [device for device in devices if device["kind"] == kind]
+        if len(own) >= count:
+            return own
+    return []
 
 
 def _grouped(choice: Candidates, groups: int, size: int, least: int | None, asked: str) -> Groups:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from probe_core.model.ids import KIND_ORDER
 from probe_core.selection import SelectionError
 from probe_core.selection.candidates import free_memory
 
@@ -128,6 +129,17 @@ class Refusals:
         unmet = f"only {len(usable)} device{'s' * (len(usable) != 1)} can be had"
         code = "too-few" if choice.visible else "hidden"
         return self.error(unmet, code, fix, variable=_variable(hidden.values()))
+
+    def of_several_kinds(self, usable: Sequence[DeviceDoc]) -> SelectionError:
+        """Return the error of a count that the devices of no kind reach alone."""
+        kinds = sorted((device["kind"] for device in usable), key=KIND_ORDER.__getitem__)
+        most = max(kinds, key=kinds.count)
+        number = kinds.count(most)
+        return self.error(
+            f"only {number} of kind {most} can be had, and a count takes devices of one kind",
+            "too-few",
+            f"ask for {number}, or name the devices",
+        )
 
     def _too_little(self, usable: Sequence[DeviceDoc], count: int) -> SelectionError:
         from probe_core.sizes import format_size

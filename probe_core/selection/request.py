@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from probe_core.selection import SelectionError
 from probe_core.selection.candidates import candidates, load
-from probe_core.selection.choose import SHOWN_REQUEST, bytes_of, choose, refusals
+from probe_core.selection.choose import SHOWN_REQUEST, bytes_of, choose, of_one_kind, refusals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -116,9 +116,10 @@ def _usable(view: ReportDoc, request: Request, count: int) -> list[str]:
         groups, _ = choose(view, memory=memory, runtime=runtime)
     except SelectionError:
         groups = [[]]
-    if len(groups[0]) < count:  # raises, in the words of what was asked for
+    own = of_one_kind(groups[0], count)
+    if len(own) < count:  # raises, in the words of what was asked for
         choose(view, count=count, memory=memory, runtime=runtime)
-    return [device["id"] for device in groups[0]]
+    return [device["id"] for device in own]
 
 
 def _with_ids(document: ReportDoc, ids: Sequence[str]) -> list[DeviceDoc]:

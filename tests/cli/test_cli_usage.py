@@ -35,6 +35,10 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["chip", "x", "--chipdb", "typo.toml"], "probe chip: --chipdb typo.toml: no such file"),
     (["--machine", "/no/such"], "probe: --machine /no/such: no such file or folder"),
     (
+        ["doctor", "--machine", ""],
+        "probe doctor: --machine: the path is empty; name a recording or a folder",
+    ),
+    (
         ["--only", "nvida"],
         "probe: --only nvida: no such prober. Did you mean nvidia?",
     ),

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from readiness_nodes import Node, nvidia
+from reports import report_of
 
-from probe_core.doctor.assumed import broken_now, with_driver
+from probe_core.doctor.assumed import broken_now, examine_assumed, with_driver
+from probe_core.doctor.check import Request
+from probe_core.doctor.examine import examine
 
 
 def on_driver(version: str | None, **device: Any) -> Any:
@@ -42,6 +47,26 @@ def test_gpus_of_nvidia_have_the_version_that_is_assumed(
 @pytest.mark.parametrize("own", [{"vendor": "amd"}, {"kind": "display"}])
 def test_other_devices_keep_their_driver(own: dict[str, str]) -> None:
     assert on_driver("595", driver={"name": "x"}, **own) == {"name": "x"}
+
+
+def without_driver(root: Path) -> Node:
+    return nvidia(root, driver=None)
+
+
+@pytest.mark.parametrize(
+    ("make", "driver"), [(nvidia, "nvidia"), (without_driver, None)], ids=["has one", "none"]
+)
+def test_devices_are_shown_as_they_are_now(make: Any, driver: str | None, tmp_path: Path) -> None:
+    """A GPU without a driver had the assumed one beside its state "no driver"."""
+    machine = make(tmp_path).machine()
+    report: Any = report_of(machine)
+    assumed: Any = with_driver(report, "470")
+    asked = Request(machine, assumed, assumed={"driver": "470"})
+    (state,) = examine_assumed(asked, report, ())["devices"]
+    (now,) = examine(Request(machine, report))["devices"]
+    assert (state["driver"], state["state"]) == (now["driver"], now["state"])
+    assert (state["driver"] or "").startswith(driver or "")
+    assert (state["driver"] is None) is (driver is None)
 
 
 def test_what_is_broken_of_a_driver_now() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from probe_core.pipeline.refresh import refresh
 from probe_core.selection import SelectionError, select
 from probe_core.selection.environment import confine
+from probe_core.selection.request import Request, plan
 from probe_core.sizes import format_size, parse_size
 from probe_core.visibility import see
 
@@ -244,6 +245,30 @@ def test_npus_are_numbered_though_no_runtime_knows_them() -> None:
     for primary in (FOUR[0]["id"], None):
         document["primary"] = primary
         assert select(document).ids == [FOUR[0]["id"], FOUR[1]["id"], "dt:/npu"]
+
+
+def test_a_count_takes_devices_of_one_kind() -> None:
+    """A board's NPU is no second device for a program on its GPU; as the only one it may do."""
+    npus: list[Any] = [
+        {"id": name, "ids": [name], "kind": "npu", "vendor": "rockchip"}
+        for name in ("dt:/npu@0", "dt:/npu@1")
+    ]
+    gpu = FOUR[0]
+    assert select(report([npus[0], gpu]), count=1).ids == [gpu["id"]]
+    assert select(report([npus[0], *FOUR[:2]]), count=2).ids == [FOUR[0]["id"], FOUR[1]["id"]]
+    assert select(report([*npus, gpu]), count=2).ids == [npu["id"] for npu in npus]
+    with pytest.raises(SelectionError) as caught:
+        select(report([npus[0], gpu]), count=2)
+    unmet = "only 1 of kind gpu can be had, and a count takes devices of one kind"
+    assert (caught.value.unmet, caught.value.code) == (unmet, "too-few")
+    assert caught.value.fix == "ask for 1, or name the devices"
+    document: Any = report([npus[0], *FOUR[:2]])
+    assert [device["id"] for device in plan(document, Request(2))[0]] == [
+        FOUR[0]["id"],
+        FOUR[1]["id"],
+    ]
+    with pytest.raises(SelectionError):
+        plan(document, Request(3))
 
 
 @pytest.mark.heavy
