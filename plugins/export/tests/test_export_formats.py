@@ -77,6 +77,36 @@ def test_nfd_of_a_node_without_accelerators_is_ready_and_counts_none(
     assert labels(reports["none"]) == {"ready": "true", "memory": "64000"}
 
 
+def unjudged(report: dict[str, Any]) -> Any:
+    """Return a report of whose first GPU nothing is known to be well."""
+    result = copy.deepcopy(report)
+    steps = [{"step": "responding", "status": "unknown", "evidence": "no plugin", "code": None}]
+    readiness = {"state": "unknown", "broken": None, "steps": steps}
+    next(d for d in result["devices"] if d["kind"] == "gpu")["readiness"] = readiness
+    return result
+
+
+@pytest.mark.heavy
+def test_what_nobody_could_tell_is_counted_and_said(reports: dict[str, dict[str, Any]]) -> None:
+    """`probe cluster` says unknown of it: a count alone claimed that it works."""
+    known: Any = reports["mixed"]
+    report = unjudged(known)
+    count = labels(known)["gpu.count"]
+    assert (labels(report)["gpu.count"], labels(report)["unknown.count"]) == (count, "1")
+    assert "unknown.count" not in labels(known)
+    name = "0000:01:00.0"
+    line = f"# whether a job can use it is not known: {name}\n"
+    assert line in export("slurm", report)
+    assert line not in export("slurm", known)
+    facts = [json.loads(export("ansible", each))["unknown"] for each in (known, report)]
+    assert facts == [0, 1]
+    ray = ["probe/unknown=1" in export("ray", each) for each in (known, report)]
+    assert ray == [False, True]
+    ready = 'probecore_device_ready{device="' + name
+    text = [export("prometheus", each) for each in (known, report)]
+    assert [ready in each for each in text] == [True, False]
+
+
 @pytest.mark.parametrize(
     ("name", "ready"),
     [

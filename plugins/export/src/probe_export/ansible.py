@@ -12,6 +12,7 @@ from probe_export.capacity import (
     memory_of,
     missing,
     stable_names,
+    untold,
 )
 
 TYPE_CHECKING = False
@@ -39,6 +40,7 @@ def facts(report: ReportDoc) -> dict[str, object]:
         "container": node["container"],
         "vm": node["vm"],
         "accelerators": len(devices),
+        "unknown": len(untold(report)),
         "missing": len(missing(report)),
         "expected": wanted and wanted[0],
         "absent": wanted and wanted[1],

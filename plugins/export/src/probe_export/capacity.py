@@ -35,6 +35,15 @@ def capacity(report: ReportDoc) -> list[DeviceDoc]:
     return _in_order(report, NodeVerdict(report).grantable)
 
 
+def untold(report: ReportDoc) -> list[DeviceDoc]:
+    """Return those of `capacity` of which nobody could tell whether a job can use them.
+
+    They count, as nothing refuses them: a node without a vendor's library would have none. Formats
+    say how many they are.
+    """
+    return [device for device in capacity(report) if grantable(device).usable is None]
+
+
 def missing(report: ReportDoc) -> list[DeviceDoc]:
     """Return the accelerators that no job can be given though nobody chose so, in that order."""
     return _in_order(report, NodeVerdict(report).missing)

@@ -19,6 +19,7 @@ from probe_export.capacity import (
     missing,
     product,
     set_aside,
+    untold,
 )
 
 TYPE_CHECKING = False
@@ -57,6 +58,8 @@ def _labels(report: ReportDoc) -> Iterator[tuple[str, str]]:
         if own:
             yield f"{kind}.count", str(len(own))
             yield from _kind(kind, own)
+    if unknown := untold(report):
+        yield "unknown.count", str(len(unknown))
     for name, useless in (("missing", absent), ("set-aside", set_aside(report))):
         if useless:
             yield f"{name}.count", str(len(useless))

@@ -21,6 +21,7 @@ from probe_export.capacity import (
     memory_of,
     missing,
     set_aside,
+    untold,
 )
 
 TYPE_CHECKING = False
@@ -71,6 +72,8 @@ def options(report: ReportDoc) -> RayOptions:
     labels = {f"probe/gpu.{name}.count": str(len(own)) for name, own in types.items()}
     if hidden:
         labels["probe/hidden"] = str(hidden)
+    if unknown := untold(report):
+        labels["probe/unknown"] = str(len(unknown))
     for name, useless in (("missing", missing(report)), ("set-aside", set_aside(report))):
         for code, own in by_cause(useless).items():
             labels[f"probe/{name}.{label_value(code, 48)}"] = str(len(own))

@@ -21,6 +21,7 @@ from probe_export.capacity import (
     set_aside,
     slurm_type,
     stable_names,
+    untold,
 )
 
 TYPE_CHECKING = False
@@ -56,6 +57,12 @@ def export(report: ReportDoc) -> str:
         "AutoDetect=off",
     ]
     lines += [_line(device, usable, cores_near(device, report)) for device in usable]
+    unknown = {device["id"] for device in untold(report)}
+    lines += [
+        f"# whether a job can use it is not known: {names[device['id']]}"
+        for device in usable
+        if device["id"] in unknown
+    ]
     lines += [f"# left out, {_gap(d)}: {names[d['id']]}" for d in devices if d not in usable]
     useless = [*missing(report), *set_aside(report)]
     lines += [f"# left out, {cause(device)}: {names[device['id']]}" for device in useless]
