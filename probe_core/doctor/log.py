@@ -5,7 +5,7 @@ from __future__ import annotations
 from probe_core.machine import open_regular
 from probe_core.model.ids import pci_model
 from probe_core.readiness.chain import broken
-from probe_core.readiness.unbound import module_of
+from probe_core.readiness.unbound import is_signed_by_owner, module_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -304,8 +304,10 @@ def _failure(request: Request, device: DeviceDoc, code: str) -> tuple[str, str] 
         return _left_out(request, device)
     if code != "module-not-loaded":
         return failures_to_start(request).get(device["id"])
-    refused = refused_modules(request).get(module_of(device, request.scene) or "")
-    rejected = _unsigned(request)
+    module = module_of(device, request.scene) or ""
+    file = request.scene.modules.on_disk(module)
+    rejected = _unsigned(request) if file and is_signed_by_owner(file) else None
+    refused = refused_modules(request).get(module)
     return refused or (("module-unsigned", rejected) if rejected else None)
 
 

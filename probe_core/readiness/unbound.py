@@ -241,15 +241,15 @@ def _not_loaded(
 
         if step := installed_for_others(device, scene):
             return step
-    if modules.secure_boot and _is_signed_by_owner(file):
+    if modules.secure_boot and is_signed_by_owner(file):
         return broken(_STEP, "secure-boot", f"{evidence}; {file} is not loaded, Secure Boot is on")
-    if modules.signed_alone and _is_signed_by_owner(file):
+    if modules.signed_alone and is_signed_by_owner(file):
         text = f"{evidence}; {file} is not loaded; /proc/cmdline: module.sig_enforce"
         return broken(_STEP, "module-unsigned", text)
     return broken(_STEP, "module-not-loaded", f"{evidence}; {file} is not loaded")
 
 
-def _is_signed_by_owner(file: str) -> bool:
+def is_signed_by_owner(file: str) -> bool:
     """Return whether a module is one that the machine's owner signs, not the distribution.
 
     DKMS, akmods and NVIDIA's installer (kernel/drivers/video) build on the machine itself.

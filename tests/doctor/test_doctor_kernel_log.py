@@ -22,7 +22,7 @@ from doctor_cases import (
     unloaded,
 )
 from fake_probers import Probers
-from readiness_nodes import PCI, VERSION, Node, amd, intel, nvidia
+from readiness_nodes import PCI, RELEASE, VERSION, Node, amd, intel, nvidia
 from test_readiness_causes import kfd_left_it_out
 
 from probe_core import Machine
@@ -184,6 +184,24 @@ def test_a_signature_that_the_kernel_rejects_is_why_a_module_is_not_loaded(docum
     found = document(unloaded, f"{SYSLOG}{line}")
     assert first(found) == ("module-unsigned", "error", f"kernel log: {line}")
     assert found["findings"][0]["fix"].startswith("sign nvidia with a key")
+
+
+def test_a_rejected_signature_is_of_no_module_of_the_kernel_itself(document: Any) -> None:
+    """The line names none, and the kernel's own are signed: another module was rejected."""
+
+    def idle(root: Path) -> Node:
+        node = amd(root, driver=None)
+        node.modules("ext4")
+        module, folder = (
+            "kernel/drivers/gpu/drm/amd/amdgpu/amdgpu.ko.zst",
+            f"/lib/modules/{RELEASE}",
+        )
+        node.file(f"{folder}/{module}")
+        node.file(f"{folder}/modules.dep", f"{module}:\n")
+        return node
+
+    found = document(idle, "Loading of module with unavailable key is rejected")
+    assert first(found)[0] == "module-not-loaded"
 
 
 def test_amds_interface_says_of_a_generation_that_it_has_no_part_for_it(document: Any) -> None:
