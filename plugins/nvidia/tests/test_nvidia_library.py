@@ -5,10 +5,15 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 import importlib
+import sys
+from pathlib import Path
 
 import pytest
 
-from probe_nvidia import causes, client, device, links, live
+from probe_core import Machine
+from probe_core.api import Request, Unavailable
+from probe_nvidia import causes, client, device, links, live, nvml
+from probe_nvidia.scene import Scene
 
 pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed")
 
@@ -130,3 +135,26 @@ def test_missing_library_has_its_code() -> None:
         own.nvmlInit()
     assert caught.value.value == 12
     assert str(caught.value) == "NVML_ERROR_LIBRARY_NOT_FOUND"
+
+
+class Frozen(ctypes.CDLL):
+    """PyInstaller's CDLL (pyimod03_ctypes of 6.22): in a frozen application it replaces ctypes'."""
+
+    def __init__(self, name: str | None) -> None:
+        try:
+            super().__init__(name)
+        except OSError as error:
+            raise OSError(f"Failed to load dynlib/dll {name!r}. Most likely …") from error
+
+
+def test_a_frozen_application_tells_an_absent_library_from_a_damaged_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    if ctypes.util.find_library("nvidia-ml"):
+        pytest.skip("NVIDIA's own library is installed here")
+    monkeypatch.setattr(ctypes, "CDLL", Frozen)
+    monkeypatch.delitem(sys.modules, "pynvml", raising=False)
+    scene = Scene(Request(Machine(str(tmp_path), os="linux"), []))
+    with pytest.raises(Unavailable) as caught:
+        nvml.start(scene)
+    assert caught.value.code == "driver-not-installed"
