@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
@@ -114,6 +115,16 @@ _STANDARD = (
 ).split()
 
 
+# What a prober's process does without, and takes most of the time. What branches by the system
+# cannot be imported there after all: the prober's outcome would say so.
+_OF_PARENTS = frozenset(
+    "asyncio attr attr.validators attrs calendar email.message email.parser html http.client"
+    " mimetypes multiprocessing plistlib pluggy ssl tarfile unittest urllib.request"
+    " xml.etree.ElementTree zoneinfo".split()
+)
+OF_PROBERS = tuple(name for name in _STANDARD if name not in _OF_PARENTS)
+
+
 class _Partial(ModuleType):
     """A module without what the other system lacks."""
 
@@ -129,15 +140,19 @@ class _Partial(ModuleType):
         return getattr(self.__dict__["_module"], name)
 
 
-def become(system: str) -> None:
-    """Make this process one on `windows` or `macos`, as far as Python code can tell."""
+def become(system: str, before: Iterable[str] = _STANDARD) -> None:
+    """Make this process one on `windows` or `macos`, as far as Python code can tell.
+
+    What it imports `before` has decided that it is on this system.
+    """
     sys_platform, os_name, absent, modules = SYSTEMS[system]
-    for name in _STANDARD:
+    for name in before:
         try:
             importlib.import_module(name)
         except ImportError:
             pass
-    sys.modules["asyncio"].new_event_loop().close()  # the first one decides on which system it is
+    if "asyncio" in sys.modules:  # the first loop decides on which system it is
+        sys.modules["asyncio"].new_event_loop().close()
     for name in modules:
         sys.modules[name] = None  # type: ignore[assignment]  # as for a module that is not there
     for name, names in absent.items():
@@ -157,7 +172,7 @@ def interpreter(folder: Path, system: str) -> str:
     prelude = (
         f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r});"
         f" sys.path[1:1] = {[p for p in sys.path if p]!r}; import foreign_os;"
-        f" foreign_os.become({system!r}); del sys.path[0]\n"
+        f" foreign_os.become({system!r}, foreign_os.OF_PROBERS); del sys.path[0]\n"
     )
     file = folder / f"python-{system}"
     file.write_text(
