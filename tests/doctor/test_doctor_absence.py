@@ -173,6 +173,11 @@ ASCEND_NODES = "`--device=/dev/davinci0 --device=/dev/davinci_manager"
     ("value", "pod", "expected"),
     [
         ("0", False, f"start the container anew, on a host with an NPU, with {ASCEND_NODES}"),
+        (
+            "0," * 39 + "0",
+            False,
+            f"start the container anew, on a host with an NPU, with {ASCEND_NODES}",
+        ),
         ("0-3", False, f"start the container anew, on a host with an NPU, with {ASCEND_NODES}"),
         ("0", True, "request it in the pod's `resources.limits`, then start the pod anew"),
     ],

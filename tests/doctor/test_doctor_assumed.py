@@ -7,12 +7,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from readiness_nodes import Node, nvidia
+from readiness_nodes import DEVICE, Node, nvidia
 from reports import report_of
 
-from probe_core.doctor.assumed import broken_now, examine_assumed, with_driver
-from probe_core.doctor.check import Request
+from probe_core.doctor.assumed import broken_now, examine_assumed, findings_on, with_driver
+from probe_core.doctor.check import Request, passed
 from probe_core.doctor.examine import examine
+from probe_core.doctor.remote import RemoteCheck
 
 
 def on_driver(version: str | None, **device: Any) -> Any:
@@ -67,6 +68,29 @@ def test_devices_are_shown_as_they_are_now(make: Any, driver: str | None, tmp_pa
     assert (state["driver"], state["state"]) == (now["driver"], now["state"])
     assert (state["driver"] or "").startswith(driver or "")
     assert (state["driver"] is None) is (driver is None)
+
+
+def test_checks_of_an_assumed_machine_are_shown(tmp_path: Path) -> None:
+    machine = nvidia(tmp_path).machine()
+    report: Any = report_of(machine)
+    request = Request(machine, with_driver(report, "595"), assumed={"driver": "595"})
+    answer = RemoteCheck("acme-old", "acme 1.0")
+    answer.result = passed()
+    checks = examine_assumed(request, report, [answer])["checks"]
+    assert [check["code"] for check in checks] == ["acme-old"]
+    assert examine_assumed(request, report, [])["checks"] == []
+
+
+def test_a_driver_that_a_machine_will_not_have_is_a_finding(tmp_path: Path) -> None:
+    """Nothing is found of the files as they are; another driver that is loaded is."""
+    node = nvidia(tmp_path)
+    request = Request(node.machine(), report_of(node.machine()))  # type: ignore[arg-type]
+    assert findings_on(request, node.machine()) == []
+    node.modules("nouveau")
+    (found,) = findings_on(request, node.machine())
+    assert (found["code"], found["step"], found["device"]) == ("nouveau-bound", "driver", DEVICE)
+    (gpu,) = (device for device in request.report["devices"] if device["kind"] == "gpu")
+    assert gpu["driver"] == {"name": "nvidia"}  # the present one
 
 
 def test_what_is_broken_of_a_driver_now() -> None:

@@ -72,13 +72,18 @@ def test_a_variable_takes_nothing_away(node: Node) -> None:
 
 
 def test_a_card_that_no_bus_shows_any_more_is_an_error(node: Node, tmp_path: Path) -> None:
-    save(*looked(node))
+    path = Path(save(*looked(node)))
     empty = Node(tmp_path / "empty")
     empty.environ["XDG_STATE_HOME"] = node.environ["XDG_STATE_HOME"]
     request, document = looked(empty)
     assert document["healthy"] is True
+    other: Any = {"device": None, "step": None, "code": "other"}
+    document["findings"] = [other]
     compare(request, document)
+    assert document["findings"][1:] == [other]
     saved = document["baseline"]["saved"]
+    assert saved == json.loads(path.read_text())["saved"]
+    assert saved[4::3] == "--T::Z"
     found = document["findings"][0]
     assert (found["code"], found["severity"], found["device"]) == ("off-the-bus", "error", DEVICE)
     assert found["what"] == f"{DEVICE} is lost: no bus and no plugin shows it now"

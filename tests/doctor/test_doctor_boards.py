@@ -12,7 +12,7 @@ from trees import Tree
 from probe_core import Machine
 from probe_core.doctor.baseline import _libraries, _of_device
 from probe_core.doctor.bundle import _versions
-from probe_core.doctor.causes import _named
+from probe_core.doctor.causes import _named, builtin_checks
 from probe_core.doctor.check import ASSUMED, ENVIRONMENT, JOURNAL, Request
 from probe_core.doctor.checks.boards import disabled, disabled_nodes
 from probe_core.doctor.checks.containers import (
@@ -23,6 +23,7 @@ from probe_core.doctor.checks.containers import (
 )
 from probe_core.doctor.checks.devices import _speeds, link_speed
 from probe_core.doctor.checks.drivers import fabric, initialisation, runtime, skew, uvm
+from probe_core.doctor.checks.kernel_log import faults
 from probe_core.doctor.checks.systems import guest, linux_driver, resets, wired
 
 GPU, NPU = "/gpu@fb000000", "/soc/rknpu@fdab0000"
@@ -486,6 +487,73 @@ def test_a_linux_driver_in_wsl(target: str | None, answer: str, tmp_path: Path) 
     assert status == answer
     if answer == "failed":
         assert text == f"the loader takes {path}, which leads to {target}"
+
+
+@pytest.mark.parametrize(
+    ("line", "device"),
+    [
+        ("amdgpu 0000:03:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x1 address=0x2]", True),
+        ("AMD-Vi: Event logged [IO_PAGE_FAULT device=0000:03:00.0 domain=0x1]", True),
+        ("AMD-Vi: Event logged [IO_PAGE_FAULT device=03:00.0 domain=0x1]", True),
+        ("DMAR: [DMA Read] Request device [03:00.0] fault addr 0x1", True),
+        ("DMAR: [DMA Read] Request device [0000:03:00.0] fault addr 0x1", True),
+        ("DMAR: [DMA Read] Request device [04:00.0] fault addr 0x1", False),
+        ("DMAR: [DMA Read] Request device fault addr 0x1", False),
+        ("DMAR: [DMA Read] Request device [03:00.0] reason 5", False),
+        ("[DMA Read] Request device [03:00.0] fault addr 0x1", False),
+        (": AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x1", False),
+    ],
+    ids=range(10),
+)
+def test_a_fault_of_the_iommu(line: str, device: bool, tmp_path: Path) -> None:
+    tree = Tree(tmp_path)
+    tree.file("/var/log/dmesg", f"Linux version 6.8.0\n{line}\n")
+    own: dict[str, Any] = {"id": "pci:0000:03:00.0", "ids": ["pci:0000:03:00.0"], "arch": None}
+    found = of_vendor("amd", **own, parent=None)
+    result: Any = faults.run(Request(tree.machine(), found))
+    assert [(one["device"], one["evidence"]) for one in result["findings"]] == (
+        [("pci:0000:03:00.0", line)] if device else []
+    )
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        ([], ("passed", None)),
+        ([("ok", "a"), ("unknown", "b")], ("passed", None)),
+        ([("unknown", "a"), ("broken", "b")], ("passed", None)),
+        ([("unknown", "a"), ("unknown", "b")], ("unknown", "a")),
+        ([("not_applicable", "a"), ("unknown", "b")], ("unknown", "a")),
+        ([("not_applicable", "a"), ("not_applicable", "b")], ("not_applicable", "a")),
+        ([("unknown", None)], ("unknown", "nothing is known")),
+    ],
+    ids=range(7),
+)
+def test_what_steps_answer_of_a_cause(
+    steps: list[tuple[str, str | None]], expected: tuple[str, str | None], tmp_path: Path
+) -> None:
+    found = report(*["gpu"] * (len(steps) + 1), "cpu")
+    for device, (status, evidence) in zip(found["devices"][1:-1], steps, strict=True):
+        step = {"step": "driver", "status": status, "evidence": evidence}
+        device["readiness"] = {"steps": [{"step": "node"}, step]}
+    check = next(check for check in builtin_checks(()) if check.code == "nomodeset")
+    assert outcome(check.run(Request(Tree(tmp_path).machine(), found))) == expected
+
+
+@pytest.mark.parametrize(
+    ("code", "os", "reason"),
+    [
+        ("version-mismatch", "linux", "no NVIDIA accelerator is here"),
+        ("kfd-missing", "linux", "no AMD accelerator is here"),
+        ("nomodeset", "linux", "no accelerator is here"),
+        ("mac-guest", "linux", "this is not macOS"),
+        ("tdr", "linux", "this is not Windows"),
+    ],
+)
+def test_whom_a_cause_does_not_concern(code: str, os: str, reason: str, tmp_path: Path) -> None:
+    check = next(check for check in builtin_checks(()) if check.code == code)
+    result = check.run(Request(Machine(str(tmp_path), os=os), report("cpu")))
+    assert (result["status"], result["reason"]) == ("not_applicable", reason)
 
 
 def test_a_specification_of_another_driver(tmp_path: Path) -> None:

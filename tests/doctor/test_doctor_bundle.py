@@ -111,6 +111,9 @@ def test_of_files_that_no_recording_has_it_keeps_what_checks_decide_by(tmp_path:
     node.file("/etc/cdi/other.yaml", "nvidia.com/gpu\n")
     node.file("/opt/rocm/.info/version", "7.0.2-1\n")
     node.file("/run/nvidia/driver/usr/bin/mallory", "")
+    node.file("/usr/lib/wsl/lib/libcuda.so.1", "code")
+    node.file("/usr/lib/wsl/drivers/nv_dispi.inf_amd64_01/mallory.txt", "mallory")
+    node.file("/usr/lib/wsl/drivers/other.inf_amd64_02/x.txt", "")
     node.file("/sys/power/suspend_stats/success", "3\n")
     node.file("/proc/self/mounts", "proc /proc proc rw 0 0\nshm /dev/shm tmpfs rw,size=64k 0 0\n")
     xids = [f"NVRM: Xid (PCI:0000:01:00): {number}" for number in range(201)]
@@ -123,6 +126,8 @@ def test_of_files_that_no_recording_has_it_keeps_what_checks_decide_by(tmp_path:
         "/etc/cdi/nvidia1.yaml": b"kind: nvidia.com/gpu\n",
         "/opt/rocm/.info/version": b"7.0.2-1\n",
         "/run/nvidia/driver/usr/there": b"",
+        "/usr/lib/wsl/lib/libcuda.so.1": b"",
+        "/usr/lib/wsl/drivers/nv_dispi.inf_amd64_01/driver.inf": b"",
         "/sys/power/suspend_stats/success": b"3\n",
         "/proc/self/mounts": b"shm /dev/shm tmpfs rw,size=64k 0 0\n",
         "/var/log/dmesg": "\n".join(log).encode(),
