@@ -12,7 +12,7 @@ from trees import Tree
 from probe_core import Machine
 from probe_core.doctor.baseline import _libraries, _of_device
 from probe_core.doctor.bundle import _versions
-from probe_core.doctor.causes import _named, builtin_checks
+from probe_core.doctor.causes import _named, _sentence, broken_findings, builtin_checks
 from probe_core.doctor.check import ASSUMED, ENVIRONMENT, JOURNAL, Request
 from probe_core.doctor.checks.boards import disabled, disabled_nodes
 from probe_core.doctor.checks.containers import (
@@ -538,6 +538,50 @@ def test_what_steps_answer_of_a_cause(
         device["readiness"] = {"steps": [{"step": "node"}, step]}
     check = next(check for check in builtin_checks(()) if check.code == "nomodeset")
     assert outcome(check.run(Request(Tree(tmp_path).machine(), found))) == expected
+
+
+@pytest.mark.parametrize(
+    ("clause", "sentence"),
+    [
+        ("the kernel is old", "The kernel is old"),
+        ("nouveau holds it", "nouveau holds it"),
+        ("macOS hides it", "macOS hides it"),
+        ("/dev/kfd is absent", "/dev/kfd is absent"),
+        ("i915 holds it", "i915 holds it"),
+        ("it", "It"),
+        ("", ""),
+    ],
+)
+def test_a_clause_becomes_a_sentence(clause: str, sentence: str) -> None:
+    assert _sentence(clause) == sentence
+
+
+def test_the_finding_of_a_break_has_its_own_code_and_the_plugins_reason(tmp_path: Path) -> None:
+    found = of_vendor("acme", **{"chip": {"id": None}, "arch": None, "pci": None, "parent": None})
+    (gpu,) = found["devices"]
+    gpu |= {
+        "seen_by": ["acme"],
+        "sources": {},
+        "driver": None,
+        "power_state": None,
+        "node_index": {},
+    }
+
+    def findings(code: str | None, *reported: dict[str, Any]) -> list[Any]:
+        step = {"step": "responding", "status": "broken", "evidence": "a log", "code": code}
+        gpu["readiness"] = {"state": "blocked", "broken": "responding", "steps": [step]}
+        machine = Tree(tmp_path).machine()
+        return broken_findings(Request(machine, {**found, "findings": [*reported]})).findings
+
+    (own,) = findings("acme-hot")
+    assert (own["code"], own["why"], own["severity"]) == ("acme-hot", "a log", "error")
+    assert "devices" not in own
+    (own,) = findings(None)
+    assert (own["code"], own["what"]) == ("device-blocked", "The step responding is broken")
+    told = {"code": "acme-hot", "device": gpu["id"], "step": "responding", "severity": "error"}
+    told |= {"prober": "acme", "why": "its fan stands", "fix": "`sudo modprobe nvidia`"}
+    (own,) = findings("acme-hot", told)
+    assert (own["why"], own["prober"], own["fix"]) == ("its fan stands", "acme", told["fix"])
 
 
 @pytest.mark.parametrize(
