@@ -61,6 +61,11 @@ def verdict(match: object) -> tuple[object, ...]:
         ({"name": "x [aaaa:0001] (rev a1)", "name_kind": "lspci"}, ("acme/fast-1", "pci", "high")),
         ({"name": "x [aaaa:0003] (rev c1)"}, ("acme/fast-oem", "pci-revision", "high")),
         (
+            {"pci": "aaaa:0003", "name": "x (rev c1)"},
+            ("acme/fast-oem", "pci-revision", "high"),
+        ),
+        ({"name": "aaaa 0001", "name_kind": "pci"}, ("acme/fast-1", "pci", "high")),
+        (
             {"name": "PCI\\VEN_AAAA&DEV_0003&SUBSYS_1111AAAA&REV_A1\\4&1A2B", "name_kind": "wmi"},
             ("acme/fast-oem", "pci-subsystem", "high"),
         ),

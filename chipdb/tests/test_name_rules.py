@@ -149,7 +149,8 @@ def test_a_row_that_cannot_be_read_says_why(row: str, fault: str, tmp_path: Path
     assert [problem.fault for problem in read_folder(str(tmp_path)).problems] == [fault]
 
 
-SETS = {"die": {"dg1": "dg1", "dg2": "dg2"}}
+LINES = {word: word for word in ("oc v", "oc", "rog", "tuf", "dual", "elite", "aero", "ice", "orc")}
+SETS = {"die": {"dg1": "dg1", "dg2": "dg2"}, "line": LINES}
 
 
 @pytest.mark.parametrize(
@@ -170,6 +171,18 @@ SETS = {"die": {"dg1": "dg1", "dg2": "dg2"}}
         ("x {-die} y", "x dg1 y", None),
         ("x {-die} y", "x dgx1 y", None),
         ("{v@gpu|npu} {any}", "npu x", {"v": "npu", "any": "x"}),
+        ('{any}{|"}{|,}', 'x",', {"any": "x"}),
+        ('{any}{|"}{|,}', 'x,"', {"any": "x,"}),
+        ("{any}{x|xx}", "axx", {"any": "a"}),
+        ("{any}{x|xx}", "xx", {"any": "x"}),
+        ("{any}{x|xx}", "x", None),
+        ("ab{*}b", "ab", None),
+        ("{w}.{any}, {n}", "a.b, 1, 2", {"w": "a", "any": "b, 1", "n": "2"}),
+        ("{line} {any}", "oc v 2", {"line": "oc v", "any": "2"}),
+        ("{line}{any}", "oc v2", {"line": "oc v", "any": "2"}),
+        ("{line}{any}", "ocv2", {"line": "oc", "any": "v2"}),
+        ("{line}", "white", None),
+        ("{line}", "", None),
     ],
 )
 def test_patterns(pattern: str, text: str, fields: dict[str, str] | None) -> None:
