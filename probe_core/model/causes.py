@@ -1580,6 +1580,14 @@ RUNTIME = (
         host=(Command("rocm"), "; wheels of PyTorch bring their own"),
     ),
     limits(
+        "apu-memory-unused",
+        "ROCm is offered less memory than firmware set aside for the GPU",
+        "`cat /sys/class/kfd/kfd/topology/nodes/*/mem_banks/*/properties`",
+        "boot Linux 6.16.9 or later; or set aside the least in the firmware setup, and raise what"
+        " the system lends: ttm.pages_limit",
+        vendor="amd",
+    ),
+    limits(
         "rocm-kernel-skew",
         "ROCm and the kernel driver are too far apart",
         "`cat /opt/rocm/.info/version; modinfo -F version amdgpu`",

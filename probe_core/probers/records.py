@@ -150,6 +150,7 @@ RECORDS: dict[str, Records] = {
             "/opt/rocm/.info/version",
             "/sys/module/amdgpu/version",
             "/sys/module/hailo_pci/version",
+            "/sys/class/kfd/kfd/topology/nodes/#/mem_banks/#/properties",
             "/sys/devices/platform/asus-nb-wmi/dgpu_disable",
             "/sys/class/firmware-attributes/asus-armoury/attributes/dgpu_disable/current_value",
             "/sys/devices/platform/asus-nb-wmi/egpu_connected",

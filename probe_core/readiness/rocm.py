@@ -11,6 +11,7 @@ from probe_core.readiness.chain import broken, ok, unknown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from probe_core.machine import Machine
     from probe_core.model.document import DeviceDoc, StepDoc
     from probe_core.readiness.scene import Scene
 
@@ -168,14 +169,29 @@ def _is_left_out(device: DeviceDoc, scene: Scene) -> bool:
     if address is None or not names:
         return False
     places = [_place(scene.machine.read(f"{KFD_NODES}/{name}/properties", 8192)) for name in names]
+    own = _location(address)
+    return own is not None and None not in places and own not in places
+
+
+def kfd_folder(device: DeviceDoc, machine: Machine) -> str | None:
+    """Return the folder of a GPU in KFD's topology; None where none has its location."""
+    address = pci_address(device)
+    own = _location(address) if address else None
+    for name in machine.listdir(KFD_NODES)[:_MAX_NODES] if own else ():
+        if _place(machine.read(f"{KFD_NODES}/{name}/properties", 8192)) == own:
+            return f"{KFD_NODES}/{name}"
+    return None
+
+
+def _location(address: str) -> tuple[int, int] | None:
+    """Return (PCI domain, location) as KFD writes them; None of what is no address."""
     domain, bus, slot = address.split(":")
     number, _, function = slot.partition(".")
     try:
         location = int(bus, 16) << 8 | int(number, 16) << 3 | int(function, 16)
-        own = (int(domain, 16), location)
+        return int(domain, 16), location
     except ValueError:
-        return False
-    return None not in places and own not in places
+        return None
 
 
 def _place(text: str | None) -> tuple[int, int] | None:

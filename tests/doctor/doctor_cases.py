@@ -205,6 +205,23 @@ def hailort(version: str) -> Make:
     return make
 
 
+def set_aside(offered: float) -> Make:
+    """Return a Ryzen AI Max whose firmware set 96 GiB aside (ROCm/legacy-rocm-build#5444)."""
+
+    def make(root: Path) -> Node:
+        node = amd(root, ids="1002:1586")
+        text = f"heap_type 1\nsize_in_bytes {int(offered * (1 << 30))}\n"
+        node.file("/sys/class/kfd/kfd/topology/nodes/1/mem_banks/0/properties", text)
+        return node
+
+    return make
+
+
+SET_ASIDE = {
+    "memory": {"kind": "unified", "total": 111 << 30, "parts": {"vram": 96 << 30}},
+}
+
+
 class Mac(Node):
     """A recorded Mac: its values of sysctl(8)."""
 
@@ -661,6 +678,10 @@ CASES |= {
     "compute-runtime-too-new": (
         Case(compute_runtime(31294, "i915", "8086:9b41")),
         Case(compute_runtime(30872, "i915", "8086:9b41")),
+    ),
+    "apu-memory-unused": (
+        Case(set_aside(15.5), ok("responding", "asked"), fields=SET_ASIDE),
+        Case(set_aside(96), ok("responding", "asked"), fields=SET_ASIDE),
     ),
     "hailort-mismatch": (Case(hailort("4.19.0")), Case(hailort("4.21.0"))),
     "compute-runtime-too-old": (Case(compute_runtime(27642)), Case(compute_runtime(35563))),

@@ -6,16 +6,20 @@ from probe_core import proc
 from probe_core.doctor.causes import concerned, fixed, of_cause
 from probe_core.doctor.check import REPORT, check, failed, not_applicable, passed, unknown
 from probe_core.doctor.installation import as_root
+from probe_core.machine import decimal
 from probe_core.model.fix import REBOOT, by_hand
 from probe_core.model.rocm import first_numbers, release_of_driver
 from probe_core.readiness.nvidia import switches
+from probe_core.readiness.rocm import KFD_NODES, kfd_folder
 from probe_core.readiness.runtime import HAILO, HAILORT, LEGACY, ZE_LEGACY
+from probe_core.sizes import gib
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from probe_core.doctor.check import Request, ResultDoc
+    from probe_core.machine import Machine
     from probe_core.model.document import DeviceDoc
 
 
@@ -139,6 +143,55 @@ def skew(request: Request) -> ResultDoc:
     return failed(finding)
 
 
+# AMD's graphics of a processor: what of the memory its compute interface offers.
+
+_LEAST_OFFERED = 0.9
+"""Share of what firmware set aside that the interface offers at least. A judgement: it is all of it
+or, from Linux 6.10 to 6.16.8, what the system may lend instead (ROCm/legacy-rocm-build#5444)."""
+
+
+@check("apu-memory-unused", step="runtime", needs=(REPORT, KFD_NODES))
+def offered(request: Request) -> ResultDoc:
+    """Whether ROCm is offered what firmware set aside for a processor's graphics."""
+    devices = concerned("apu-memory-unused", request.report["devices"])
+    sizes = {device["id"]: _set_aside(device) for device in devices}
+    if not any(sizes.values()):
+        return not_applicable("no processor's graphics with memory of its own is here")
+    found = []
+    for device in devices:
+        own, banks = sizes[device["id"]], _banks(device, request.machine)
+        if own and banks and banks < own * _LEAST_OFFERED:
+            evidence = f"mem_banks of the compute interface: {gib(banks)} of {gib(own)}"
+            found.append(of_cause(request, "apu-memory-unused", evidence, [device]))
+    return failed(*found) if found else passed()
+
+
+def _set_aside(device: DeviceDoc) -> int | None:
+    memory = device["memory"]
+    return (memory.get("parts") or {}).get("vram") if memory["kind"] == "unified" else None
+
+
+def _banks(device: DeviceDoc, machine: Machine) -> int:
+    """Return the bytes of a GPU's memory in KFD's topology; 0 where it is not known."""
+    node = kfd_folder(device, machine)
+    folder = f"{node}/mem_banks"
+    names = machine.listdir(folder)[:_MAX_BANKS] if node is not None else []
+    texts = (machine.read(f"{folder}/{name}/properties", 4096) or "" for name in names)
+    return sum(map(_size_of_bank, texts))
+
+
+def _size_of_bank(text: str) -> int:
+    """Return the bytes of a bank that is the GPU's own; 0 of another one."""
+    values = dict(line.split()[:2] for line in text.splitlines() if line.count(" ") == 1)
+    is_own = values.get("heap_type") in _OWN_HEAPS
+    return (decimal(values.get("size_in_bytes", "")) or 0) if is_own else 0
+
+
+_MAX_BANKS = 8
+_OWN_HEAPS = ("1", "2")
+"""Public and private frame buffer (hsakmttypes.h)."""
+
+
 # Intel's compute runtime: a library that is there, and older than the GPU.
 
 _ZE = "libze_intel_gpu.so.1"
@@ -214,4 +267,4 @@ def hailort(request: Request) -> ResultDoc:
     return failed(of_cause(request, "hailort-mismatch", evidence, devices))
 
 
-CHECKS = [uvm, initialisation, licence, fabric, skew, runtime, legacy_runtime, hailort]
+CHECKS = [uvm, initialisation, licence, fabric, skew, runtime, legacy_runtime, hailort, offered]
