@@ -19,7 +19,9 @@ _OPTIONS = {
     ("nvidia", "systemd-nspawn"): "`systemd-nspawn --bind=/dev/nvidia0 --bind=/dev/nvidiactl"
     " --bind=/dev/nvidia-uvm`, and DeviceAllow= for them",
     ("amd", ""): "`--device=/dev/kfd --device=/dev/dri`",
-    ("amd", "docker"): "`docker run --device=/dev/kfd --device=/dev/dri --group-add render`",
+    # By number: Docker looks a name up in the image, and ends with "Unable to find group render".
+    ("amd", "docker"): "`docker run --device=/dev/kfd --device=/dev/dri"
+    " --group-add $(stat -c %g /dev/kfd)`",
     ("amd", "podman"): "`podman run --device=/dev/kfd --device=/dev/dri --group-add keep-groups`",
     ("amd", "systemd-nspawn"): "`systemd-nspawn --bind=/dev/kfd --bind=/dev/dri`, and DeviceAllow=",
     ("", ""): "`--device={node}`",

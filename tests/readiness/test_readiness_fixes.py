@@ -162,6 +162,9 @@ def test_a_container_is_given_the_device_by_its_own_engine(tmp_path: Path) -> No
     podman.container("/run/.containerenv")
     text = fix(podman)
     assert "`podman run --device=/dev/kfd --device=/dev/dri --group-add keep-groups`" in text
+    docker = causes.without_nodes(amd(tmp_path / "amd"))
+    text = fix(docker)
+    assert "--device=/dev/kfd --device=/dev/dri --group-add $(stat -c %g /dev/kfd)`" in text
     assert option("google", "docker") == "`docker run --device={node}`"
 
 
