@@ -39,14 +39,15 @@ class KernelLog:
 
 def kernel_log(request: Request) -> KernelLog:
     """Return the log, read once for all checks."""
-    return request.once("kernel log", lambda: _read(request.machine))
+    return request.once("kernel log", lambda: _read(request))
 
 
 def _lines(request: Request) -> list[str]:
     return (kernel_log(request).text or "").splitlines()
 
 
-def _read(machine: Machine) -> KernelLog:
+def _read(request: Request) -> KernelLog:
+    machine = request.machine
     text = _by_call() if machine.live and machine.os == "linux" else None
     if text is None:
         texts = (_tail(machine, path) for path in FILES)
@@ -55,6 +56,8 @@ def _read(machine: Machine) -> KernelLog:
         return KernelLog(text[max(0, text.rfind(_BOOT)) :])
     if not machine.live:
         return KernelLog(None, "the recording has no kernel log")
+    if request.scene.container is not None:  # its root lacks CAP_SYSLOG, too
+        return KernelLog(None, "the kernel's log cannot be read in this container")
     return KernelLog(None, "the kernel's log may be read by root alone here")
 
 

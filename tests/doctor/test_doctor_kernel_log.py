@@ -29,7 +29,8 @@ from probe_core import Machine
 from probe_core.cli.doctor_text import lines as lines_of
 from probe_core.doctor.baseline import compare, save
 from probe_core.doctor.check import Request
-from probe_core.doctor.checks.kernel_log import _xids
+from probe_core.doctor.checks.kernel_log import _xids, resets
+from probe_core.doctor.installation import as_root
 from probe_core.doctor.log import _by_call, _failures, _read, _refused
 
 Document = dict[str, Any]
@@ -599,3 +600,32 @@ def test_failures_of_an_earlier_driver_do_not_count() -> None:
 def test_modules_that_the_kernel_refused(line: str, name: str | None) -> None:
     found = {} if name is None else {name: ("module-refused", line.removeprefix("[1.0] "))}
     assert _refused([line, f"{line} again"]) == found
+
+
+@pytest.mark.parametrize(
+    ("container", "reason", "fix"),
+    [
+        (
+            "docker",
+            "the kernel's log cannot be read in this container",
+            "on the host: sudo probe doctor --only amdgpu-reset-seen",
+        ),
+        (
+            None,
+            "the kernel's log may be read by root alone here",
+            as_root("doctor", "--only", "amdgpu-reset-seen"),
+        ),
+    ],
+)
+def test_in_a_container_sudo_does_not_open_the_log(
+    container: str | None, reason: str, fix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Docker's and podman's root may not call syslog(2): it lacks CAP_SYSLOG."""
+    refusing = SimpleNamespace(klogctl=lambda *arguments: -1)
+    monkeypatch.setattr("ctypes.CDLL", lambda *arguments, **options: refusing)
+    monkeypatch.setattr("probe_core.doctor.log.FILES", ())
+    device = {"kind": "gpu", "vendor": "amd", "ids": [PCI]}
+    report: Any = {"devices": [device]}
+    scene: Any = SimpleNamespace(container=container)
+    result = resets.run(Request(Machine(), report, scene=scene))
+    assert (result["status"], result["reason"], result["fix"]) == ("unknown", reason, fix)

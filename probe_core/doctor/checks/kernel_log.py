@@ -43,10 +43,17 @@ def _judged(code: str, request: Request, read: Callable[[Iterable[str]], Lines])
         return not_applicable("no device that it could be about is here")
     log = kernel_log(request)
     if log.text is None:
-        fix = as_root("doctor", "--only", code) if request.machine.live else ""
-        return unknown(log.reason, fix)
+        return unknown(log.reason, _where_it_can_be_read(request, code))
     lines = read(log.text.splitlines())
     return failed(*_findings(code, request, lines, devices)) if lines else passed()
+
+
+def _where_it_can_be_read(request: Request, code: str) -> str:
+    if not request.machine.live:
+        return ""
+    if request.scene.container is not None:
+        return f"on the host: sudo probe doctor --only {code}"
+    return as_root("doctor", "--only", code)
 
 
 def _findings(
