@@ -208,12 +208,15 @@ def head_lines(report: ReportDoc, context: Context) -> list[str]:
 
 
 def _memory_note(memory: NodeMemoryDoc) -> str:
-    """Return the system's memory: ``RAM limit 8.0 GiB of 62.5, 5.0 free``, in one unit."""
+    """Return the system's memory: ``RAM limit 8.0 GiB of 62.5, 5.0 free``, in one unit.
+
+    That is the unit of the limit: a container of 40 MiB is not one of 0.0 GiB.
+    """
     total, limit, available = memory["total"], memory["limit"], memory["available"]
     largest = limit if total is None else total
     if largest is None:
         return "RAM unknown"
-    fitting = (entry for entry in _MEMORY_UNITS if largest >= entry[0])
+    fitting = (entry for entry in _MEMORY_UNITS if (limit or largest) >= entry[0])
     scale, unit, digits = next(fitting, _MEMORY_UNITS[-1])
     amounts = [f"{amount / scale:.{digits}f}" for amount in (limit or largest, largest)]
     shown = f"RAM {amounts[0]} {unit}"

@@ -149,6 +149,7 @@ def test_what_is_dim() -> None:
         ((64 * GIB, None, 5 * GIB), "RAM 64.0 GiB, 5.0 free"),
         ((64 * GIB, 8 * GIB, 5 * GIB), "RAM limit 8.0 GiB of 64.0, 5.0 free"),
         ((None, 8 * GIB, None), "RAM limit 8.0 GiB"),
+        ((64 * GIB, 40 << 20, 30 << 20), "RAM limit 40 MiB of 65536, 30 free"),
         ((1 << 40, None, 512 * GIB), "RAM 1.00 TiB, 0.50 free"),
         (((1 << 40) - 1, None, None), "RAM 1024.0 GiB"),
         ((GIB - 1, None, 0), "RAM 1024 MiB, 0 free"),
