@@ -92,6 +92,15 @@ def test_only_the_allowed_nodes_count(tree: Tree) -> None:
     assert limited(tree, memory(100, 90, limit=41), "1") == memory(100, 15) | one
 
 
+def test_a_node_of_unknown_size_counts_nothing(tree: Tree) -> None:
+    two(tree)
+    tree.file(f"{NODES}/node2/meminfo", "odd")
+    assert limited(tree, memory(100), "0,2") == memory(100) | {
+        "limit": 60 * 1024,
+        "limited_by": MEMS,
+    }
+
+
 @pytest.mark.parametrize(
     ("given", "mems"),
     [

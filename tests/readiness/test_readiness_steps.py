@@ -15,6 +15,7 @@ from probe_core.readiness.driver_nodes import nodes_of, row_of
 from probe_core.readiness.findings import Usable, finding_of, severity_of
 from probe_core.readiness.fixes import MAKERS, PARTS, fix_of, fix_of_machine
 from probe_core.readiness.hardware import hardware, responding
+from probe_core.readiness.library import unloadable
 from probe_core.readiness.rocm import rocm
 from probe_core.readiness.runtime import older_than_toolkit, runtime, visible
 from probe_core.readiness.scene import Scene
@@ -499,6 +500,19 @@ NO_CUDA = "libcuda.so.1 is in no folder of the loader"
 )
 def test_the_library_of_cuda(files: dict[str, Any], expected: Any, tmp_path: Path) -> None:
     assert shown(runtime(gpu(), scene_of(tmp_path, files))) == expected
+
+
+@pytest.mark.parametrize(
+    ("head", "reason"),
+    [
+        (b"\x7fELF\x02\x01", None),
+        (b"\x7fELF\x01\x02", "is a library for another word size (ELF class 1)"),
+        (b"\x7fELF\x07\x01", "is damaged: its head is no ELF library's"),
+    ],
+)
+def test_a_library_that_the_loader_refuses(head: bytes, reason: str | None, tmp_path: Path) -> None:
+    expected = reason and f"{LIBCUDA} {reason}"
+    assert unloadable(LIBCUDA, scene_of(tmp_path, {LIBCUDA: head})) == expected
 
 
 def told(status: str, code: str | None = None, step: str = "library", **fields: Any) -> Any:
