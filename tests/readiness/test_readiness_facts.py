@@ -155,6 +155,8 @@ def test_a_worse_source_that_contradicts_is_told_and_hides_nothing(
     assert report["primary"] == DEVICE
     found = next(f for f in report["findings"] if f["code"] == "readiness-conflict")
     assert (found["prober"], found["device"], found["step"]) == ("liar", DEVICE, "granted")
+    assert found["what"] == (f"liar reports that {report['devices'][0]['name']} cannot be used")
+    assert found["why"] == "a better source disagrees; vendor: responding is ok"
 
 
 def test_live_memory_of_a_better_source_contradicts_too(tmp_path: Path, probers: Probers) -> None:

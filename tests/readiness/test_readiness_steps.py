@@ -787,6 +787,25 @@ def test_the_node_of_an_iommu_group(link: str | None, node: int, tmp_path: Path)
     assert nodes_of(hailo, gpu(), scene) == (["/dev/hailo0"], "")
 
 
+@pytest.mark.parametrize(
+    ("driver", "vendor", "row"),
+    [
+        ("hailo1x_pci", "hailo", "Hailo-10H"),
+        ("hailo1x", None, "Hailo-10H"),
+        ("hailo1", "hailo", None),
+        ("hailo10_pci", "hailo", None),
+        ("hailo_pci", "hailo", "Hailo-8"),
+        ("hailo_pci_x", "hailo", None),
+        ("vfio-pci", "google", "Google TPU"),
+        ("vfio-pci", "nvidia", None),
+        (None, "google", None),
+    ],
+)
+def test_the_row_of_a_driver(driver: str | None, vendor: str | None, row: str | None) -> None:
+    found = row_of(driver, vendor)
+    assert (found and found.name) == row
+
+
 def test_a_driver_of_a_vendor_that_is_not_known_is_loaded(tmp_path: Path) -> None:
     host, docker = scene_of(tmp_path / "a", {}), scene_of(tmp_path / "b", DOCKER)
 
