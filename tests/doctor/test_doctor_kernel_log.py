@@ -416,7 +416,8 @@ def test_the_last_boot_of_the_first_log_that_has_text(tmp_path: Path) -> None:
     node = Node(tmp_path)
 
     def read() -> tuple[str | None, str]:
-        log = _read(node.machine())
+        machine = node.machine()
+        log = _read(Request(machine, {"node": {}, "devices": []}))  # type: ignore[arg-type]
         return log.text, log.reason
 
     assert read() == (None, "the recording has no kernel log")
