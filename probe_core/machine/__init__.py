@@ -120,8 +120,11 @@ class Machine:
         """
         # A kernel's file is never one of those, and a look at it costs a fifth of reading it.
         if self.live and path.startswith(_PLAIN) and "/.." not in path:
-            with FileIO(self.path(path)) as file:
+            file = FileIO(self.path(path))
+            try:
                 return read_file(file, limit, _PAGE if path.startswith(_ATTRIBUTES) else 0)
+            finally:  # as in `read_head`
+                file.close()
         with open_regular(self.path(path)) as file:
             return read_file(file, limit)
 
