@@ -104,6 +104,30 @@ def test_a_setting_that_names_a_file_on_a_mount_whose_server_is_dead(
     assert took < 8.0
 
 
+@pytest.mark.heavy
+def test_state_on_a_mount_whose_server_is_dead(site: Path) -> None:
+    answer = host(
+        site,
+        HUNG
+        + """
+        os.environ["XDG_STATE_HOME"] = sys.argv[1] + "/hung"
+        before = state()
+        start = time.monotonic()
+        report = probe_core.probe(timeout=3, refresh=True)
+        took = time.monotonic() - start
+        findings = [[f.code, f.why] for f in report.findings]
+        print(json.dumps([findings, report.to_json().get("expected"), took, left(before)]))
+        """,
+    )
+    if answer is None:
+        pytest.skip("no file system may be mounted here")
+    findings, expected, took, remains = answer
+    (why,) = (why for code, why in findings if code == "measured-unusable")
+    assert "its server did not answer within" in why
+    assert (expected, remains) == (None, None)
+    assert took < 8.0
+
+
 SERVED = """
         import fuse_server
         from probe_core.commands.reports import probe_document
