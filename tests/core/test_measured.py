@@ -13,6 +13,8 @@ import jsonschema
 import pytest
 from report_schema import schema
 
+import probe_core
+from probe_core import Machine
 from probe_core.cli.explain import measured_rows
 from probe_core.commands import save_measured
 from probe_core.config import MEASURED, state_file
@@ -463,3 +465,19 @@ def test_recorded_machine_has_no_figures_of_this_computer(tmp_path: Path) -> Non
     command = [sys.executable, "-m", "probe_core", "--json", "--machine", str(tmp_path / "machine")]
     done = subprocess.run(command, env={**os.environ, **environ}, capture_output=True, check=True)
     assert b"measured" not in done.stdout
+
+
+def test_recorded_machine_is_not_told_of_a_file_that_this_computer_cannot_read(
+    tmp_path: Path,
+) -> None:
+    environ = {"XDG_STATE_HOME": str(tmp_path)}
+    path = state_file(environ, MEASURED)
+    assert path is not None
+    Path(path).parent.mkdir()
+    Path(path).write_text('{"schema": 2}')
+    (tmp_path / "machine" / "proc").mkdir(parents=True)
+    codes = []
+    for machine in (Machine(environ=environ), Machine(str(tmp_path / "machine"), environ)):
+        report = probe_core.probe(machine=machine, only="cpu")
+        codes.append([f.code for f in report.findings if f.code == "measured-unusable"])
+    assert codes == [["measured-unusable"], []]
