@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from readiness_nodes import DEVICE, FOLDER, LIBRARIES, PCI
+from readiness_nodes import DEVICE, FOLDER, LIBRARIES, PCI, VERSION, VERSION_TEXT
 
 from probe_core.machine import Machine
 from probe_core.readiness import judge
@@ -16,6 +16,7 @@ from probe_core.readiness.findings import Usable, finding_of, severity_of
 from probe_core.readiness.fixes import MAKERS, PARTS, fix_of, fix_of_machine
 from probe_core.readiness.hardware import hardware, responding
 from probe_core.readiness.library import unloadable
+from probe_core.readiness.node import required
 from probe_core.readiness.rocm import rocm
 from probe_core.readiness.runtime import older_than_toolkit, runtime, visible
 from probe_core.readiness.scene import Scene
@@ -477,6 +478,64 @@ def test_a_fix_of_the_host_says_so_inside_a_container(tmp_path: Path) -> None:
         for name, files in (("host", {}), ("docker", DOCKER))
     ]
     assert lines == [lines[0], f"on the host: {lines[0]}"]
+
+
+ELF, NVML = b"\x7fELF\x02", f"{LIBRARIES}/libnvidia-ml.so"
+NO_NVML = "libnvidia-ml.so.1 is in no folder of the loader"
+OTHER_NVML = f"/proc/driver/nvidia/version: {VERSION}; {NVML}.1 leads to 570.1"
+NIXOS: dict[str, Any] = {"/etc/NIXOS": "", "/run/current-system/nixos-version": "25.05"}
+NIXOS |= {f"{LIBRARIES}/libc.so.6": ELF}
+
+
+@pytest.mark.parametrize(
+    ("versions", "files", "expected"),
+    [
+        ({}, {}, ("unknown", None, f"{NO_NVML}; other folders may have it")),
+        ({}, {f"{LIBRARIES}/libc.so.6": ELF}, ("broken", "library-missing", NO_NVML)),
+        ({"libnvidia-ml": VERSION}, {}, ("ok", None, f"{NVML}.1: there")),
+        ({}, {f"{NVML}.1": ELF, "/usr/lib64/libnvidia-ml.so.1": ELF},
+         ("ok", None, f"{NVML}.1: there")),
+        ({"libnvidia-ml": "570.1"}, {}, ("broken", "version-mismatch", OTHER_NVML)),
+        ({"libnvidia-ml": "570.1", "libcuda": VERSION}, {},
+         ("broken", "nvml-broken", f"{OTHER_NVML}; {LIBRARIES}/libcuda.so.1 fits the driver")),
+        ({"libnvidia-ml": "570.1", "libcuda": "570.1"}, {},
+         ("broken", "version-mismatch", OTHER_NVML)),
+        ({"libnvidia-ml": "570.1"}, {f"{LIBRARIES}/libcuda.so.1": ELF},
+         ("broken", "version-mismatch", OTHER_NVML)),
+        ({}, NIXOS, ("broken", "library-missing", f"{NO_NVML}; /run/opengl-driver is absent")),
+        ({}, {**NIXOS, "/run/opengl-driver/lib/x": ""},
+         ("unknown", None, f"{NO_NVML}; other folders may have it")),
+    ],
+    ids=range(10),
+)  # fmt: skip
+def test_the_library_of_the_driver(
+    versions: dict[str, str], files: dict[str, Any], expected: Any, tmp_path: Path
+) -> None:
+    tree = Tree(tmp_path)
+    tree.file("/proc/driver/nvidia/version", VERSION_TEXT)
+    for name, version in versions.items():
+        tree.file(f"{LIBRARIES}/{name}.so.{version}", ELF)
+        tree.link(f"{LIBRARIES}/{name}.so.1", f"{LIBRARIES}/{name}.so.{version}")
+    device = gpu()
+    judge([device], scene_of(tmp_path, files), ["library"])
+    assert shown(device["readiness"]["steps"][0]) == expected
+
+
+@pytest.mark.parametrize(
+    ("fields", "release", "nodes"),
+    [
+        ({}, "6.6.87.2-microsoft-standard-WSL2", ["/dev/dxg"]),
+        ({}, "6.8.0", []),
+        ({"kind": "npu"}, "6.6.87.2-microsoft-standard-WSL2", []),
+        ({"parent": "a:1"}, "6.6.87.2-microsoft-standard-WSL2", []),
+    ],
+    ids=range(4),
+)
+def test_the_node_of_what_no_bus_shows(
+    fields: dict[str, Any], release: str, nodes: list[str], tmp_path: Path
+) -> None:
+    scene = scene_of(tmp_path, {"/proc/sys/kernel/osrelease": f"{release}\n"})
+    assert required(gpu(seen_by=["acme"], **fields), scene) == nodes
 
 
 LIBCUDA = f"{LIBRARIES}/libcuda.so.1"
