@@ -286,7 +286,7 @@ def test_the_form_of_a_folder(config: Any, form: str, tmp_path: Path) -> None:
 
 
 def test_layers_are_split_unless_unequal_memories_hold_more_without() -> None:
-    model = parse_model({"model": "llama-3.1-70b", "bits": "4bit"})
+    model = parse_model({"model": "llama-3.1-8b", "bits": "4bit"})
     (equal,) = read_members([], have=["2x RTX 4090"])
     equal = with_engine(equal, "vllm")
     assert equal.width == 2
