@@ -218,7 +218,12 @@ def set_aside(offered: float) -> Make:
 
 
 SET_ASIDE = {
-    "memory": {"kind": "unified", "total": 111 << 30, "parts": {"vram": 96 << 30}},
+    "memory": {
+        "kind": "unified",
+        "total": 111 << 30,
+        "free": 99 << 30,
+        "parts": {"vram": 96 << 30},
+    },
 }
 
 
