@@ -80,12 +80,13 @@ def _hidden_finding(variable: str, device: str, hidden: _Hidden) -> FindingDoc:
 def _faults(view: View) -> Iterator[FindingDoc]:
     mask = view.masks[0]
     # A variable that is set to nothing is meant: what it hides is said for each device.
-    if mask.code is not None and mask.code != "variable-empty" and view.variable is not None:
+    code = mask.code if mask.code != "variable-empty" else None
+    if code is not None and view.variable is not None and not _names_withheld(view):
         yield finding(
-            mask.code,
+            code,
             f"{view.variable} does not have the effect that its value suggests",
             mask.detail or mask.reason,
-            _FIXES[mask.code].format(name=view.variable),
+            _FIXES[code].format(name=view.variable),
             variable=view.variable,
             step="visible",
             evidence=mask.detail or mask.reason,
@@ -102,3 +103,13 @@ def _faults(view: View) -> Iterator[FindingDoc]:
             variable=view.settled_by or view.variable,
             step="visible",
         )
+
+
+def _names_withheld(view: View) -> bool:
+    """Return whether a value's numbers name nothing only because no device here can be used.
+
+    Slurm and Ray set them in each job. What broke has a finding of its own, and the repair.
+    """
+    numbers = (view.value or "").split(",")
+    is_plain = all(entry.isdecimal() and int(entry[:9]) < len(view.pool) for entry in numbers)
+    return is_plain and view.withheld.keys() >= set(view.pool)

@@ -386,3 +386,23 @@ def test_metal_and_pal_withhold_too() -> None:
     devices = seen(cards, os="windows")
     assert numbers(devices, "hip") == {2: 0}
     assert sights(devices, 1)["vulkan"] is False
+
+
+NO_LIBRARY = ("library", "library-missing", "libnvidia-ml.so.1 is in no folder of the loader")
+
+
+@pytest.mark.parametrize(
+    ("value", "codes"),
+    [
+        ("0", []),  # as Slurm and Ray set it in a job
+        ("0,1", []),
+        ("2", ["variable-stops-at"]),
+        ("0 1", ["variable-stops-at"]),
+    ],
+)
+def test_a_number_of_a_job_is_no_fault_where_no_gpu_can_be_used(
+    value: str, codes: list[str]
+) -> None:
+    devices = slice_of(nodes.h100s(2), (), *NO_LIBRARY)
+    said = findings(see(devices, {"CUDA_VISIBLE_DEVICES": value}))
+    assert [one["code"] for one in said] == codes
