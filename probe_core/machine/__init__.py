@@ -181,7 +181,7 @@ class Machine:
             if self._mapped is not None:
                 return self._mapped.real(path)
             if self.live:
-                return os.path.realpath(path)
+                return os.path.realpath(self.path(path))
             real = self._below(os.path.normpath(self.root + "/" + path), path)
         except (OSError, ValueError):
             return ""

@@ -126,5 +126,6 @@ OTHERS = {
         "test_lease_spawn",
         "test_lease_style",
         "test_lease_trial",
+        "test_lease_trial_child",
     },
 }

@@ -10,8 +10,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*ROOT.glob("docs/**/*.md"), ROOT / "README.md", *ROOT.glob("plugins/*/README.md")]
 OF_OTHERS = {"--collector", "--compile-bytecode", "--cpuset-cpus", "--no-compile", "--no-index"}
-OF_OTHERS |= {"--num-gpus", "--nv", "--runtime"}
-"""Of node_exporter, uv, pip, docker, Ray and Apptainer."""
+OF_OTHERS |= {"--num-gpus", "--nv", "--onedir", "--onefile", "--runtime"}
+"""Of node_exporter, uv, pip, docker, Ray, Apptainer and PyInstaller."""
 OF_ALL = {"--help", "--help-all"}
 
 

@@ -903,7 +903,8 @@ def test_the_package_that_a_fix_names(
         ({"vendor": "intel", "kind": "accelerator"},
          "--runtime=habana -e HABANA_VISIBLE_DEVICES=all"),
         ({"vendor": "acme", "kind": "accelerator"}, "--device=/dev/nvidiactl"),
-        ({"vendor": "amd"}, "--device=/dev/kfd --device=/dev/dri --group-add render"),
+        ({"vendor": "amd"},
+         "--device=/dev/kfd --device=/dev/dri --group-add $(stat -c %g /dev/kfd)"),
     ],
     ids=range(5),
 )  # fmt: skip

@@ -309,7 +309,7 @@ BROKEN: dict[str, Case] = {
         lambda c: c.booted(NEXT, driver=None, modules=("snd",), options="lockdown=integrity"),
     ),
     "the next entry demands signatures": Case(
-        "module-not-loaded", grub(options="module.sig_enforce=1"),
+        "module-unsigned", grub(options="module.sig_enforce=1"),
         lambda c: c.booted(NEXT, driver=None, modules=("snd",), options="module.sig_enforce=1"),
     ),
     "the libraries are of another version than the module": Case(

@@ -286,7 +286,9 @@ def node(
         f"/sys/bus/pci/drivers/{module}/0000:01:00.0": f"../../../..{place[4:]}",
     }
     if driver:
-        text = f"NVRM version: NVIDIA UNIX x86_64 Kernel Module  {driver}  Release Build\n"
+        is_blackwell = device in ("10de:2901", "10de:2b85")  # which the open module alone starts
+        module = "Open Kernel Module for x86_64" if is_blackwell else "x86_64 Kernel Module"
+        text = f"NVRM version: NVIDIA UNIX {module}  {driver}  Release Build\n"
         files["/proc/driver/nvidia/version"] = text
     if mode:
         path = "/etc/nvidia-container-runtime/config.toml"
