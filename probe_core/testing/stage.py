@@ -49,9 +49,14 @@ class Watched(Machine):
         self.noted: dict[str, None] = {}
 
     def path(self, path: str) -> str:
-        """Note the path; the other methods ask this one where it lies."""
+        """Note the path; all other methods but `realpath` ask this one where it lies."""
         self.noted[path] = None
         return super().path(path)
+
+    def realpath(self, path: str) -> str:
+        """Note the path whose links are followed."""
+        self.noted[path] = None
+        return super().realpath(path)
 
 
 @hookimpl
