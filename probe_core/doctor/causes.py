@@ -226,7 +226,7 @@ READS: dict[str, tuple[str, ...]] = {
     ),
     "runtime": (
         *("/proc/driver/nvidia/version", "/sys/class/kfd", "/opt", "/proc/cmdline"),
-        *("/proc/modules", _MOUNTS, *_LOADER),
+        *("/proc/modules", "/sys/module/amdxdna/parameters", _MOUNTS, *_LOADER),
     ),
 }
 """Step of readiness to what the report reads to judge it: files, or folders with them. The other

@@ -248,6 +248,12 @@ def _unsigned(request: Request) -> str | None:
 _SKIPPED, _NO_ATOMICS = "skipped device ", ", PCI rejects atomics"
 _NOT_IN_KFD = " not supported in kfd"
 
+_NEVER_IN_KFD = frozenset(
+    "TAHITI PITCAIRN VERDE OLAND HAINAN BONAIRE KABINI MULLINS TOPAZ STONEY".split()
+)
+"""Names of amdgpu_asic_name that kgd2kfd_probe of no Linux has. Later chips stand there as "GC IP
+0b0004" until a kernel has their part: that one has since Linux 6.2."""
+
 
 def _left_out(request: Request, device: DeviceDoc) -> tuple[str, str] | None:
     """Return the code of why the compute interface has no node of a GPU, and the line."""
@@ -255,8 +261,16 @@ def _left_out(request: Request, device: DeviceDoc) -> tuple[str, str] | None:
         if f"{_SKIPPED}{pci_model(device)}{_NO_ATOMICS}" in line:
             return "kfd-no-atomics", _cut(line, "kfd")
         if _NOT_IN_KFD in line and _is_only_one(request):
-            return "kfd-unsupported", _cut(line, "kfd")
+            return _of_generation(line), _cut(line, "kfd")
     return None
+
+
+def _of_generation(line: str) -> str:
+    """Return the code of a line about a generation: no kernel has a part for it, or a later one."""
+    words = line.partition(_NOT_IN_KFD)[0].split() or [""]
+    if words[-1] in _NEVER_IN_KFD:
+        return "kfd-unsupported"
+    return "kfd-no-gpu" if words[-1] == "VF" else "kfd-too-old"
 
 
 def _is_only_one(request: Request) -> bool:

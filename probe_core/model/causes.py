@@ -1537,6 +1537,16 @@ RUNTIME = (
         keeps_from="kfd",
     ),
     limits(
+        "kfd-too-old",
+        "this kernel's compute interface of AMD does not know the GPU yet",
+        "the kernel log has `not supported in kfd`",
+        "install a newer kernel, or AMD's packaged driver (amdgpu-dkms)",
+        vendor="amd",
+        instead="Vulkan can use it",
+        of_purpose=True,
+        keeps_from="kfd",
+    ),
+    limits(
         "gfx-not-supported",
         "the installed ROCm has no code for {gfx}",
         "`ls {folder_of_rocblas} | grep {gfx}`",

@@ -19,6 +19,7 @@ CUDA, NVML, ZE = "libcuda.so.1", "libnvidia-ml.so.1", "libze_intel_gpu.so.1"
 
 
 ZE_LEGACY = "libze_intel_gpu_legacy1.so.1"
+LEGACY_ICD = "/etc/OpenCL/vendors/intel_legacy1.icd"
 HAILO, HAILORT = "/sys/module/hailo_pci/version", "libhailort.so"
 """The version of Hailo's driver, and its library, which is for that version alone."""
 
@@ -88,10 +89,23 @@ NPU_LIBRARIES = {
 XRT = "/opt/xilinx/xrt/lib"
 
 
+XDNA_SIZES = tuple(
+    f"/sys/module/amdxdna/parameters/{name}_size" for name in ("carvedout", "carveout")
+)
+"""Bytes that were set aside for AMD's NPU (amd/xdna-driver#460, later #1247)."""
+
+
+def _has_own_memory(scene: Scene) -> bool:
+    """Return whether the NPU may have memory set aside, with which it needs no IOMMU (#492)."""
+    machine = scene.machine
+    return any(machine.exists(path) and machine.read(path, 32) != "0" for path in XDNA_SIZES)
+
+
 def _npu(device: DeviceDoc, scene: Scene) -> StepDoc:
     driver = scene.driver(device) or ""
     names, libraries = NPU_LIBRARIES[driver], scene.libraries
-    if driver == "amdxdna" and (parameter := scene.modules.iommu_off):
+    parameter = scene.modules.iommu_off if driver == "amdxdna" else ""
+    if parameter and not _has_own_memory(scene):
         return broken(_STEP, "npu-without-iommu", f"/proc/cmdline: {parameter}")
     path = libraries.find_any(*names) or f"{XRT}/{names[0]}"
     if libraries.exists(path):

@@ -20,7 +20,15 @@ from probe_core.readiness.modules import (
     module_of,
 )
 from probe_core.readiness.rocm import KFD_NODES, RUNTIMES
-from probe_core.readiness.runtime import HAILO, HAILORT, NPU_LIBRARIES, XRT, ZE, ZE_LEGACY
+from probe_core.readiness.runtime import (
+    HAILO,
+    HAILORT,
+    LEGACY_ICD,
+    NPU_LIBRARIES,
+    XRT,
+    ZE,
+    ZE_LEGACY,
+)
 from probe_core.readiness.switched import modes, removals
 from probe_core.readiness.unbound import FIRMWARE, FIRMWARE_PATH, MODULES, OF_ARCHITECTURE, UPDATES
 
@@ -317,7 +325,7 @@ class Loader:
         names = [name for name in known if name.encode() in cache]
         if cache:
             self.files[_CACHE] = "".join(f"{name}\n" for name in names).encode()
-        for path in ("/etc/NIXOS", NIXOS_VERSION, OPERATOR):
+        for path in ("/etc/NIXOS", NIXOS_VERSION, OPERATOR, LEGACY_ICD):
             if machine.exists(path):
                 self.files[path] = b""
         self._of_windows()

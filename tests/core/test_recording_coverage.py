@@ -55,6 +55,7 @@ FILES: dict[str, object] = {
     "/lib/modprobe.d/a.conf": "install nvidia \\\n  /bin/false\n",
     "/boot/vmlinuz-6.8.0": "secret",
     "/usr/bin/nvidia-modprobe": "",
+    "/etc/OpenCL/vendors/intel_legacy1.icd": "secret\n",
     "/tmp/nvidia-mps/control": "",
     "/etc/passwd": "alice:x:1042:1042::/home/alice:/bin/sh\n",
     "/etc/group": "render:x:105:alice\n",

@@ -540,11 +540,16 @@ CASES |= {code: (Case(bad), Case(good)) for code, (bad, good) in doctor_absences
 ADAPTER = f"NVRM: GPU {PCI}: RmInitAdapter failed! (0x24:0x65:1423)"
 ATOMICS = "[    7.02] kfd kfd: amdgpu: skipped device {}, PCI rejects atomics 730<0"
 LOADING = "NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64"
+YOUNG = "[    4.1] kfd kfd: amdgpu: GC IP 0b0004  not supported in kfd"
 XID = f"[  812.1] NVRM: Xid (PCI:{PCI[:-2]}): {{}}, pid=4242, name=python"
 CASES |= {
     "module-refused": (
         Case(kernel_log(f"nvidia: {MAGIC}", make=unloaded)),
         Case(kernel_log(f"vboxdrv: {MAGIC}")),
+    ),
+    "kfd-too-old": (
+        Case(kernel_log(YOUNG, make=readiness.kfd_left_it_out)),
+        Case(kernel_log(YOUNG, make=amd)),
     ),
     "kfd-no-atomics": (
         Case(kernel_log(ATOMICS.format("1002:744c"), make=readiness.kfd_left_it_out)),

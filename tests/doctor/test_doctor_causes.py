@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doctor_cases import CASES, Case, wsl
+from doctor_cases import CASES, SET_ASIDE, Case, hailort, wsl
 from fake_probers import Probers
-from readiness_nodes import Node, nvidia
+from readiness_nodes import FOLDER, Node, nvidia
 from weights import mostly_heavy
 
 from probe_core.doctor.checks import further_checks
@@ -44,6 +44,34 @@ def test_every_check_has_a_code_and_a_sentence() -> None:
     assert all(check.summary.endswith(".") and len(check.summary) > 12 for check in checks)
     assert {check.code for check in further_checks()} <= set(CAUSES)
     assert all(CAUSES[check.code].step == check.step for check in further_checks())
+
+
+def with_opencl_for_older_gpus(root: Path) -> Node:
+    node = CASES["compute-runtime-too-new"][0].make(root)
+    node.file("/etc/OpenCL/vendors/intel_legacy1.icd", "/usr/lib/libigdrcl_legacy1.so\n")
+    return node
+
+
+def accelerated_processor(root: Path) -> Node:
+    node = CASES["apu-memory-unused"][0].make(root)
+    node.file(f"{FOLDER}/device", "0x74a0\n")
+    return node
+
+
+@pytest.mark.parametrize(
+    ("code", "case", "expected"),
+    [
+        ("hailort-mismatch", Case(hailort("4")), "unknown"),  # a link by the major version
+        ("compute-runtime-too-new", Case(with_opencl_for_older_gpus), "passed"),
+        # One of several partitions, whose banks are its share.
+        ("apu-memory-unused", Case(accelerated_processor, fields=SET_ASIDE), "not_applicable"),
+    ],
+)
+def test_a_machine_that_may_be_well_is_not_blamed(
+    code: str, case: Case, expected: str, tmp_path: Path, probers: Probers
+) -> None:
+    document = case.document(tmp_path / "root", probers)
+    assert (status(document, code), code in causes_in(document)) == (expected, False)
 
 
 @pytest.mark.heavy

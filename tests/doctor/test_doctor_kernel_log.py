@@ -211,6 +211,18 @@ def test_amds_interface_says_of_a_generation_that_it_has_no_part_for_it(document
     assert first(found) == ("kfd-unsupported", "info", f"kernel log: {line}")
 
 
+@pytest.mark.parametrize(
+    ("name", "code"), [("GC IP 0b0004 ", "kfd-too-old"), ("NAVI14 VF", "kfd-no-gpu")]
+)
+def test_a_gpu_that_a_later_kernel_may_know_is_of_no_generation_without_part(
+    document: Any, name: str, code: str
+) -> None:
+    """GC 11.0.4 has its part since Linux 6.2."""
+    line = f"kfd kfd: amdgpu: {name} not supported in kfd"
+    found = document(kfd_left_it_out, f"[ 3.5] {line}")
+    assert first(found) == (code, "info", f"kernel log: {line}")
+
+
 def test_a_virtual_machine_is_given_addresses_by_its_hypervisor(document: Any) -> None:
     """NVIDIA/gpu-operator#492: its firmware setup has no such switch."""
 

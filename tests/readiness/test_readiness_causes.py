@@ -1281,6 +1281,21 @@ def npu_of_amd_and_a_parameter(root: Path) -> Node:
 
 
 @healthy
+def npu_of_amd_with_memory_set_aside(root: Path) -> Node:
+    """It needs no IOMMU (amd/xdna-driver#492)."""
+    node = npu_of_amd_and_a_parameter(root)
+    node.file("/sys/module/amdxdna/parameters/carvedout_size", "4294967296\n")
+    return node
+
+
+@breaks("npu-without-iommu")
+def npu_of_amd_with_a_driver_that_could_set_memory_aside(root: Path) -> Node:
+    node = npu_of_amd_and_a_parameter(root)
+    node.file("/sys/module/amdxdna/parameters/carveout_size", "0\n")
+    return node
+
+
+@healthy
 def legacy_runtime_of_an_older_gpu(root: Path) -> Node:
     node = intel(root, driver="i915", ids="8086:9b41")
     node.remove(f"{LIBRARIES}/libze_intel_gpu.so.1")

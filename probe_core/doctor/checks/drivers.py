@@ -11,7 +11,7 @@ from probe_core.model.fix import REBOOT, by_hand
 from probe_core.model.rocm import first_numbers, release_of_driver
 from probe_core.readiness.nvidia import switches
 from probe_core.readiness.rocm import KFD_NODES, kfd_folder
-from probe_core.readiness.runtime import HAILO, HAILORT, LEGACY, ZE_LEGACY
+from probe_core.readiness.runtime import HAILO, HAILORT, LEGACY, LEGACY_ICD, ZE_LEGACY
 from probe_core.sizes import gib
 
 TYPE_CHECKING = False
@@ -168,6 +168,8 @@ def offered(request: Request) -> ResultDoc:
 
 def _set_aside(device: DeviceDoc) -> int | None:
     memory = device["memory"]
+    if (device["arch"] or "").startswith("cdna"):  # MI300A: each partition lists its share alone
+        return None
     return (memory.get("parts") or {}).get("vram") if memory["kind"] == "unified" else None
 
 
@@ -213,10 +215,10 @@ def runtime(request: Request) -> ResultDoc:
     return _of_build(request, "compute-runtime-too-old", _FIRST_BUILD)
 
 
-@check("compute-runtime-too-new", step="runtime", needs=(_ZE,))
+@check("compute-runtime-too-new", step="runtime", needs=(_ZE, LEGACY_ICD))
 def legacy_runtime(request: Request) -> ResultDoc:
     """Whether the compute runtime is of a build without code for the GPU's architecture."""
-    if request.scene.libraries.find(ZE_LEGACY):
+    if request.scene.libraries.find(ZE_LEGACY) or request.machine.exists(LEGACY_ICD):
         return passed()
     return _of_build(request, "compute-runtime-too-new", _LAST_BUILD)
 
@@ -257,14 +259,20 @@ def hailort(request: Request) -> ResultDoc:
         return not_applicable("no Hailo device is here whose driver tells its version")
     libraries = request.scene.libraries
     names = {name: folder for folder in libraries.folders for name in libraries.names(folder)}
-    own = {name.removeprefix(HAILORT) for name in names if name.startswith(f"{HAILORT}.")}
-    if not own:
+    own = {name.removeprefix(f"{HAILORT}.") for name in names if name.startswith(f"{HAILORT}.")}
+    full = [version for version in own if _is_version(version)]
+    if not full or not _is_version(driver):
         return unknown(f"no {HAILORT}.VERSION is in the folders of the loader")
-    if f".{driver}" in own:
+    if driver in full:
         return passed()
-    name = f"{HAILORT}{min(own)}"
+    name = f"{HAILORT}.{min(full)}"
     evidence = f"{HAILO}: {driver}; the library is {names[name]}/{name}"
     return failed(of_cause(request, "hailort-mismatch", evidence, devices))
+
+
+def _is_version(text: str) -> bool:
+    """Return whether a text has the three numbers that HailoRT compares; a link may have one."""
+    return text.count(".") == 2 and text.replace(".", "").isdecimal()
 
 
 CHECKS = [uvm, initialisation, licence, fabric, skew, runtime, legacy_runtime, hailort, offered]
