@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from probe_core.model.document import DeviceDoc, FindingDoc, Severity, StepDoc
+    from probe_core.model.verdict import Answer
     from probe_core.readiness.scene import Scene
 
     Group = list[tuple[DeviceDoc, StepDoc]]
@@ -57,15 +58,23 @@ def findings(
 
 
 class Usable:
-    """What this process can use: the vendors of accelerators, and whether one is a card."""
+    """What this process was given: the vendors of accelerators, and whether one is a card."""
 
     __slots__ = ("has_card", "vendors")
 
     def __init__(self, devices: Iterable[DeviceDoc]) -> None:
         accelerators = (d for d in devices if d["kind"] in ACCELERATORS)
-        usable = [d for d in accelerators if usable_here(d).usable is not False]
+        usable = [d for d in accelerators if _is_granted(usable_here(d))]
         self.vendors = {device["vendor"] for device in usable}
         self.has_card = any(d["kind"] == "gpu" and not is_integrated(d) for d in usable)
+
+
+def _is_granted(answer: Answer) -> bool:
+    """Return whether a device was given to this process: a variable hides only what it has.
+
+    A job's variable may count the host's GPUs where a container was given one (NVIDIA/pyxis#47).
+    """
+    return answer.usable is not False or answer.step == "visible"
 
 
 def _cause(step: StepDoc) -> tuple[str | None, str, str | None]:

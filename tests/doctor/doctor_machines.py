@@ -671,6 +671,17 @@ def slurm_job_with_two_of_four(root: Path) -> Node:
     return node
 
 
+def slurm_job_in_a_container_with_the_hosts_number(root: Path) -> Node:
+    """NVIDIA/pyxis#47: of four GPUs the container has the last, whose number there is 0."""
+    node = nvidia(root)
+    node.container()
+    node.nodes("/dev/nvidia0", answer="missing")
+    for number, answer in ((1, "missing"), (2, "missing"), (3, "ok")):
+        further(node, number, answer)
+    node.environ |= {"SLURM_JOB_ID": "7", "CUDA_VISIBLE_DEVICES": "3"}
+    return node
+
+
 @sound
 def pod_with_one_of_two(root: Path) -> Node:
     node = nvidia(root)

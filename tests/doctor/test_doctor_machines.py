@@ -9,7 +9,12 @@ from typing import Any
 import doctor_systems  # noqa: F401  # adds its machines
 import pytest
 from doctor_cases import complete
-from doctor_machines import BROKEN, SOUND, SPECIFICATION
+from doctor_machines import (
+    BROKEN,
+    SOUND,
+    SPECIFICATION,
+    slurm_job_in_a_container_with_the_hosts_number,
+)
 from readiness_nodes import Node
 from reports import plugin, report_of
 from test_doctor_bundle import bundle_of
@@ -73,6 +78,17 @@ def test_a_broken_machine(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.heavy
+def test_a_variable_hides_what_a_container_was_given(tmp_path: Path) -> None:
+    """The other GPUs were left out on purpose, as beside one that no variable hides."""
+    node = slurm_job_in_a_container_with_the_hosts_number(tmp_path / "root")
+    complete(node)
+    found = examined(node)[1]["findings"]
+    assert [(entry["code"], entry["severity"]) for entry in found[:2]] == [
+        ("variable-stops-at", "warning"),
+        ("container-without-gpus", "info"),
+    ]
+
+
 @pytest.mark.parametrize("name", SOUND)
 def test_a_sound_machine(name: str, tmp_path: Path) -> None:
     node = SOUND[name](tmp_path / "root")
