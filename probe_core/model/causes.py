@@ -160,6 +160,7 @@ _RUNTIME_CLASS = by_hand(
 )
 _ON_HOST = at("host", "on the host ")
 _IN_CONTAINER = at("container", "in the container ")
+_CONNECTED = (_ON_HOST, run("sudo snap connect {app}:opengl"), " (or its gpu interface)")
 _IN_WINDOWS = at("Windows", "in Windows ")
 _INITRAMFS = Command("initramfs", by_hand("rebuild the initramfs", changes=("initramfs",)))
 _POWER_CYCLE = reboot("power the machine off and on")
@@ -749,7 +750,7 @@ NODE = (
         "snap",
         "the snap has no device node for it",
         "`snap connections {app}`",
-        (_ON_HOST, run("sudo snap connect {app}:opengl"), " (or its gpu interface)"),
+        _CONNECTED,
     ),
     blocks(
         "cdi-spec-stale",
@@ -789,6 +790,8 @@ PERMISSION = (
         # Not the group that owns it: that is root's, or it has no right to it.
         "let this user open {node}: its owner, mode, access list or a security module refuses",
         fixes={
+            # Its /dev is the host's: AppArmor refuses what no interface gives.
+            "snap": _CONNECTED,
             "closed group": (run("sudo usermod -aG {nvidia_group} $USER"), _LOG_IN),
             "node's group": (run("sudo usermod -aG {node_group} $USER"), _LOG_IN),
             "container without the group": (
@@ -1243,6 +1246,7 @@ GRANTED = (
             ),
             # systemd's daemon-reload takes the nodes away that were added to a running container's
             # rules (nvidia-container-toolkit#48); CDI has the engine add them.
+            "snap": _CONNECTED,
             "docker": _ANEW,
             "podman": _ANEW,
             "kubernetes": f"start the pod anew; to keep it: on the node {_CHAR_LINKS}",

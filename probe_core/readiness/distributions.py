@@ -63,6 +63,7 @@ FAMILIES = {
 VARIANTS = {
     **{"manjaro": "arch", "rhel10": "rhel", "proxmox": "debian", "ostree": "fedora"},
     **{"transactional": "suse", "oracle": "rhel", "oracle10": "rhel10"},
+    **{"raspberry debian": "debian", "raspberry ubuntu": "ubuntu"},
 }
 
 # /usr is read-only, and packages come into the image that is started next: Silverblue, Kinoite,
@@ -156,6 +157,10 @@ _BOOT_ENTRY = (
     "the boot entry (/boot/loader/entries, or /etc/default/grub and"
     " `sudo grub-mkconfig -o /boot/grub/grub.cfg`)"
 )
+
+# A Raspberry Pi starts without GRUB (its documentation, "Kernel command line").
+_RASPBERRY = "the only line of /boot/firmware/cmdline.txt"
+_ON_RASPBERRY = ("raspberry debian", "raspberry ubuntu")
 
 # Cloud images have a small kernel; the modules of GPUs are in another package of the same version.
 _IN_KERNEL = {
@@ -467,6 +472,7 @@ COMMANDS: dict[str, Commands] = {
         "ubuntu": (_removed("/etc/default/grub"), *_GRUB),
         "debian": (_removed("/etc/default/grub"), *_GRUB),
         "proxmox": (_removed("/etc/kernel/cmdline"), *_PROXMOX),
+        **dict.fromkeys(_ON_RASPBERRY, (_removed(_RASPBERRY), REBOOT)),
         "ostree": _at_boot("sudo rpm-ostree kargs --delete={parameter}"),
         "fedora": _at_boot("sudo grubby --update-kernel=ALL --remove-args={parameter}"),
         "rhel": _at_boot("sudo grubby --update-kernel=ALL --remove-args={parameter}"),
@@ -478,6 +484,7 @@ COMMANDS: dict[str, Commands] = {
         "ubuntu": (_added("GRUB_CMDLINE_LINUX in /etc/default/grub"), *_GRUB),
         "debian": (_added("GRUB_CMDLINE_LINUX in /etc/default/grub"), *_GRUB),
         "proxmox": (_added("/etc/kernel/cmdline"), *_PROXMOX),
+        **dict.fromkeys(_ON_RASPBERRY, (_added(_RASPBERRY), REBOOT)),
         "ostree": _at_boot('sudo rpm-ostree kargs --append="{parameter}"'),
         "fedora": _at_boot('sudo grubby --update-kernel=ALL --args="{parameter}"'),
         "rhel": _at_boot('sudo grubby --update-kernel=ALL --args="{parameter}"'),
@@ -561,7 +568,13 @@ def family_on(machine: Machine, release: str) -> str:
         return "ostree" if family == "fedora" else ""  # an image of RHEL is built anew instead
     if "uek." in release:  # 5.15.0-100.96.32.el9uek.x86_64
         return {"rhel": "oracle", "rhel10": "oracle10"}.get(family, family)
+    if family in ("debian", "ubuntu") and _is_raspberry(machine):
+        return f"raspberry {family}"
     return "proxmox" if family == "debian" and release.endswith("-pve") else family
+
+
+def _is_raspberry(machine: Machine) -> bool:
+    return (machine.read("/proc/device-tree/model", 256) or "").startswith("Raspberry Pi")
 
 
 def command(topic: str, family: str) -> tuple[str, ...] | None:

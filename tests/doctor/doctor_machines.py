@@ -336,6 +336,29 @@ def lxc_on_proxmox(root: Path) -> Node:
     return node
 
 
+def in_a_snap(answer: str) -> Make:
+    """/dev is the host's there (canonical/inference-snaps#132)."""
+
+    def make(root: Path) -> Node:
+        node = nvidia(root)
+        node.nodes(*nodes.NVIDIA_NODES, answer=answer)
+        node.environ["SNAP"] = "/snap/deepseek-r1/3"
+        node.file("/proc/self/attr/current", "snap.deepseek-r1.chat (enforce)\n")
+        return node
+
+    return make
+
+
+@broken("no-permission", "sudo snap connect APP:opengl")
+def snap_that_apparmor_confines(root: Path) -> Node:
+    return in_a_snap("EACCES")(root)
+
+
+@broken("cgroup-denied", "sudo snap connect APP:opengl")
+def snap_with_a_device_cgroup(root: Path) -> Node:
+    return in_a_snap("EPERM")(root)
+
+
 @broken("selinux-denies", "container_use_xserver_devices")
 def podman_on_fedora(root: Path) -> Node:
     node = nvidia(root)
@@ -560,6 +583,17 @@ def hawaii(root: Path) -> Node:
 def b580_with_i915_alone(root: Path) -> Node:
     node = intel(root, driver=None)
     node.modules("i915")
+    return node
+
+
+@broken(
+    "kernel-too-old", "xe.force_probe=56a1 to the only line of /boot/firmware/cmdline.txt", DEBIAN
+)
+def a750_on_a_raspberry_pi(root: Path) -> Node:
+    """geerlingguy/raspberry-pi-pcie-devices#510: nothing there starts by GRUB."""
+    node = intel(root, driver=None, ids="8086:56a1")
+    node.modules("xe")
+    node.file("/proc/device-tree/model", "Raspberry Pi 5 Model B Rev 1.0\0")
     return node
 
 
