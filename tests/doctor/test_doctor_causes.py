@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doctor_cases import CASES, SET_ASIDE, Case, hailort, wsl
+from doctor_cases import CASES, MIG_NODES, SET_ASIDE, Case, hailort, mig_node, wsl
 from fake_probers import Probers
 from readiness_nodes import FOLDER, Node, nvidia
 from weights import mostly_heavy
@@ -72,6 +72,30 @@ def test_a_machine_that_may_be_well_is_not_blamed(
 ) -> None:
     document = case.document(tmp_path / "root", probers)
     assert (status(document, code), code in causes_in(document)) == (expected, False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "number", "expected"),
+    [
+        ("nvidia.com/gpu", 12, "failed"),
+        ("nvidia.com/gpu", 21, "passed"),
+        ("k8s.device-plugin.nvidia.com/gpu", 12, "passed"),
+    ],
+)
+def test_a_specification_older_than_a_mig_instance(
+    kind: str, number: int, expected: str, tmp_path: Path, probers: Probers
+) -> None:
+    """Project-HAMi/HAMi#1903: the engine has no such device then."""
+
+    def node(root: Path) -> Node:
+        made = mig_node("ok")(root)
+        cap = f"/dev/nvidia-caps/nvidia-cap{number}"
+        text = f"kind: {kind}\ndevices:\n- containerEdits:\n    deviceNodes:\n    - path: {cap}\n"
+        made.file("/var/run/cdi/nvidia.yaml", text)
+        return made
+
+    document = Case(node, fields=MIG_NODES).document(tmp_path / "root", probers)
+    assert status(document, "cdi-spec-stale") == expected
 
 
 @pytest.mark.heavy

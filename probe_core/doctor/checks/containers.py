@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from probe_core.doctor.causes import of_cause
-from probe_core.doctor.check import check, failed, not_applicable, passed, unknown
+from probe_core.doctor.check import REPORT, check, failed, not_applicable, passed, unknown
 from probe_core.model.ids import ACCELERATORS
 from probe_core.readiness.library import version_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from probe_core.doctor.check import Request, ResultDoc
     from probe_core.machine import Machine
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 CDI_FOLDERS = ("/etc/cdi", "/var/run/cdi", "/run/cdi")
 LIBCUDA = "libcuda.so."
 DRM = "/sys/class/drm"
+_KIND, _MIG = "nvidia.com/gpu", "/dev/nvidia-caps/"
 _NODE_KEYS = ("path", "hostPath")
 """Keys of a device node (CDI's SPEC.md, containerEdits.deviceNodes)."""
 
@@ -27,7 +28,7 @@ _SMALL = 64 << 20
 """Docker's own size of /dev/shm (docker run --shm-size)."""
 
 
-@check("cdi-spec-stale", step="node", needs=(*CDI_FOLDERS, DRM))
+@check("cdi-spec-stale", step="node", needs=(REPORT, *CDI_FOLDERS, DRM))
 def specification(request: Request) -> ResultDoc:
     """Whether a CDI specification names libraries of another driver, or nodes that are gone."""
     version = version_of(request.scene.nvidia_version)
@@ -42,6 +43,8 @@ def specification(request: Request) -> ResultDoc:
         if gone := _gone(text, request.machine):
             evidence = f"{path} names {gone}, and {DRM} has no {gone.rpartition('/')[2]}"
             return failed(of_cause(request, "cdi-spec-stale", evidence))
+    if evidence := _unnamed(request, listed):
+        return failed(of_cause(request, "cdi-spec-stale", evidence))
     return passed() if listed else not_applicable("no CDI specification is here")
 
 
@@ -51,13 +54,31 @@ def _gone(text: str, machine: Machine) -> str | None:
     The engine then refuses to start the container (nvidia-container-toolkit#885).
     """
     there = machine.listdir(DRM)
-    for line in text.splitlines() if there else ():
-        key, _, value = line.strip().lstrip("- ").partition(":")
-        node = value.strip(' ",')
+    for node in _values(text, _NODE_KEYS) if there else ():
         folder, _, name = node.rpartition("/")
-        if key.strip('"') in _NODE_KEYS and folder == "/dev/dri" and name not in there:
+        if folder == "/dev/dri" and name not in there:
             return node
     return None
+
+
+def _unnamed(request: Request, listed: Iterable[tuple[str, str]]) -> str:
+    """Return evidence of a MIG instance that is younger than the specifications; "" of none.
+
+    Those of nvidia-ctk have all; a device plugin's, of a kind of its own, may leave instances out.
+    """
+    own = {path: text for path, text in listed if _KIND in _values(text, ("kind",))}
+    named = {node for text in own.values() for node in _values(text, _NODE_KEYS)}
+    nodes = (node for device in request.report["devices"] for node in device.get("nodes") or ())
+    young = next((node for node in nodes if node.startswith(_MIG) and node not in named), None)
+    return f"{', '.join(own)} has no {young}, of a MIG instance" if own and young else ""
+
+
+def _values(text: str, keys: tuple[str, ...]) -> Iterator[str]:
+    """Yield the values of keys, of lines of YAML or of JSON."""
+    for line in text.splitlines():
+        key, _, value = line.strip().lstrip("- ").partition(":")
+        if key.strip('"') in keys:
+            yield value.strip(' ",')
 
 
 def specifications(machine: Machine) -> Iterator[tuple[str, str]]:
