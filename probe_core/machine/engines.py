@@ -81,6 +81,7 @@ def raised(controller: str, file: str, engine: str | None) -> str:
 # What the configuration of nvidia-container-toolkit says.
 
 TOOLKIT = "/etc/nvidia-container-runtime/config.toml"
+OPERATOR_ROOT = "/run/nvidia/driver"
 _SECTION, _KEY = "nvidia-container-runtime", "mode"
 _MODES = ("auto", "legacy", "cdi", "jit-cdi", "csv")
 """The modes of nvidia-container-toolkit 1.20.0, internal/info/resolver.go and internal/modifier."""
@@ -88,13 +89,24 @@ _MODES = ("auto", "legacy", "cdi", "jit-cdi", "csv")
 
 def mode_of_toolkit(text: str) -> str:
     """Return the mode that a configuration fixes, "auto" included; "" for none that is known."""
+    value = _of_toolkit(text, _SECTION, _KEY)
+    return value if value in _MODES else ""
+
+
+def driver_of_operator(text: str) -> bool:
+    """Return whether a configuration looks for the driver where NVIDIA's operator puts its own."""
+    return _of_toolkit(text, "nvidia-container-cli", "root").rstrip("/") == OPERATOR_ROOT
+
+
+def _of_toolkit(text: str, section: str, key: str) -> str:
+    """Return the text that a configuration has for a key; "" without one."""
     if not text:
         return ""
     import tomllib
 
     try:
-        table = tomllib.loads(text).get(_SECTION)
+        table = tomllib.loads(text).get(section)
     except (ValueError, RecursionError):
         return ""
-    value = table.get(_KEY) if isinstance(table, dict) else None
-    return value if isinstance(value, str) and value in _MODES else ""
+    value = table.get(key) if isinstance(table, dict) else None
+    return value if isinstance(value, str) else ""

@@ -759,6 +759,13 @@ NODE = (
         run("sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"),
         vendor="nvidia",
     ),
+    blocks(
+        "toolkit-root-gone",
+        "containers get no driver: their toolkit looks for it where no driver is",
+        "`grep root /etc/nvidia-container-runtime/config.toml; ls /run/nvidia/driver`",
+        run("sudo nvidia-ctk config --in-place --set nvidia-container-cli.root=/"),
+        vendor="nvidia",
+    ),
     limits(
         "kfd-missing",
         "ROCm needs /dev/kfd, which is missing",

@@ -323,7 +323,7 @@ IN_PART: dict[str, str] = {
     "/etc/prime-discrete": _MODE,
     "/etc/prime/current_type": _MODE,
     "/etc/supergfxd.conf": _MODE,
-    "/etc/nvidia-container-runtime/config.toml": "the mode, by which containers get GPUs",
+    "/etc/nvidia-container-runtime/config.toml": "the mode, and a root of NVIDIA's operator",
     "/etc/udev/rules.d/": _REMOVALS,
     "/run/udev/rules.d/": _REMOVALS,
     "/usr/lib/udev/rules.d/": _REMOVALS,

@@ -5,7 +5,7 @@ What has none here keeps the general sentence of `model.causes`.
 
 from __future__ import annotations
 
-from probe_core.machine.engines import option
+from probe_core.machine.engines import OPERATOR_ROOT, option
 from probe_core.machine.surroundings import DISTROBOX, hypervisor
 from probe_core.model.causes import CAUSES
 from probe_core.model.findings import NO_FIX
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 # NVIDIA GPU Operator: the driver's container mounts its whole root there, on the host.
-OPERATOR = "/run/nvidia/driver/usr"
+OPERATOR = f"{OPERATOR_ROOT}/usr"
 
 
 INSTALLER = "/usr/bin/nvidia-uninstall"

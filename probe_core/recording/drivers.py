@@ -8,7 +8,12 @@ from __future__ import annotations
 
 import posixpath
 
-from probe_core.machine.engines import TOOLKIT, mode_of_toolkit
+from probe_core.machine.engines import (
+    OPERATOR_ROOT,
+    TOOLKIT,
+    driver_of_operator,
+    mode_of_toolkit,
+)
 from probe_core.readiness.fixes import OPERATOR
 from probe_core.readiness.library import CUDA, NIXOS_VERSION, NVML, STUBS
 from probe_core.readiness.modules import (
@@ -202,8 +207,14 @@ def _switched(machine: Machine) -> Iterator[tuple[str, bytes]]:
 
 def _containers(machine: Machine) -> Iterator[tuple[str, bytes]]:
     """Yield how containers get NVIDIA's GPUs; the other lines name folders of the host."""
-    if mode := mode_of_toolkit(machine.read(TOOLKIT) or ""):
-        yield TOOLKIT, f'[nvidia-container-runtime]\nmode = "{mode}"\n'.encode()
+    text = machine.read(TOOLKIT) or ""
+    kept = ""
+    if driver_of_operator(text):
+        kept += f'[nvidia-container-cli]\nroot = "{OPERATOR_ROOT}"\n'
+    if mode := mode_of_toolkit(text):
+        kept += f'[nvidia-container-runtime]\nmode = "{mode}"\n'
+    if kept:
+        yield TOOLKIT, kept.encode()
 
 
 def _is_kept(key: str) -> bool:

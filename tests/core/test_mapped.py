@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from probe_core.machine import Machine, access, trust
-from probe_core.machine.engines import mode_of_toolkit
+from probe_core.machine.engines import driver_of_operator, mode_of_toolkit
 from probe_core.machine.mapped import LINKS, encoded, mapped, table
 from probe_core.machine.surroundings import mount_signs
 from probe_core.machine.writing import create_file
@@ -80,6 +80,14 @@ def test_a_path_has_as_many_links_as_linux_follows(tmp_path: Path) -> None:
 )
 def test_the_mode_that_a_configuration_fixes(text: str, mode: str) -> None:
     assert mode_of_toolkit(text) == mode
+
+
+@pytest.mark.parametrize(
+    ("root", "is_there"),
+    [('"/run/nvidia/driver"', True), ('"/run/nvidia/driver/"', True), ('"/"', False), ("1", False)],
+)
+def test_whose_driver_a_configuration_takes(root: str, is_there: bool) -> None:
+    assert driver_of_operator(f"[nvidia-container-cli]\nroot = {root}\n") is is_there
 
 
 def test_mounts_that_a_container_has() -> None:

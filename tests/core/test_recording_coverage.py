@@ -20,7 +20,8 @@ CARD = f"/sys/bus/pci/devices/{PCI}"
 RULE = 'SUBSYSTEM=="pci", ATTR{vendor}=="0x10de", ATTR{class}=="0x030000", ATTR{remove}="1"\n'
 
 TOOLKIT = """[nvidia-container-cli]
-root = "/secret"
+path = "/secret"
+root = "/run/nvidia/driver"
 [nvidia-container-runtime]
 mode = "cdi"
 """
@@ -173,8 +174,9 @@ def test_no_more_is_kept_than_is_said(recorded: dict[str, bytes]) -> None:
     texts = recorded
     assert [path for path, text in texts.items() if b"secret" in text or b"alice" in text] == []
     assert texts["/etc/supergfxd.conf"] == b'"mode": "Integrated"\n'
-    mode = b'[nvidia-container-runtime]\nmode = "cdi"\n'
-    assert texts["/etc/nvidia-container-runtime/config.toml"] == mode
+    kept = b'[nvidia-container-cli]\nroot = "/run/nvidia/driver"\n'
+    kept += b'[nvidia-container-runtime]\nmode = "cdi"\n'
+    assert texts["/etc/nvidia-container-runtime/config.toml"] == kept
     assert texts["/lib/udev/rules.d/50-remove-nvidia.rules"] == RULE.encode()
     assert texts["/etc/ld.so.conf"] == b"/usr/local/cuda/lib64\n"
     assert texts["/sys/firmware/acpi/tables/PPTT"] == b""

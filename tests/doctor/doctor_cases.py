@@ -163,6 +163,18 @@ def cdi(version: str) -> Make:
     return make
 
 
+def toolkit_root(*files: str) -> Make:
+    def make(root: Path) -> Node:
+        node = nvidia(root)
+        text = '[nvidia-container-cli]\nroot = "/run/nvidia/driver"\n'
+        node.file("/etc/nvidia-container-runtime/config.toml", text)
+        for path in files:
+            node.file(path)
+        return node
+
+    return make
+
+
 def shared_memory(kib: int) -> Make:
     def make(root: Path) -> Node:
         node = nvidia(root)
@@ -595,6 +607,10 @@ CASES |= {
         Case(node_number("/dev/nvidia-uvm", 507)),
     ),
     "cdi-spec-stale": (Case(cdi("570.86.10")), Case(cdi(nodes.VERSION))),
+    "toolkit-root-gone": (
+        Case(toolkit_root()),
+        Case(toolkit_root("/run/nvidia/driver/usr/bin/nvidia-smi")),
+    ),
     "ssh-no-seat": (Case(over_ssh("EACCES")), Case(over_ssh("ok"))),
     "wsl-no-library": (Case(wsl("libnvidia-ml.so.1")), Case(wsl("libcuda.so.1"))),
     "wsl-linux-driver": (Case(linux_driver_in_wsl), Case(wsl("libcuda.so.1"))),

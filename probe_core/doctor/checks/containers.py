@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from probe_core.doctor.causes import of_cause
 from probe_core.doctor.check import REPORT, check, failed, not_applicable, passed, unknown
+from probe_core.machine.engines import OPERATOR_ROOT, TOOLKIT, driver_of_operator
 from probe_core.model.ids import ACCELERATORS
+from probe_core.readiness.fixes import OPERATOR
 from probe_core.readiness.library import version_of
 
 TYPE_CHECKING = False
@@ -102,6 +104,22 @@ def _number(text: str) -> str:
     return text[:length].strip(".")
 
 
+@check("toolkit-root-gone", step="node", needs=(TOOLKIT, OPERATOR))
+def toolkit(request: Request) -> ResultDoc:
+    """Whether the container toolkit looks for a driver of NVIDIA's operator that is not there.
+
+    The driver is the host's then, and each container fails (nvidia-docker#1711).
+    """
+    if request.scene.container is not None or version_of(request.scene.nvidia_version) is None:
+        return not_applicable("this is no host with NVIDIA's driver")
+    if not driver_of_operator(request.machine.read(TOOLKIT) or ""):
+        return passed()
+    if request.machine.exists(OPERATOR):
+        return passed()
+    evidence = f"{TOOLKIT}: root is {OPERATOR_ROOT}, which has no usr"
+    return failed(of_cause(request, "toolkit-root-gone", evidence))
+
+
 @check("shm-small", step="runtime", needs=(MOUNTS,))
 def shared_memory(request: Request) -> ResultDoc:
     """Whether a container with GPUs has Docker's 64 MiB of shared memory."""
@@ -126,4 +144,4 @@ def _size(line: str) -> int | None:
     return int(number) << 10 if number != text and number.isdecimal() and len(number) < 13 else None
 
 
-CHECKS = [specification, shared_memory]
+CHECKS = [specification, toolkit, shared_memory]
