@@ -242,6 +242,14 @@ HARDWARE = (
         "check the bridge; a bridge may join fewer links than the GPU has",
         vendor="nvidia",
     ),
+    limits(
+        "guest-without-avx",
+        "the virtual machine's processor has no AVX, without which some builds of ollama and other"
+        " programs use no GPU",
+        "`grep -c avx /proc/cpuinfo` prints 0",
+        "on the host give the virtual machine its own processor: CPU type host (QEMU: `-cpu host`)",
+        where="host",
+    ),
     intended(
         "mac-guest",
         "this macOS is a virtual machine, which has no GPU or a paravirtual one",

@@ -163,6 +163,16 @@ def cdi(version: str) -> Make:
     return make
 
 
+def guest_processor(flags: str) -> Make:
+    def make(root: Path) -> Node:
+        node = nvidia(root)
+        text = f"processor\t: 0\nmodel name\t: QEMU Virtual CPU\nflags\t\t: fpu sse2 {flags}\n"
+        node.file("/proc/cpuinfo", text)
+        return node
+
+    return make
+
+
 def toolkit_root(*files: str) -> Make:
     def make(root: Path) -> Node:
         node = nvidia(root)
@@ -580,6 +590,10 @@ CASES |= {
         Case(nvidia, fields=with_links(18)),
     ),
     "link-slow": (Case(busy_link(2.5, 97)), Case(busy_link(2.5, 3))),
+    "guest-without-avx": (
+        Case(guest_processor("aes hypervisor")),
+        Case(guest_processor("aes avx hypervisor")),
+    ),
     "mac-guest": (Case(mac(1)), Case(mac(0))),
     "basic-display": (
         Case(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from probe_core.doctor.causes import fixed, of_cause
-from probe_core.doctor.check import check, failed, not_applicable, passed, unknown
+from probe_core.doctor.check import REPORT, check, failed, not_applicable, passed, unknown
 from probe_core.machine.engines import option
+from probe_core.model.ids import ACCELERATORS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
     from probe_core.doctor.check import Request, ResultDoc
     from probe_core.machine import Machine
+    from probe_core.model.document import DeviceDoc
 
 
 # macOS: a virtual machine without a GPU, and a limit on what the GPU may use of the memory.
@@ -61,6 +63,32 @@ def wired(request: Request) -> ResultDoc:
         return passed()
     evidence = f"sysctl {_LIMIT}: {limit} of {total >> 20} MiB"
     return failed(of_cause(request, "wired-limit", evidence, gpus))
+
+
+# A virtual machine whose processor has less than the real one.
+#
+# QEMU's own types and Proxmox VE's default, x86-64-v2-AES, have no AVX; every processor for servers
+# since 2011 has it. Programs whose code for GPUs is built with it run on the processor instead, or
+# not at all (ollama#8606, #2187).
+
+
+@check("guest-without-avx", step="hardware", needs=(REPORT,))
+def processor(request: Request) -> ResultDoc:
+    """Whether a virtual machine with an accelerator has a processor without AVX."""
+    devices = request.report["devices"]
+    if not any(device["kind"] in ACCELERATORS for device in devices):
+        return not_applicable("no accelerator is here")
+    flags = {flag for device in devices if device["kind"] == "cpu" for flag in _flags(device)}
+    if not {"sse2", "hypervisor"} <= flags:
+        return not_applicable("this is no virtual machine of x86-64")
+    if "avx" in flags:
+        return passed()
+    return failed(of_cause(request, "guest-without-avx", "/proc/cpuinfo: hypervisor, and no avx"))
+
+
+def _flags(device: DeviceDoc) -> list[str]:
+    flags = (device.get("cpu") or {}).get("flags")
+    return [str(flag) for flag in flags] if isinstance(flags, list) else []
 
 
 # Windows: what only its event log has.
@@ -187,4 +215,4 @@ def linux_driver(request: Request) -> ResultDoc:
     return failed(finding)
 
 
-CHECKS = [guest, wired, resets, library, linux_driver]
+CHECKS = [processor, guest, wired, resets, library, linux_driver]
