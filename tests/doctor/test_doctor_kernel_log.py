@@ -349,7 +349,7 @@ def test_the_worst_xid_counts(
 
 # NVIDIA's catalogue, "Xid Errors": "Immediate Action" of each number.
 OF_PROGRAMS = {13, 31, 43, 45, 94}
-BY_RESET = {46, 48, 62, 64, 74, 95, 109, 119, 120, 140, 143}
+BY_RESET = {46, 48, 62, 64, 74, 95, 109, 110, 119, 120, 136, 140, 143, 156, 158}
 
 
 @pytest.mark.parametrize("number", range(1, 160))
@@ -364,6 +364,22 @@ def test_each_xid_counts_as_the_catalogue_has_it(number: int) -> None:
     assert _xids([weaker, line]) == {f"pci:{PCI}": kept}
     is_reset = _xids([reset, line]) == {f"pci:{PCI}": line}
     assert is_reset == (number in BY_RESET | {79})
+
+
+@pytest.mark.parametrize(
+    ("number", "fix"),
+    [
+        (69, "start the program anew that used it"),  # NVIDIA/k8s-device-plugin#189
+        (89, "start the program anew that used it"),
+        (105, "start the program anew that used it"),
+        (90, "look the number up"),
+        (106, "look the number up"),
+    ],
+)
+def test_an_xid_after_which_the_gpu_goes_on(number: int, fix: str, document: Any) -> None:
+    finding = document(nvidia, XID.format(number))["findings"][0]
+    assert (finding["code"], finding["severity"]) == ("xid-seen", "info")
+    assert finding["fix"].startswith(fix)
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,13 @@ if TYPE_CHECKING:
 # Errors"; leptonai/gpud has them as "user application").
 _OF_PROGRAMS = frozenset({13, 31, 43, 45, 94})
 # After these the GPU needs a reset (the same catalogue).
-_RESET = frozenset({46, 48, 62, 64, 74, 79, 95, 109, 119, 120, 140, 143})
+_RESET = frozenset({46, 48, 62, 64, 74, 79, 95, 109, 110, 119, 120, 136, 140, 143, 156, 158})
+# After these the program that used it does, and the GPU goes on (the same, "RESTART_APP").
+_RESTART = frozenset(
+    {8, 11, 25, 32, *range(39, 42), 60, *range(68, 73), *range(75, 78), 80, *range(82, 87), 88, 89}
+    | {*range(96, 106), *range(126, 136), 139}
+)
+_ANEW = "start the program anew that used it; if it comes back, NVIDIA's Xid catalogue says more"
 _OFF_THE_BUS = 79
 # R550 and later say with it what the GPU needs: "154, GPU recovery action changed from 0x0 (None)
 # to 0x2 (Node Reboot Required)"; to None once it needs nothing any more.
@@ -89,6 +95,8 @@ def xids(request: Request) -> ResultDoc:
         finding["severity"] = "warning" if needs_action else "info"
         if needs_action:
             fixed(finding, _of_xid(number, finding["device"], request), request)
+        elif number in _RESTART:
+            fixed(finding, _ANEW, request)
     # A GPU that is on the bus no more is the check device-lost's.
     return _only(result, lambda entry: not _is_gone(entry))
 
