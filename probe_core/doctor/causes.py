@@ -210,6 +210,7 @@ READS: dict[str, tuple[str, ...]] = {
         *("/lib/modules", "/usr/lib/modules", "/var/lib/dkms", "/lib/firmware"),
         *("/etc/modprobe.d", "/run/modprobe.d", "/usr/lib/modprobe.d", "/lib/modprobe.d"),
         *("/sys/firmware/efi/efivars", _MOUNTS, *_FOLDERS),
+        *("/sys/class/dmi/id", "/sys/hypervisor/type", "/proc/cpuinfo"),
     ),
     "node": (
         *("/dev", "/proc/devices", "/proc/modules", _MOUNTS, *_PROCESS, _NVIDIA_GPUS),

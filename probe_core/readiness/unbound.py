@@ -6,6 +6,7 @@ The other half of the step `driver`, which needs it for such a device alone.
 from __future__ import annotations
 
 from probe_core.machine import decimal
+from probe_core.machine.surroundings import hypervisor
 from probe_core.readiness.chain import broken
 from probe_core.readiness.scene import folder_of
 
@@ -195,10 +196,13 @@ def _without_firmware(device: DeviceDoc, scene: Scene, module: str) -> str | Non
 def firmware_missing(device: DeviceDoc, scene: Scene, module: str) -> StepDoc | None:
     """Return the step of a device whose driver binds without the firmware that starts it.
 
-    Hailo-8's makes the node all the same (home-assistant/operating-system#3663).
+    Hailo-8's makes the node all the same (home-assistant/operating-system#3663). In a virtual
+    machine the host may have started the device before ("Firmware was already loaded").
     """
     lacking = _without_firmware(device, scene, module)
-    return broken(_STEP, "firmware-missing", f"{module} is bound; {lacking}") if lacking else None
+    if lacking is None or hypervisor(scene.machine) is not None:
+        return None
+    return broken(_STEP, "firmware-missing", f"{module} is bound; {lacking}")
 
 
 def guc_missing(scene: Scene) -> StepDoc | None:
