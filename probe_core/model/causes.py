@@ -408,6 +408,17 @@ DRIVER = (
         "`mokutil --sb-state`; `modprobe {module}` prints `Key was rejected by service`",
         "enrol the key of the module (`mokutil --import`), or install a signed package",
         host=Command("module key"),
+        fixes={
+            "enrolled": (
+                by_hand(
+                    "build {module} again, so that it is signed with the key that is enrolled",
+                    changes=("module {module}",),
+                ),
+                REBOOT,
+                otherwise("; where that does not help, "),
+                "start another kernel: some take no enrolled keys",
+            ),
+        },
     ),
     blocks(
         "module-unsigned",

@@ -285,6 +285,7 @@ _EXISTS = "that it exists"
 _DRIVERS = "names of the files of accelerators' drivers"
 _LINES = "the lines about accelerators' drivers"
 _RELEASE = "distribution and version"
+_KEYS = "whether this machine's key is enrolled, without the key"
 _MODE = "the mode, where it leaves the discrete GPU off"
 _REMOVALS = "the lines that take displays off the bus"
 
@@ -304,6 +305,10 @@ IN_PART: dict[str, str] = {
     "/proc/cmdline": "the parameters about drivers",
     "/sys/kernel/security/lockdown": "all of it",
     "/sys/firmware/efi/efivars/SecureBoot-*": "whether it is on",
+    "/sys/firmware/efi/efivars/MokListRT-*": _KEYS,
+    "/var/lib/shim-signed/mok/MOK.der": _KEYS,
+    "/var/lib/dkms/mok.pub": _KEYS,
+    "/etc/pki/akmods/certs/public_key.der": _KEYS,
     "/sys/firmware/acpi/tables/PPTT": _EXISTS,
     "/sys/bus/pci/devices/*/config": "of a link of 63 lanes, whether the device answers",
     "/sys/module/firmware_class/parameters/path": "whether it names a folder",

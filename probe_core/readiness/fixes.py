@@ -138,6 +138,7 @@ ON_HOST: dict[str, Callable[[Scene, Names], bool]] = {
     # The driver is installed for this kernel, and nouveau was faster.
     "installed": lambda scene, names: bool(scene.modules.on_disk("nvidia")),
     "old kernel": lambda scene, names: bool(names["first_kernel"]),
+    "enrolled": lambda scene, names: bool(scene.modules.enrolled),
     "signed by parameter": lambda scene, names: scene.modules.signed_alone,
     "old module on disk": lambda scene, names: bool(names["stale_module"]),
     "Hailo": lambda scene, names: names["module"] == "hailo",

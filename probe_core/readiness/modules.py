@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 __all__ = [
     "CONFIGURATION",
     "DKMS",
+    "ENROLLED",
+    "OWN_KEYS",
     "SECURE_BOOT",
     "Modules",
     "driver_of",
@@ -32,6 +34,16 @@ _MAX_FILES = 256
 """Files of one folder that are read. A judgement: a distribution has about twenty."""
 
 SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+ENROLLED = "/sys/firmware/efi/efivars/MokListRT-605dab50-e046-4300-abb6-3dd810dd8b23"
+"""The keys that the machine's owner enrolled, as shim hands them on (MokVars.txt)."""
+
+OWN_KEYS = (
+    *("/var/lib/shim-signed/mok/MOK.der", "/var/lib/dkms/mok.pub"),
+    "/etc/pki/akmods/certs/public_key.der",
+)
+"""Where Ubuntu, DKMS and Fedora keep the certificate that they sign modules with, as DER."""
+
+_MAX_KEYS = 1 << 16
 
 
 class Modules:
@@ -180,11 +192,21 @@ class Modules:
     @lazy
     def secure_boot(self) -> bool:
         """Whether firmware enforces signatures: the variable's last byte, after its attributes."""
-        try:
-            raw = self._machine.read_bytes(SECURE_BOOT, 16)
-        except (OSError, ValueError):
-            return False
+        raw = self._bytes(SECURE_BOOT, 16)
         return len(raw) == 5 and raw[-1] == 1
+
+    @lazy
+    def enrolled(self) -> tuple[str, ...]:
+        """The certificates of this machine that are enrolled."""
+        listed = self._bytes(ENROLLED, _MAX_KEYS)
+        keys = {path: self._bytes(path, _MAX_KEYS) for path in OWN_KEYS} if listed else {}
+        return tuple(path for path, key in keys.items() if key and key in listed)
+
+    def _bytes(self, path: str, limit: int) -> bytes:
+        try:
+            return self._machine.read_bytes(path, limit)
+        except (OSError, ValueError):
+            return b""
 
 
 _IN_TREE = {

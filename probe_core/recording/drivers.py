@@ -19,6 +19,7 @@ from probe_core.readiness.library import CUDA, NIXOS_VERSION, NVML, STUBS
 from probe_core.readiness.modules import (
     CONFIGURATION,
     DKMS,
+    ENROLLED,
     SECURE_BOOT,
     driver_of,
     forbids,
@@ -60,6 +61,9 @@ _PARAMETERS = frozenset(
     " amd_iommu hugepages default_hugepagesz module.sig_enforce".split()
 )
 _LOCKDOWN = "/sys/kernel/security/lockdown"
+_KEY = b"enrolled"
+"""Stands for a certificate, which may name a person or a machine, and for the list with it."""
+
 _TOPOLOGY = "/sys/firmware/acpi/tables/PPTT"
 """Shows that the firmware describes the processors; root alone may read it, and nobody does."""
 
@@ -189,6 +193,8 @@ def _boot(machine: Machine, scene: Scene) -> Iterator[tuple[str, bytes]]:
         yield FIRMWARE_PATH, b"/elsewhere\n"
     if machine.exists(SECURE_BOOT):
         yield SECURE_BOOT, b"\x06\0\0\0" + (b"\x01" if scene.modules.secure_boot else b"\0")
+    for path in (ENROLLED, *scene.modules.enrolled) if scene.modules.enrolled else ():
+        yield path, _KEY
     if machine.exists(_TOPOLOGY):
         yield _TOPOLOGY, b""
     if text := machine.read(_LOCKDOWN, 64):

@@ -359,6 +359,17 @@ def snap_with_a_device_cgroup(root: Path) -> Node:
     return in_a_snap("EPERM")(root)
 
 
+@broken("secure-boot", "signed with the key that is enrolled")
+def key_enrolled_and_module_refused(root: Path) -> Node:
+    """deepin-community/kernel#2144: to enrol it once more changes nothing."""
+    node = causes.key_was_rejected(root)
+    key = b"0\x82 a certificate"
+    node.file("/var/lib/dkms/mok.pub", key)
+    variable = "/sys/firmware/efi/efivars/MokListRT-605dab50-e046-4300-abb6-3dd810dd8b23"
+    node.file(variable, b"\x06\0\0\0" + b"another" + key)
+    return node
+
+
 @broken("selinux-denies", "container_use_xserver_devices")
 def podman_on_fedora(root: Path) -> Node:
     node = nvidia(root)

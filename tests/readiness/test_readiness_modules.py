@@ -168,6 +168,19 @@ def test_a_list_that_is_cut_off_tells_nothing_of_what_it_lacks(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
+    ("key", "listed", "is_enrolled"),
+    [(b"0 own", b"\6 0 other0 own", True), (b"0 own", b"\6 0 other", False), (b"", b"\6", False)],
+)
+def test_whether_a_key_of_this_machine_is_enrolled(
+    key: bytes, listed: bytes, is_enrolled: bool, tmp_path: Path
+) -> None:
+    variable = "/sys/firmware/efi/efivars/MokListRT-605dab50-e046-4300-abb6-3dd810dd8b23"
+    path = "/var/lib/shim-signed/mok/MOK.der"
+    found = modules(tmp_path, {path: key, variable: listed}).enrolled
+    assert found == ((path,) if is_enrolled else ())
+
+
+@pytest.mark.parametrize(
     ("raw", "is_enforced"),
     [(b"\6\0\0\0\1", True), (b"\6\0\0\0\0", False), (b"\0\0\0\1", False), (None, False)],
 )
