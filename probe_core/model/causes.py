@@ -782,7 +782,7 @@ NODE = (
         "toolkit-root-gone",
         "containers get no driver: their toolkit looks for it where no driver is",
         "`grep root /etc/nvidia-container-runtime/config.toml; ls /run/nvidia/driver`",
-        run("sudo nvidia-ctk config --in-place --set nvidia-container-cli.root=/"),
+        run("sudo nvidia-ctk config --in-place --set=nvidia-container-cli.root=/"),
         vendor="nvidia",
     ),
     limits(

@@ -326,6 +326,8 @@ def _nvidia_smi(words: list[str]) -> Effect:
 
 
 def _nvidia_ctk(words: list[str]) -> Effect:
+    if words[:1] == ["config"]:
+        return Effect(*_of_kind("setting", _values(words, "--set")))
     files = _values(words, "--output") or ["/dev/char"]
     return Effect(*_of_kind("file", files))
 

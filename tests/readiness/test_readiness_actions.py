@@ -366,6 +366,8 @@ WITHOUT_UNDO = {
     *("sudo update-grub", "sudo grub2-mkconfig -o /boot/grub2/grub.cfg"),
     *("sudo proxmox-boot-tool refresh", "sudo emerge @module-rebuild"),
     "sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml",
+    # Where the operator's driver was, no driver is.
+    "sudo nvidia-ctk config --in-place --set=nvidia-container-cli.root=/",
     # The package manager does not say what was there before.
     *("sudo apt full-upgrade", "sudo dnf upgrade --refresh", "sudo dnf upgrade akmod-nvidia"),
     *("sudo pacman -Syu", "sudo zypper dup", "sudo rpm-ostree upgrade", "flatpak update"),
@@ -491,7 +493,14 @@ WORDS = {
 OF_ONE = {"flatpak": "flatpak", "snap": "snap", "lxc-device-missing": "lxc"}
 OF_ONE |= {"pod-without-gpu": "kubernetes"}
 ON_A_HOST = {"cdi-spec-stale", "service-without-devices", "wsl-no-library", "wsl-linux-driver"}
-ON_A_HOST |= {"device-tree-disabled", "mac-guest", "basic-display", "tdr", "wired-limit"}
+ON_A_HOST |= {
+    "toolkit-root-gone",
+    "device-tree-disabled",
+    "mac-guest",
+    "basic-display",
+    "tdr",
+    "wired-limit",
+}
 RELEASES = ("ID=ubuntu", "ID=debian", "ID=fedora", "ID=rocky\nID_LIKE=rhel", "ID=arch", "ID=nixos")
 
 

@@ -286,9 +286,10 @@ def node(
         f"/sys/bus/pci/drivers/{module}/0000:01:00.0": f"../../../..{place[4:]}",
     }
     if driver:
-        is_blackwell = device in ("10de:2901", "10de:2b85")  # which the open module alone starts
-        module = "Open Kernel Module for x86_64" if is_blackwell else "x86_64 Kernel Module"
-        text = f"NVRM version: NVIDIA UNIX {module}  {driver}  Release Build\n"
+        # Blackwell's ids begin there: the open module alone starts it.
+        is_open = vendor == "10de" and int(number, 16) >= 0x2900
+        flavour = "Open Kernel Module for x86_64" if is_open else "x86_64 Kernel Module"
+        text = f"NVRM version: NVIDIA UNIX {flavour}  {driver}  Release Build\n"
         files["/proc/driver/nvidia/version"] = text
     if mode:
         path = "/etc/nvidia-container-runtime/config.toml"
