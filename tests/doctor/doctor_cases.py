@@ -163,10 +163,10 @@ def cdi(version: str) -> Make:
     return make
 
 
-def guest_processor(flags: str) -> Make:
+def guest_processor(flags: str, name: str = "QEMU Virtual CPU") -> Make:
     def make(root: Path) -> Node:
         node = nvidia(root)
-        text = f"processor\t: 0\nmodel name\t: QEMU Virtual CPU\nflags\t\t: fpu sse2 {flags}\n"
+        text = f"processor\t: 0\nmodel name\t: {name}\nflags\t\t: fpu sse2 {flags}\n"
         node.file("/proc/cpuinfo", text)
         return node
 

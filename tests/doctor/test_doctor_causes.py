@@ -6,7 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doctor_cases import CASES, MIG_NODES, SET_ASIDE, Case, hailort, mig_node, wsl
+from doctor_cases import (
+    CASES,
+    MIG_NODES,
+    SET_ASIDE,
+    Case,
+    guest_processor,
+    hailort,
+    mig_node,
+    wsl,
+)
 from fake_probers import Probers
 from readiness_nodes import FOLDER, Node, nvidia
 from weights import mostly_heavy
@@ -46,6 +55,9 @@ def test_every_check_has_a_code_and_a_sentence() -> None:
     assert all(CAUSES[check.code].step == check.step for check in further_checks())
 
 
+CELERON = "Intel(R) Celeron(R) N5105 @ 2.00GHz"
+
+
 def with_opencl_for_older_gpus(root: Path) -> Node:
     node = CASES["compute-runtime-too-new"][0].make(root)
     node.file("/etc/OpenCL/vendors/intel_legacy1.icd", "/usr/lib/libigdrcl_legacy1.so\n")
@@ -63,6 +75,8 @@ def accelerated_processor(root: Path) -> Node:
     [
         ("hailort-mismatch", Case(hailort("4")), "unknown"),  # a link by the major version
         ("compute-runtime-too-new", Case(with_opencl_for_older_gpus), "passed"),
+        # The host's own, which has none.
+        ("guest-without-avx", Case(guest_processor("hypervisor", CELERON)), "passed"),
         # One of several partitions, whose banks are its share.
         ("apu-memory-unused", Case(accelerated_processor, fields=SET_ASIDE), "not_applicable"),
     ],
