@@ -110,9 +110,10 @@ def select(
     `report` is a report or its document, its visibility made for the environment that counts.
     `wanted` is a list of the runtime's numbers (``0,2``), of beginnings of UUIDs (``GPU-1a2b``)
     or of ids (``pci:0000:01:00.0``), mixed as one likes, or a layout (``2x1``: two groups of one
-    device each), or ``all``. `count` asks for that many devices instead; with neither, every
-    visible device is meant. `memory` (bytes or ``20GiB``) is what each device must have free.
-    `runtime` is whose numbers count (``cuda``); by default that of the primary device's vendor.
+    device each), or ``all``. `count` asks for that many devices of one kind instead; with
+    neither, every visible device is meant. `memory` (bytes or ``20GiB``) is what each device must
+    have free. `runtime` is whose numbers count (``cuda``); by default that of the primary device's
+    vendor.
 
     Raises `TypeError` or `ValueError` for a `report` that is none.
     """
