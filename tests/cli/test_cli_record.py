@@ -7,6 +7,7 @@ import json
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,14 +23,19 @@ VM = "vm-without-accelerator--cpu"
 ASLEEP = "laptop--sleeping-nvidia-geforce-rtx-4060-laptop-gpu"
 
 
-@pytest.fixture
+@contextmanager
 def few_bytes() -> Iterator[None]:
-    """Files that are written hold 100 bytes, as on a disk that is nearly full."""
+    """Files that are written hold 100 bytes, as on a disk that is nearly full.
+
+    Not longer than that: pytest's own output may be a file.
+    """
     resource = pytest.importorskip("resource")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 def told(capsys: Any, *arguments: str) -> tuple[int, str, str]:
@@ -103,15 +109,14 @@ def test_file_that_cannot_be_written(capsys: Any, tmp_path: Path) -> None:
     assert (status, err) == (2, f"probe record: {path}: No such file or directory\n")
 
 
-@pytest.mark.usefixtures("few_bytes")
 def test_full_disk_leaves_what_was_there(tmp_path: Path) -> None:
     path = tmp_path / "mine.json"
     refused = f"^{path}: {os.strerror(errno.EFBIG)}$"
-    with pytest.raises(CommandError, match=refused):
+    with few_bytes(), pytest.raises(CommandError, match=refused):
         save(str(path), b"x" * 101, force=False)
     assert os.listdir(tmp_path) == []
     path.write_text("mine")
-    with pytest.raises(CommandError, match=refused):
+    with few_bytes(), pytest.raises(CommandError, match=refused):
         save(str(path), b"x" * 101, force=True)
     assert (os.listdir(tmp_path), path.read_text()) == (["mine.json"], "mine")
 
