@@ -284,7 +284,16 @@ def unfitted(table: dict[str, Any]) -> list[Figures]:
     return figures
 
 
-def refitted(published: list[Row], table: Mapping[str, Any]) -> dict[str, Any]:
+Parts = dict[tuple[int, int], bool]
+"""Whether a figure, by its place, has a part in a row, by its identity.
+
+It is found once for several fits that start with the same figures.
+"""
+
+
+def refitted(
+    published: list[Row], table: Mapping[str, Any], parts: Parts | None = None
+) -> dict[str, Any]:
     """Return the figures fitted on these rows alone, one figure after another.
 
     A figure that few rows speak of stays near its start: leaving it costs as much as an error.
@@ -295,7 +304,7 @@ def refitted(published: list[Row], table: Mapping[str, Any]) -> dict[str, Any]:
     def error(row: Row) -> float:
         return math.log(predicted(row, fit) / row.measured)
 
-    settle(unfitted(fit), weighed, error, cost, PULL)
+    settle(unfitted(fit), weighed, error, cost, PULL, {} if parts is None else parts)
     return fit
 
 
@@ -315,13 +324,17 @@ def settle(
     error: Callable[[R], float],
     cost: Callable[[float], float],
     pull: float,
+    parts: Parts,
 ) -> None:
     """Set each figure to what costs its rows least, one after another, until none moves further.
 
-    `error` is that of a row by the figures as they stand.
+    `error` is that of a row by the figures as they stand. `parts` is completed.
     """
     now = [error(row) for row, _ in weighed]
-    search = [(figure, _rows_of(figure, weighed, error, now)) for figure in figures]
+    search = [
+        (figure, _rows_of(figure, number, weighed, error, now, parts))
+        for number, figure in enumerate(figures)
+    ]
     steps = [STEP] * len(search)
     for _ in range(ROUNDS):
         for at, (figure, own) in enumerate(search):
@@ -348,17 +361,22 @@ def _moved(figure: Figures) -> float:
 
 def _rows_of(
     figure: Figures,
+    number: int,
     weighed: Sequence[tuple[R, float]],
     error: Callable[[R], float],
     now: Sequence[float],
+    parts: Parts,
 ) -> list[int]:
-    """Return the places of the rows that a figure has a part in."""
+    """Return the places of the rows that the figure of a number has a part in."""
+    keys = [(number, id(row)) for row, _ in weighed]
+    unseen = [at for at, key in enumerate(keys) if key not in parts]
     found = set()
-    for factor in (0.5, 2.0):
+    for factor in (0.5, 2.0) if unseen else ():
         figure.put(figure.start * factor)
-        found |= {at for at, (row, _) in enumerate(weighed) if error(row) != now[at]}
+        found |= {at for at in unseen if error(weighed[at][0]) != now[at]}
     figure.put(figure.start)
-    return sorted(found)
+    parts.update({keys[at]: at in found for at in unseen})
+    return [at for at, key in enumerate(keys) if parts[key]]
 
 
 def held_out(
@@ -393,7 +411,8 @@ def without_owner(published: list[Row]) -> list[tuple[float, Row]]:
     """Return ln(predicted / measured) of each row, by figures without those of its owner."""
     from probe_cluster.planning.efficiency import table
 
-    return held_out(published, lambda others, _: refitted(others, table()), errors)
+    parts: Parts = {}
+    return held_out(published, lambda others, _: refitted(others, table(), parts), errors)
 
 
 def quantile(values: Iterable[float], share: float) -> float:

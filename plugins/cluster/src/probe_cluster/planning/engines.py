@@ -130,10 +130,16 @@ _UNPLANNED = {
 }
 
 
+def _squeezed(text: str) -> str:
+    return "".join(char for char in text.lower() if char.isalnum())
+
+
 def engine_name(text: str) -> str:
     """Return the engine that a person means. Raises `ClusterError` with the nearest."""
-    squeezed = "".join(char for char in text.lower() if char.isalnum())
-    own = {"".join(c for c in name if c.isalnum()): name for name in ENGINES}
+    if text in ENGINES:  # as a plan asks thousands of times
+        return text
+    squeezed = _squeezed(text)
+    own = {_squeezed(name): name for name in ENGINES}
     name = own.get(squeezed) or _ALIASES.get(squeezed)
     if name is not None:
         return name
