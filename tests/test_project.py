@@ -173,3 +173,14 @@ def test_all_distributions_have_one_version() -> None:
     versions = {project["name"]: project.get("version") for project in projects}
     assert versions.pop("probe-chipdb") is None  # a calendar version of its own
     assert set(versions.values()) == {probe_core.__version__}
+
+
+def test_every_tracked_file_at_the_root_is_one_of_the_project() -> None:
+    """Four notes of measurements were once added with a change: the sdist has what is tracked."""
+    root = {path.name for path in tracked() if path.parent == ROOT}
+    assert root == {
+        *(".dockerignore", ".gitignore", "Containerfile", "LICENSE", "README.md", "SECURITY.md"),
+        *("CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "conftest.py", "hatch_build.py"),
+        *("pyproject.toml", "constraints.txt", "requirements-dev.txt"),
+        *("requirements-consumers.txt", "requirements-release.txt"),
+    }
