@@ -212,7 +212,7 @@ _LAST_BUILD = dict.fromkeys(LEGACY, 30872)
 @check("compute-runtime-too-old", step="runtime", needs=(_ZE,))
 def runtime(request: Request) -> ResultDoc:
     """Whether the compute runtime is of a build before the GPU's architecture."""
-    return _of_build(request, "compute-runtime-too-old", _FIRST_BUILD)
+    return _of_build(request, "compute-runtime-too-old", _FIRST_BUILD, is_least=True)
 
 
 @check("compute-runtime-too-new", step="runtime", needs=(_ZE, LEGACY_ICD))
@@ -220,11 +220,13 @@ def legacy_runtime(request: Request) -> ResultDoc:
     """Whether the compute runtime is of a build without code for the GPU's architecture."""
     if request.scene.libraries.find(ZE_LEGACY) or request.machine.exists(LEGACY_ICD):
         return passed()
-    return _of_build(request, "compute-runtime-too-new", _LAST_BUILD)
+    return _of_build(request, "compute-runtime-too-new", _LAST_BUILD, is_least=False)
 
 
-def _of_build(request: Request, code: str, builds: Mapping[str, int]) -> ResultDoc:
-    """Judge the build of the library by what the architectures of the GPUs need."""
+def _of_build(
+    request: Request, code: str, builds: Mapping[str, int], *, is_least: bool
+) -> ResultDoc:
+    """Judge the build of the library by the least or last one for the GPUs' architectures."""
     devices = concerned(code, request.report["devices"])
     devices = [device for device in devices if device["arch"] in builds]
     if not devices:
@@ -238,13 +240,14 @@ def _of_build(request: Request, code: str, builds: Mapping[str, int]) -> ResultD
     if not number or not number[0].isdecimal():
         return unknown(f"{real} has no build number")
     build = int(number[0][:9])
-    sign = 1 if builds is _FIRST_BUILD else -1
-    other = [d for d in devices if build * sign < builds[d["arch"] or ""] * sign]
+    limits = [(device, builds[device["arch"] or ""]) for device in devices]
+    other = [(d, limit) for d, limit in limits if (build < limit if is_least else build > limit)]
     if not other:
         return passed()
-    limit = f"{'' if sign > 0 else 'at most '}{builds[other[0]['arch'] or '']}"
-    evidence = f"{paths[0]} leads to build {build}; the GPU needs {limit}"
-    return failed(of_cause(request, code, evidence, other))
+    limit = other[0][1]
+    needed = limit if is_least else f"at most {limit}"
+    evidence = f"{paths[0]} leads to build {build}; the GPU needs {needed}"
+    return failed(of_cause(request, code, evidence, [device for device, _ in other]))
 
 
 # Hailo: HailoRT starts with the driver of its own version alone (hailort, hailort_driver.cpp).
