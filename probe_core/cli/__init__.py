@@ -58,9 +58,6 @@ TRACEBACK = "PROBE_CORE_TRACEBACK"
 is_process = False
 """Whether the process runs one command and ends: `entry` was called."""
 
-runs_builtin = False
-"""Whether the command that was called last is built in."""
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status.
@@ -114,7 +111,8 @@ def entry() -> NoReturn:
         except KeyboardInterrupt:  # before or behind what `main` guards
             pass
         running = sys.modules.get("probe_core.cli.plugin_commands")
-        if runs_builtin or (running is not None and running.ended_briefly):
+        is_brief = running is not None and running.ended_briefly
+        if is_brief or _command(sys.argv[1:])[0] in COMMANDS:
             _end(status)
     except KeyboardInterrupt:  # once more, on the way out: Python would end by the signal
         os._exit(INTERRUPTED)
@@ -151,11 +149,9 @@ def _flushed(status: int) -> int:
 def _run(arguments: list[str]) -> int:
     from probe_core.commands.context import CommandError
 
-    global runs_builtin
     name, arguments = _command(arguments)
-    runs_builtin = name in COMMANDS
     try:
-        if runs_builtin:
+        if name in COMMANDS:
             status = _run_builtin(name, arguments)
         else:
             from probe_core.cli.plugin_commands import run_installed

@@ -258,9 +258,9 @@ def _real(root: str) -> str:
 
 def _resolved(folder: str, path: str) -> str:
     """Return what `os.path.realpath` does of a path in a folder that is real."""
-    left, place, links = path.split("/")[::-1], folder, 0
-    while left:
-        name = left.pop()
+    names, place, links = path.split("/")[::-1], folder, 0
+    while names:
+        name = names.pop()
         if name in ("", "."):
             continue
         if name == "..":
@@ -276,7 +276,7 @@ def _resolved(folder: str, path: str) -> str:
         if links > _MAX_LINKS:
             return os.path.realpath(f"{folder}/{path}")
         place = "/" if target.startswith("/") else place
-        left += target.split("/")[::-1]
+        names += target.split("/")[::-1]
     return place
 
 

@@ -11,8 +11,8 @@ from probe_export.capacity import (
     expected,
     memory_of,
     missing,
+    of_unknown_state,
     stable_names,
-    untold,
 )
 
 TYPE_CHECKING = False
@@ -40,7 +40,7 @@ def facts(report: ReportDoc) -> dict[str, object]:
         "container": node["container"],
         "vm": node["vm"],
         "accelerators": len(devices),
-        "unknown": len(untold(report)),
+        "unknown": len(of_unknown_state(report)),
         "missing": len(missing(report)),
         "expected": wanted and wanted[0],
         "absent": wanted and wanted[1],

@@ -35,7 +35,7 @@ def capacity(report: ReportDoc) -> list[DeviceDoc]:
     return _in_order(report, NodeVerdict(report).grantable)
 
 
-def untold(report: ReportDoc) -> list[DeviceDoc]:
+def of_unknown_state(report: ReportDoc) -> list[DeviceDoc]:
     """Return those of `capacity` of which nobody could tell whether a job can use them.
 
     They count, as nothing refuses them: a node without a vendor's library would have none. Formats

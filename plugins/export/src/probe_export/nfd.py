@@ -17,9 +17,9 @@ from probe_export.capacity import (
     label_value,
     memory_of,
     missing,
+    of_unknown_state,
     product,
     set_aside,
-    untold,
 )
 
 TYPE_CHECKING = False
@@ -58,7 +58,7 @@ def _labels(report: ReportDoc) -> Iterator[tuple[str, str]]:
         if own:
             yield f"{kind}.count", str(len(own))
             yield from _kind(kind, own)
-    if unknown := untold(report):
+    if unknown := of_unknown_state(report):
         yield "unknown.count", str(len(unknown))
     for name, useless in (("missing", absent), ("set-aside", set_aside(report))):
         if useless:

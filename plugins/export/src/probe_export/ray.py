@@ -20,8 +20,8 @@ from probe_export.capacity import (
     label_value,
     memory_of,
     missing,
+    of_unknown_state,
     set_aside,
-    untold,
 )
 
 TYPE_CHECKING = False
@@ -72,7 +72,7 @@ def options(report: ReportDoc) -> RayOptions:
     labels = {f"probe/gpu.{name}.count": str(len(own)) for name, own in types.items()}
     if hidden:
         labels["probe/hidden"] = str(hidden)
-    if unknown := untold(report):
+    if unknown := of_unknown_state(report):
         labels["probe/unknown"] = str(len(unknown))
     for name, useless in (("missing", missing(report)), ("set-aside", set_aside(report))):
         for code, own in by_cause(useless).items():

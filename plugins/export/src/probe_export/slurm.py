@@ -18,10 +18,10 @@ from probe_export.capacity import (
     label_value,
     missing,
     node_of,
+    of_unknown_state,
     set_aside,
     slurm_type,
     stable_names,
-    untold,
 )
 
 TYPE_CHECKING = False
@@ -57,11 +57,10 @@ def export(report: ReportDoc) -> str:
         "AutoDetect=off",
     ]
     lines += [_line(device, usable, cores_near(device, report)) for device in usable]
-    unknown = {device["id"] for device in untold(report)}
     lines += [
         f"# whether a job can use it is not known: {names[device['id']]}"
-        for device in usable
-        if device["id"] in unknown
+        for device in of_unknown_state(report)
+        if device in usable
     ]
     lines += [f"# left out, {_gap(d)}: {names[d['id']]}" for d in devices if d not in usable]
     useless = [*missing(report), *set_aside(report)]
