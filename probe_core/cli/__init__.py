@@ -110,9 +110,8 @@ def entry() -> NoReturn:
             status = main()
         except KeyboardInterrupt:  # before or behind what `main` guards
             pass
-        running = sys.modules.get("probe_core.cli.plugin_commands")
-        is_brief = running is not None and running.ended_briefly
-        if is_brief or _command(sys.argv[1:])[0] in COMMANDS:
+        plugins = sys.modules.get("probe_core.cli.plugin_commands")
+        if plugins is None or not plugins.may_go_on:
             _end(status)
     except KeyboardInterrupt:  # once more, on the way out: Python would end by the signal
         os._exit(INTERRUPTED)
@@ -120,7 +119,10 @@ def entry() -> NoReturn:
 
 
 def _end(status: int) -> NoReturn:
-    """End the process without a teardown of its modules."""
+    """End the process without a teardown of its modules.
+
+    What is buffered is written first: the exit status may become that of a closed pipe.
+    """
     import os
 
     from probe_core.fastpath import run_exit_handlers
@@ -130,11 +132,6 @@ def _end(status: int) -> NoReturn:
             sys.exit(status)
     except KeyboardInterrupt:  # while the exit handlers ran
         pass
-    os._exit(_flushed(status))
-
-
-def _flushed(status: int) -> int:
-    """Write what is buffered; return the exit status, which may now be that of a closed pipe."""
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is not None:
@@ -142,8 +139,8 @@ def _flushed(status: int) -> int:
         except (OSError, ValueError):
             status = status or BROKEN_PIPE
         except KeyboardInterrupt:
-            return INTERRUPTED
-    return status
+            os._exit(INTERRUPTED)
+    os._exit(status)
 
 
 def _run(arguments: list[str]) -> int:

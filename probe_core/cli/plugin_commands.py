@@ -200,8 +200,9 @@ def _describe(commands: Iterable[InstalledCommand]) -> Iterator[Problem]:
 # prints is the answer. So it is imported only when it is called, and its mistakes are told apart
 # from ours.
 
-ended_briefly = False
-"""Whether the last command of a plugin said `BRIEF`, and came to its end."""
+may_go_on = False
+"""Whether threads of a plugin's command may go on: it was called, and none that said `BRIEF` and
+came to its end."""
 
 BROKEN = 1
 """Exit status of a command that is broken: that of a Python program which raised."""
@@ -222,6 +223,8 @@ def run_installed(name: str, arguments: list[str]) -> int:
     Raises `CommandError` where there is none of that name, or it is broken; `SystemExit`,
     `KeyboardInterrupt` and what writing to standard output raises pass through.
     """
+    global may_go_on
+    may_go_on = True
     commands, problems = installed_commands(os.environ, name)
     if name in commands:
         return _run(commands[name], arguments)
@@ -253,7 +256,7 @@ def _unknown(name: str, installed: Collection[str]) -> str:
 
 
 def _run(command: InstalledCommand, arguments: list[str]) -> int:
-    global ended_briefly
+    global may_go_on
     module = _loaded(command)
     is_brief = getattr(module, "BRIEF", False) is True
     if not is_brief and sys.modules["probe_core.cli"].is_process:
@@ -266,7 +269,7 @@ def _run(command: InstalledCommand, arguments: list[str]) -> int:
     # True and False are ints, but they answer another question.
     if type(status) is not int or not 0 <= status <= 255:
         raise _broken(command, f"returned {_shown(status)} for an exit status (0 to 255)")
-    ended_briefly = is_brief
+    may_go_on = not is_brief
     return status
 
 
