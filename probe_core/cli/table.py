@@ -271,19 +271,19 @@ def _sentences(report: ReportDoc, rows: Sequence[Row], context: Context) -> Iter
             yield f"The {kind} may use up to {size} of the shared memory."
     if any(len(row.devices) > 1 and row.devices[0]["fp32"] for row in rows):
         yield context.encodable("Peaks of a row with × are those of each processor.")
-    yield from _displays(report, rows, context)
-
-
-def _displays(report: ReportDoc, rows: Sequence[Row], context: Context) -> Iterator[str]:
-    listed = {device["id"] for row in rows for device in row.devices}
+    listed = {device["id"] for device in devices}
     displays = [device for device in report["devices"] if device["id"] not in listed]
-    if not displays:
-        return
+    if displays:
+        yield _unlisted(displays, context)
+
+
+def _unlisted(displays: Sequence[DeviceDoc], context: Context) -> str:
+    """Return that display adapters are no rows, and why."""
     vendors = joined(dict.fromkeys(d["vendor"] or "unknown vendor" for d in displays), "and")
     are, they, them = ("is", "it", "it") if len(displays) == 1 else ("are", "they", "them")
     sentence = f"{counted(len(displays), 'display adapter')} ({vendors}) {are} not listed:"
     hint = f" `probe --all` lists {them}." if context.terminal else ""
-    yield f"{sentence} {they} cannot compute.{hint}"
+    return f"{sentence} {they} cannot compute.{hint}"
 
 
 def _verdict(report: ReportDoc) -> str:
@@ -391,33 +391,28 @@ def _may_leave(column: str, rows: Sequence[Row], columns: Iterable[str]) -> bool
 
 
 def _one_line_each(rows: Sequence[Row], widths: dict[str, int], context: Context) -> list[str]:
-    heads = {column: _HEADS[column] for column in widths}
-    output = [
-        text.paint(_line(cells, widths), "dim", context.colour)
-        for cells in (heads, {column: _UNITS[column] for column in widths})
-        if any(cells.values())
+    """Return the heads, their units where a column has one, and each row's line."""
+    figures = [place for place, column in enumerate(widths) if _UNITS[column]]
+    heads = [_HEADS, _UNITS] if figures else [_HEADS]
+    lines = [
+        text.aligned([cells[column] for column in widths], [*widths.values()], figures)
+        for cells in (*heads, *(row.cells for row in rows))
     ]
-    for row in rows:
-        cells = {column: row.cells[column] for column in widths}
-        output.append(_painted(row, cells, widths, context))
+    if not context.colour:
+        return lines
+    output = [text.paint(line, "dim", True) for line in lines[: len(heads)]]
+    for row, line in zip(rows, lines[len(heads) :], strict=True):
+        output.append(_painted(row, line, widths["DEVICE"]))
     return output
 
 
-def _line(cells: dict[str, str], widths: dict[str, int]) -> str:
-    figures = [place for place, name in enumerate(cells) if _UNITS[name]]
-    return text.aligned([*cells.values()], [widths[name] for name in cells], figures)
-
-
-def _painted(row: Row, cells: dict[str, str], widths: dict[str, int], context: Context) -> str:
-    """Return a row's line in its colours, which take no columns."""
-    line = _line(cells, widths)
-    if not context.colour:
-        return line
+def _painted(row: Row, line: str, width: int) -> str:
+    """Return a row's line in its colours, which take no columns; its first one has `width`."""
     if row.is_dim:
         return text.paint(line, "dim", True)
-    name, state = cells["DEVICE"], cells.get("STATE", "")
+    name, state = row.cells["DEVICE"], row.cells["STATE"]
     # The state stands behind the name's column, so the name is painted last.
-    start = widths["DEVICE"] + len(text.GAP) - (text.width_of(name) - len(name))
+    start = width + len(text.GAP) - (text.width_of(name) - len(name))
     line = line[:start] + line[start:].replace(state, text.paint(state, row.state_style, True), 1)
     return text.paint(name, "bold", True) + line[len(name) :] if row.is_primary else line
 
