@@ -124,11 +124,11 @@ class Attempts:
         first = self.runs[0]
         if any(run.status is None for run in self.runs):  # cancelled
             first.status = None
+        if first.status not in FAILURES:
             return first
         best = self._best()
-        if best is not first:
-            first.unresponsive = self._unresponsive()
-            self._unite(first, [best] if best else [])
+        first.unresponsive = self._unresponsive()
+        self._unite(first, [best] if best else [])
         return first
 
     def _best(self) -> Run | None:
@@ -314,10 +314,10 @@ def run_probers(
             if meanwhile is not None:
                 worker.post(meanwhile)
             attend = launcher.attend
-            launcher.driver.watch(
+            is_over = launcher.driver.watch(
                 monotonic, lambda: worker.stopping, lambda now: attend(worker, now)
             )
-            if answered is not None and launcher.is_over():
+            if is_over and answered is not None:
                 worker.post(lambda: answered(launcher.united()))
         finally:
             launcher.driver.end_all(monotonic)
@@ -327,7 +327,11 @@ def run_probers(
     # In a thread of its own, because signal handlers raise in the main thread.
     in_place = native_id() in uninterrupted and not launcher.driver.has_threads
     Worker(work, launcher.driver.start_thread, in_place).run()
-    return launcher.ended()
+    for attempts in launcher.attempts:
+        first, *others = attempts.runs
+        for run in others:  # what outlived its end
+            first.still_there += run.still_there
+    return launcher.united()
 
 
 class _Launcher:
@@ -348,7 +352,7 @@ class _Launcher:
         self._observe = observe
         self.waiting: Waiting | None = None
         self.arrived: Arrived | None = None
-        self._attempts: list[Attempts] = []
+        self.attempts: list[Attempts] = []
         self._united: list[Run] = []
         self._inherited: dict[str, str] = {}
         self._mark = ""
@@ -371,7 +375,7 @@ class _Launcher:
         arrived, observe = self.arrived, self._observe
         if arrived is not None:
             run.arrived = lambda device: worker.post(lambda: arrived(run, device))
-        self._attempts.append(Attempts(run, self._bus))
+        self.attempts.append(Attempts(run, self._bus))
         if observe is not None:
             worker.call(lambda: _notify(observe, "started", run, 1))
         if not worker.stopping:
@@ -379,12 +383,12 @@ class _Launcher:
 
     def attend(self, worker: Worker, now: float) -> None:
         """Go around devices that are silent, and say which probers are slow."""
-        for attempts in self._attempts:
+        for attempts in self.attempts:
             another = attempts.attend(now)
             if another is not None and not worker.stopping:
                 self._go_around(attempts, another, worker, now)
         if self.waiting is not None:
-            slow = [a.runs[0] for a in self._attempts if not all(run.over for run in a.runs)]
+            slow = [a.runs[0] for a in self.attempts if not all(run.over for run in a.runs)]
             self.waiting(now, slow)
 
     def _go_around(self, attempts: Attempts, another: Another, worker: Worker, now: float) -> None:
@@ -407,7 +411,7 @@ class _Launcher:
 
     def _start(self, run: Run) -> None:
         """Start a process, or end its run with the reason why that cannot be."""
-        if sum(len(attempts.runs) for attempts in self._attempts) > MAX_CHILDREN:
+        if sum(len(attempts.runs) for attempts in self.attempts) > MAX_CHILDREN:
             reason = f"more than {MAX_CHILDREN} probers are selected, and this one comes last"
             run.finish("resource", reason, monotonic())
             return
@@ -415,13 +419,9 @@ class _Launcher:
         self._inherited = self._inherited or _environ()
         start(self.driver, run, self._machine, self._bus, self._active, inherited=self._inherited)
 
-    def is_over(self) -> bool:
-        """Return whether each process has an outcome, and nobody gave up waiting."""
-        return all(run.over for attempts in self._attempts for run in attempts.runs)
-
     def united(self) -> list[Run]:
         """Return one run per prober with what all its processes brought; tell the host of each."""
-        for attempts in self._attempts[len(self._united) :]:
+        for attempts in self.attempts[len(self._united) :]:
             for number, run in enumerate(attempts.runs[1:], start=2):
                 if self._observe is not None:
                     _notify(self._observe, "finished", run, number)
@@ -429,14 +429,6 @@ class _Launcher:
             if self._observe is not None:
                 _notify(self._observe, "finished", self._united[-1], 1)
         return self._united
-
-    def ended(self) -> list[Run]:
-        """Return the same once the processes were ended, with what outlived that."""
-        for attempts in self._attempts:
-            first, *others = attempts.runs
-            for run in others:
-                first.still_there += run.still_there
-        return self.united()
 
 
 def start(

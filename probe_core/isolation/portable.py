@@ -107,12 +107,13 @@ class Driver:
 
     def watch(
         self, clock: Clock, cancelled: Callable[[], bool], attend: Callable[[float], None]
-    ) -> None:
+    ) -> bool:
         """Feed the runs until each has an outcome, or `cancelled` is true at a tick.
 
-        `attend` is called with the time before each wait, and may start more children.
+        Return whether each has one. `attend` is called with the time before each wait, and may
+        start more children.
         """
-        _watch(self._children, clock, self._events, cancelled, attend)
+        return _watch(self._children, clock, self._events, cancelled, attend)
 
     def end_all(self, clock: Clock) -> None:
         """Kill every child, reap within bounds, close the pipes whose threads have ended."""
@@ -170,13 +171,13 @@ def _watch(
     events: Events,
     cancelled: Callable[[], bool],
     attend: Callable[[float], None],
-) -> None:
+) -> bool:
     watch, next_tick = Watch(), clock() + TICK_S
     while not cancelled():
         attend(clock())
         waiting = [child for child in children if not child.run.over]
         if not waiting:
-            return
+            return True
         remaining = min(child.run.due for child in waiting) - clock()
         try:
             _handle(*events.get(timeout=max(0.0, min(remaining, TICK_S))), clock())
@@ -188,6 +189,7 @@ def _watch(
         if clock() >= next_tick:
             next_tick = clock() + TICK_S
             watch.check(waiting, clock)
+    return False
 
 
 def _handle(child: Child, event: str, data: bytes, now: float) -> None:

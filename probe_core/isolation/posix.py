@@ -233,11 +233,11 @@ class Driver:
 
     def watch(
         self, clock: Clock, cancelled: Callable[[], bool], attend: Callable[[float], None]
-    ) -> None:
+    ) -> bool:
         """Feed the runs until each has an outcome, or `cancelled` is true at a tick.
 
-        `attend` is called with the time before each wait, and may start more children. The children
-        are still there afterwards.
+        Return whether each has one. `attend` is called with the time before each wait, and may
+        start more children. The children are still there afterwards.
         """
         now = clock()
         next_tick = now + TICK_S
@@ -248,20 +248,20 @@ class Driver:
                 child for child in self._children if child.pid is not None and not child.run.over
             ]
             if not waiting:
-                return
+                return True
             until = min(next_tick, *(_due(child) for child in waiting))
             woken = _poll(waiting, max(0.0, until - now), self._wake_fd, clock)
             now = clock()
             if woken:
-                return
+                break
             if now >= until:  # what came meanwhile is due later than now
                 for child in waiting:
-                    _expire(child, now)
+                    _look_after(child, now)
             if now >= next_tick:
                 next_tick = now + TICK_S
                 watch = watch or _watch_of_trees()
-                _tick(waiting, now)
                 watch.check(waiting, clock)
+        return False
 
     def end_all(self, clock: Clock) -> None:
         """End every child with all that it started, reap within bounds, close every pipe."""
@@ -277,14 +277,16 @@ def _due(child: Child) -> float:
     return min(child.run.due, child.must_end_by)
 
 
-def _expire(child: Child, now: float) -> None:
-    if child.run.over or now < _due(child):
-        return
-    _read_stderr(child)
-    if now >= child.must_end_by:
-        child.run.closed(now)
-    else:
-        child.run.pass_time(now)
+def _look_after(child: Child, now: float) -> None:
+    """Do what is due, and see whether it has ended where the kernel has no descriptor for that."""
+    if not child.run.over and now >= _due(child):
+        _read_stderr(child)
+        if now >= child.must_end_by:
+            child.run.closed(now)
+        else:
+            child.run.pass_time(now)
+    if child.pidfd < 0:
+        _check_exit(child, now)
 
 
 def _poll(waiting: Sequence[Child], timeout: float, wake_fd: int, clock: Clock) -> bool:
@@ -402,10 +404,3 @@ def _watch_of_trees() -> Watch:
     from probe_core.isolation.processes import Watch  # a prober that answers at once needs none
 
     return Watch()
-
-
-def _tick(waiting: Sequence[Child], now: float) -> None:
-    """Look for exits where the kernel has no descriptor for them."""
-    for child in waiting:
-        if child.pidfd < 0:
-            _check_exit(child, now)

@@ -451,7 +451,7 @@ def test_a_host_is_told_of_each_process_once() -> None:
     launcher = _Launcher(new_driver(), Machine(), [], False, observe)
     attempts = Attempts(failed(A), lambda: [])
     attempts.runs += [failed(B, avoid=frozenset((A,))), answered(C, avoid=frozenset((B, A)))]
-    launcher._attempts = [attempts]
+    launcher.attempts = [attempts]
     for _ in range(2):
         assert launcher.united() == [attempts.runs[0]]
     assert told == [
