@@ -99,7 +99,10 @@ def group(ranked: Iterable[Observation]) -> list[Group]:
             for identity in stray:
                 owners[identity].refused[observation.prober, identity] = None
             continue
-        target = _joined([owners[identity] for identity in own if identity in owners], is_cpu)
+        owned = {owners[identity] for identity in own if identity in owners}
+        target, *duplicates = sorted(owned, key=_best_rank) or [Group(is_cpu)]
+        for duplicate in duplicates:
+            target.absorb(duplicate)
         target.add(rank, observation, own, stray)
         for identity in target.ids:
             owners[identity] = target
@@ -129,18 +132,6 @@ def _split_ids(
     return own, stray
 
 
-def _joined(groups: Sequence[Group], is_cpu: bool) -> Group:
-    """Return the first of `groups` with all the others in it; a new one for none."""
-    if not groups:
-        return Group(is_cpu)
-    if len(groups) == 1:
-        return groups[0]
-    first, *duplicates = sorted(dict.fromkeys(groups), key=_best_rank)
-    for duplicate in duplicates:
-        first.absorb(duplicate)
-    return first
-
-
 def _best_rank(device: Group) -> int:
     return min(device.members)
 
@@ -160,8 +151,10 @@ def merge(
     (field path to what other probers report for it) and `seen_by` (probers, best first). What the
     later steps fill in (memory, chip, peaks …) is there from the start, empty.
     """
-    groups = group(sorted(observations, key=lambda observation: -observation.priority))
-    _point_at_parents(groups)
+    ranked = sorted(observations, key=lambda observation: -observation.priority)
+    groups = group(ranked)
+    if any(observation.sighting.get("parent") is not None for observation in ranked):
+        _point_at_parents(groups)
     merged = [_merged(device) for device in groups]
     # The order of the fields comes later: the steps add some, and use others up.
     devices: list[Any] = [filled(fields, FIELDS) for fields in merged]
@@ -176,13 +169,11 @@ def merge(
 
 def _point_at_parents(groups: Sequence[Group]) -> None:
     """Point each `parent` at the id that the parent device will have."""
-    members = [member for device in groups for member in device.members.values()]
-    parts = [m.sighting for m in members if m.sighting.get("parent") is not None]
-    if not parts:
-        return
     names = {identity: device.name for device in groups for identity in device.ids}
-    for sighting in parts:
-        sighting["parent"] = names.get(sighting["parent"], sighting["parent"])
+    for member in (member for device in groups for member in device.members.values()):
+        parent = member.sighting.get("parent")
+        if parent is not None:
+            member.sighting["parent"] = names.get(parent, parent)
 
 
 def _merged(group: Group) -> dict[str, Any]:
