@@ -281,6 +281,7 @@ def run_probers(
     arrived: Arrived | None = None,
     answered: Answered | None = None,
     waiting: Waiting | None = None,
+    replayed: Sequence[Run] = (),
     portable: bool = False,
 ) -> list[Run]:
     """Run `probers` in parallel, launched in the order given; one `Run` with an outcome for each.
@@ -294,13 +295,14 @@ def run_probers(
     `answered` is called once all have an outcome, while they end: work that does not need to know
     whether each process could be ended. They and `observe` are called in the caller's thread.
     `waiting` is called at least every 0.1 s while children run, and at last with no run, in a
-    thread that no signal handler interrupts.
+    thread that no signal handler interrupts. `replayed` are runs of recorded answers: they are
+    handed over with the others, by the rank of their probers.
 
     Takes at most the longest deadline and a bounded time for reaping. When `wake_fd` becomes
     readable the children are killed and the runs that had not ended are left without a status.
     """
     launcher = _Launcher(new_driver(portable, wake_fd), machine, bus, active, observe)
-    launcher.waiting, launcher.arrived = waiting, arrived
+    launcher.waiting, launcher.arrived, launcher.replayed = waiting, arrived, replayed
 
     def work(worker: Worker) -> None:
         try:
@@ -352,6 +354,7 @@ class _Launcher:
         self._observe = observe
         self.waiting: Waiting | None = None
         self.arrived: Arrived | None = None
+        self.replayed: Sequence[Run] = ()
         self.attempts: list[Attempts] = []
         self._united: list[Run] = []
         self._inherited: dict[str, str] = {}
@@ -420,7 +423,10 @@ class _Launcher:
         start(self.driver, run, self._machine, self._bus, self._active, inherited=self._inherited)
 
     def united(self) -> list[Run]:
-        """Return one run per prober with what all its processes brought; tell the host of each."""
+        """Return one run per prober with what all its processes brought; tell the host of each.
+
+        Recorded answers are among them, of which the host is not told.
+        """
         for attempts in self.attempts[len(self._united) :]:
             for number, run in enumerate(attempts.runs[1:], start=2):
                 if self._observe is not None:
@@ -428,6 +434,8 @@ class _Launcher:
             self._united.append(attempts.united())
             if self._observe is not None:
                 _notify(self._observe, "finished", self._united[-1], 1)
+        if self.replayed:
+            return sorted([*self._united, *self.replayed], key=lambda run: run.prober.rank())
         return self._united
 
 

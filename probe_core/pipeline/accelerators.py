@@ -76,9 +76,10 @@ def judge(
     outcomes: Sequence[OutcomeDoc],
     load: Load,
 ) -> tuple[Scene, list[FindingDoc]]:
-    """Judge all that does not depend on visibility; return what was read for it, and findings.
+    """Judge whether this process can use each device, but for what the runtimes show of it.
 
-    `load` is called with the part of `gate` that a broken device needs.
+    Return what was read for it, and findings. `load` is called with the part of `gate` that a
+    broken device needs.
     """
     from probe_core import readiness
 
@@ -101,26 +102,30 @@ def judge(
 def see(
     devices: Sequence[DeviceDoc], machine: Machine, load: Load
 ) -> tuple[Views, list[FindingDoc]]:
-    """Add to each device what the runtimes show of it; return their views, and what is hidden."""
-    vendors = {device["vendor"] for device in devices if device["kind"] == "gpu"}
-    if not vendors:
-        return {}, []  # no variable hides anything else, and the rules need not be imported
-    from probe_core import visibility
+    """Add to each device what the runtimes show of it, and what that makes of its readiness.
 
-    for part in visibility.parts(vendors, machine.environ):
-        load(part)
-    try:
-        views = visibility.see(devices, machine.environ, os=machine.os)
-        visibility.annotate(devices, views)
-    except Exception as error:  # a byte string in a variable must not keep the node from starting
-        return {}, [_unseen(error)]
-    if visibility.is_plain(views):
-        return views, []
-    load("explain")
-    try:
-        return views, visibility.findings(views)
-    except Exception as error:
-        return {}, [_unseen(error)]
+    Return the runtimes' views, and findings about what is hidden.
+    """
+    from probe_core.readiness import conclude
+
+    views: Views = {}
+    hidden: list[FindingDoc] = []
+    vendors = {device["vendor"] for device in devices if device["kind"] == "gpu"}
+    if vendors:  # no variable hides anything else, and the rules need not be imported
+        from probe_core import visibility
+
+        for part in visibility.parts(vendors, machine.environ):
+            load(part)
+        try:
+            views = visibility.see(devices, machine.environ, os=machine.os)
+            visibility.annotate(devices, views)
+            if not visibility.is_plain(views):
+                load("explain")
+                hidden = visibility.findings(views)
+        except Exception as error:  # a byte string in a variable must not stop the probe
+            views, hidden = {}, [_unseen(error)]
+    conclude(devices)
+    return views, hidden
 
 
 def _unseen(error: Exception) -> FindingDoc:

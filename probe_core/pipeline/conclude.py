@@ -53,12 +53,10 @@ __all__ = [
     "assemble",
     "broken",
     "ignored_settings",
-    "judge",
     "kept_files",
     "last_findings",
     "merge_devices",
     "resolve",
-    "see",
 ]
 
 
@@ -76,6 +74,9 @@ def merge_devices(
     if all(device["kind"] != "cpu" for device in devices):
         processors, _ = merge([Observation(FALLBACK, 0, last_resort(machine))])
         devices += processors
+    for device in devices:
+        if device["kind"] == "cpu":  # it runs this
+            device["readiness"] = {"state": "ready", "broken": None, "steps": []}
     share_memory(devices, node["memory"])
     return devices, conflicts
 
@@ -104,16 +105,14 @@ def _is_there(path: str | None) -> bool | None:
 
 
 def add_measured(
-    devices: Sequence[DeviceDoc], node: NodeDoc, path: str | None, load: Load
+    devices: Sequence[DeviceDoc], node_id: str | None, path: str, load: Load
 ) -> Sequence[FindingDoc]:
     """Add what `probe bench` keeps of this computer at `path`."""
-    if path is None:
-        return ()
     load("measured")
     from probe_core.measured.compare import attach
     from probe_core.pipeline.file_reading import read_named
 
-    return attach(devices, node["id"], path, read_named)
+    return attach(devices, node_id, path, read_named)
 
 
 def add_expected(
@@ -122,12 +121,8 @@ def add_expected(
     machine: Machine,
     config: Config,
     database: Database | None,
-    *,
-    has_baseline: bool,
 ) -> Sequence[FindingDoc]:
-    """Add how the accelerators compare with what should be here, where somebody says that."""
-    if config.expect is None and not has_baseline:
-        return ()
+    """Add how the accelerators compare with what should be here."""
     from probe_core.pipeline.expected import compare
     from probe_core.pipeline.file_reading import read_named
 
@@ -136,44 +131,6 @@ def add_expected(
     if expected is not None:
         document["expected"] = expected
     return findings
-
-
-def judge(
-    devices: Sequence[DeviceDoc],
-    machine: Machine,
-    decisions: Sequence[Decision],
-    outcomes: Sequence[OutcomeDoc],
-    load: Load,
-) -> tuple[Scene | None, list[FindingDoc]]:
-    """Judge whether this process can use each device, but for what the runtimes show of it.
-
-    Return what was read of accelerators for it, None without any, and findings.
-    """
-    for device in devices:
-        if device["kind"] == "cpu":  # it runs this
-            device["readiness"] = {"state": "ready", "broken": None, "steps": []}
-    if not any(device["kind"] in ACCELERATORS for device in devices):
-        return None, []
-    from probe_core.pipeline import accelerators
-
-    return accelerators.judge(devices, machine, decisions, outcomes, load)
-
-
-def see(
-    devices: Sequence[DeviceDoc], machine: Machine, scene: Scene | None, load: Load
-) -> tuple[Views, Sequence[FindingDoc]]:
-    """Add to each accelerator what the runtimes show of it, and what that makes of its readiness.
-
-    Return the runtimes' views, and findings about what is hidden.
-    """
-    if scene is None:
-        return {}, ()
-    from probe_core.pipeline import accelerators
-    from probe_core.readiness import conclude
-
-    seen = accelerators.see(devices, machine, load)
-    conclude(devices)
-    return seen
 
 
 def broken(
@@ -202,12 +159,10 @@ def ask_runtimes(
     config: Config,
     waiting: Waiting | None,
 ) -> tuple[dict[str, AnswerDoc], list[FindingDoc]]:
-    """Ask CUDA and HIP themselves what they show, where the user allowed it.
+    """Ask CUDA and HIP themselves what they show.
 
     Return the answers, and findings where they are not what the rules say.
     """
-    if not (config.active and machine.live and views):
-        return {}, []
     from probe_core.runtimes import ask, disagreements
 
     deadline = {} if config.timeout is None else {"deadline_s": config.timeout}

@@ -172,59 +172,56 @@ def run_selected(
 
     With `starts_ahead` a first child is started before `decide` is called, where one can be.
     `meanwhile` is called once while children run, `arrived` with each device, and `answered` with
-    all runs, as soon as the last one has its outcome. Where no child can be started, the decisions
-    say so then. Raises `Cancelled` when `wake_fd` became readable.
+    all runs, as soon as the last one has its outcome; not without children, and not in a copy of
+    the process that a fork made just then. Where no child can be started, the decisions say so
+    then. Raises `Cancelled` when `wake_fd` became readable.
     """
-    runs: list[Run] = []
-    came: list[Run] = []
-    is_united = False
-    selected: list[Decision] = []
+    live: list[Prober] = []
+    replayed: list[Run] = []
 
     def choose() -> list[Prober]:
-        """Return the probers that a child runs."""
-        selected.extend(decision for decision in decide() if decision.cause is None)
-        live = [decision for decision in selected if decision.prober.answer is None]
-        problem = _no_child() if live else None
-        for decision in live if problem is not None else ():
-            decision.cause, decision.reason = "no-child", problem
-        return [] if problem is not None else [decision.prober for decision in live]
-
-    def unite(came: Sequence[Run]) -> None:
-        """Add the runs of recorded answers to those of children, in order, and hand all over."""
-        nonlocal is_united
-        is_united = True
-        runs.extend(came)
+        """Return the probers that a child runs; have recorded answers stand for the others."""
+        selected = [decision for decision in decide() if decision.cause is None]
         recorded = [d.prober for d in selected if d.prober.answer is not None]
         if recorded:
             from probe_core.pipeline.answers import replay
 
-            runs.extend(map(replay, recorded))
-            runs.sort(key=lambda run: run.prober.rank())
-        if answered is not None:
-            answered(runs)
+            replayed.extend(map(replay, recorded))
+        asked = [decision for decision in selected if decision.prober.answer is None]
+        problem = _no_child() if asked else None
+        if problem is None:
+            live.extend(decision.prober for decision in asked)
+        else:
+            for decision in asked:
+                decision.cause, decision.reason = "no-child", problem
+        return live
 
     probers = choose if starts_ahead and _no_child() is None else choose()
-    if probers:
-        from probe_core.isolation.launch import run_probers
+    if not probers:
+        return replayed
+    from probe_core.isolation.launch import run_probers
 
-        came = run_probers(
-            probers,
-            machine,
-            builtins.describe_bus,
-            active=config.active,
-            wake_fd=wake_fd,
-            observe=host.observe if host is not None else None,
-            meanwhile=meanwhile,
-            arrived=arrived,
-            answered=unite,
-            waiting=waiting,
-        )
-        live = [d for d in selected if d.cause is None and d.prober.answer is None]
-        if len(came) < len(live) or any(run.status is None for run in came):
+    runs = run_probers(
+        probers,
+        machine,
+        builtins.describe_bus,
+        active=config.active,
+        wake_fd=wake_fd,
+        observe=host.observe if host is not None else None,
+        meanwhile=meanwhile,
+        arrived=arrived,
+        answered=answered,
+        waiting=waiting,
+        replayed=replayed,
+    )
+    if len(runs) < len(live) + len(replayed):
+        raise Cancelled
+    for run in runs:
+        if run.status is None:
             raise Cancelled
-        _abandoned.update((run.prober.name, run) for run in came if run.abandoned)
-    if not is_united:  # without children, and in a copy of the process that a fork made just then
-        unite(came)
+    for run in runs:
+        if run.abandoned:
+            _abandoned[run.prober.name] = run
     return runs
 
 

@@ -9,7 +9,7 @@ from time import monotonic
 
 from probe_core.config import IgnoredSetting
 from probe_core.machine import Machine, has_one_node
-from probe_core.model.ids import SEVERITIES
+from probe_core.model.ids import ACCELERATORS, SEVERITIES
 from probe_core.pipeline.probers import (
     Builtins,
     expects_child,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from probe_core.config import Config
     from probe_core.isolation.launch import Waiting
     from probe_core.isolation.run import Run
-    from probe_core.model.document import DeviceDoc, FindingDoc, NodeDoc, ReportDoc
+    from probe_core.model.document import AnswerDoc, DeviceDoc, FindingDoc, NodeDoc, ReportDoc
     from probe_core.pipeline.probers import Found
     from probe_core.pipeline.validate import Collected
     from probe_core.readiness import Scene
@@ -75,7 +75,7 @@ def run_pipeline(
     starts_ahead = expects_child(builtins.scan, machine, config)
     if starts_ahead and load is not None:
         load("children")
-    run_selected(
+    runs = run_selected(
         lambda: probe.discover_and_select(registered),
         builtins,
         machine,
@@ -88,6 +88,10 @@ def run_pipeline(
         arrived=probe.look_up,
         answered=probe.merge_resolve_judge_see,
     )
+    if not probe.has_answers:
+        probe.merge_resolve_judge_see(runs)
+    if config.active and machine.live and probe.views:  # the user allowed it
+        probe.ask_runtimes()
     return probe.report(ignored)
 
 
@@ -107,13 +111,12 @@ class _Probe:
     has_baseline: bool
     collected: Collected
     devices: list[DeviceDoc]
-    scene: Scene | None
-    views: Views
     conflicts: Sequence[FindingDoc]
     unresolved: Sequence[FindingDoc]
     measured: Sequence[FindingDoc]
     contradictions: Sequence[FindingDoc]
     hidden: Sequence[FindingDoc]
+    disagreements: Sequence[FindingDoc]
 
     def __init__(
         self,
@@ -133,7 +136,11 @@ class _Probe:
         self._waiting = waiting
         self._load = load
         self._runs_any = False
-        self._is_prepared = False
+        self._is_prepared = self.has_answers = False
+        self.scene: Scene | None = None
+        self.views: Views = {}
+        self.asked: dict[str, AnswerDoc] = {}
+        self.measured = self.contradictions = self.hidden = self.disagreements = ()
 
     def scan_buses(self) -> Builtins:
         """See whose hardware is there, which takes two files of each PCI function."""
@@ -196,6 +203,7 @@ class _Probe:
     def merge_resolve_judge_see(self, runs: Sequence[Run]) -> None:
         """Take the steps from the probers' answers to devices, while the children end."""
         machine, load, laps = self._machine, self._load, self._laps
+        self.has_answers = True
         if not self._is_prepared:  # no child had to be waited for
             self._prepare()
         collected = self.collected
@@ -207,19 +215,33 @@ class _Probe:
         from probe_core.pipeline import conclude
         from probe_core.pipeline.node import memory
 
-        node = self.node
-        node["memory"] = memory(machine)
-        self.devices, self.conflicts = conclude.merge_devices(collected, node, machine, load)
+        self.node["memory"] = memory(machine)
+        self.devices, self.conflicts = conclude.merge_devices(collected, self.node, machine, load)
         laps["merge"] = monotonic()
         named = self._host.resolve_chip if self._host is not None else None
         self.unresolved = conclude.resolve(self.devices, self.database, named, load)
-        self.measured = conclude.add_measured(self.devices, node, self.measured_file, load)
-        laps["resolve"] = monotonic()
-        self.scene, self.contradictions = conclude.judge(
+        if self.measured_file is not None:
+            self.measured = conclude.add_measured(
+                self.devices, self.node["id"], self.measured_file, load
+            )
+        laps["resolve"] = laps["ready"] = monotonic()
+        if not any(device["kind"] in ACCELERATORS for device in self.devices):
+            return
+        from probe_core.pipeline import accelerators
+
+        self.scene, self.contradictions = accelerators.judge(
             self.devices, machine, self.decisions, collected.outcomes, load
         )
         laps["ready"] = monotonic()
-        self.views, self.hidden = conclude.see(self.devices, machine, self.scene, load)
+        self.views, self.hidden = accelerators.see(self.devices, machine, load)
+
+    def ask_runtimes(self) -> None:
+        """Ask the runtimes themselves what they show."""
+        from probe_core.pipeline import conclude
+
+        self.asked, self.disagreements = conclude.ask_runtimes(
+            self.views, self.devices, self._machine, self._config, self._waiting
+        )
 
     def report(self, ignored: Sequence[IgnoredSetting]) -> ReportDoc:
         """Put the document together, and say what a person should know of it."""
@@ -230,14 +252,11 @@ class _Probe:
         collected = self.collected
         collected.add_failures(devices)
         broken = conclude.broken(devices, self.scene, collected.findings, load)
-        asked, disagreements = conclude.ask_runtimes(
-            self.views, devices, machine, config, self._waiting
-        )
         self._laps["see"] = monotonic()
-        document = conclude.assemble(self.node, devices, decisions, collected, asked, database)
-        compared = conclude.add_expected(
-            document, devices, machine, config, database, has_baseline=self.has_baseline
-        )
+        document = conclude.assemble(self.node, devices, decisions, collected, self.asked, database)
+        compared: Sequence[FindingDoc] = ()
+        if config.expect is not None or self.has_baseline:
+            compared = conclude.add_expected(document, devices, machine, config, database)
         findings = [
             *conclude.ignored_settings(ignored),
             *self.unknown,
@@ -248,7 +267,7 @@ class _Probe:
             *self.contradictions,
             *broken,
             *self.hidden,
-            *disagreements,
+            *self.disagreements,
             *self.conflicts,
             *self.measured,
             *compared,

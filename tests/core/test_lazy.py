@@ -173,8 +173,8 @@ before = set(sys.modules)
 node["memory"] = memory(machine)
 devices, _ = conclude.merge_devices(collected, node, machine, bool)
 conclude.resolve(devices, chips)
-scene, _ = conclude.judge(devices, machine, (), (), bool)
-conclude.see(devices, machine, scene, bool)
+accelerators.judge(devices, machine, (), (), bool)
+accelerators.see(devices, machine, bool)
 """
 
 
