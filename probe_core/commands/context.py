@@ -143,7 +143,8 @@ class Context:
         what is needed afterwards, for a library takes milliseconds to answer. Raises `CommandError`
         for options that make no sense, unknown probers among them, and what `meanwhile` raises.
         """
-        return self.examined(lambda machine, report: report, meanwhile)
+        settings = self._settings()
+        return self._probed(lambda machine: self._document(machine, settings, meanwhile))
 
     def examined(
         self,
@@ -155,31 +156,39 @@ class Context:
         `meanwhile` is as for `report`. Raises `CommandError` as `report` does, and what `use`
         raises.
         """
+        settings = self._settings()
+        return self._probed(
+            lambda machine: use(machine, self._document(machine, settings, meanwhile))
+        )
+
+    def _document(
+        self,
+        machine: Machine,
+        of_run: tuple[Config, list[IgnoredSetting], dict[str, Any]],
+        meanwhile: Callable[[], object] | None,
+    ) -> ReportDoc:
+        """Probe a machine with the settings of this run, as `_settings` returns them."""
         from probe_core.config import ConfigError
         from probe_core.pipeline.run import document
 
-        config, ignored, settings = self._settings()
+        config, ignored, settings = of_run
+        try:
+            report = document(
+                config, ignored, machine=machine, waiting=self.waiting(), meanwhile=meanwhile
+            )
+        except ConfigError as error:
+            from probe_core.commands.typed import unusable_option
 
-        def probe(machine: Machine) -> Answer:
-            try:
-                report = document(
-                    config, ignored, machine=machine, waiting=self.waiting(), meanwhile=meanwhile
-                )
-            except ConfigError as error:
-                from probe_core.commands.typed import unusable_option
+            raise CommandError(unusable_option(error, settings)) from None
+        if settings and report["findings"]:
+            from probe_core.commands.typed import refuse_unusable
 
-                raise CommandError(unusable_option(error, settings)) from None
-            if settings and report["findings"]:
-                from probe_core.commands.typed import refuse_unusable
+            refuse_unusable(report, settings)
+        if config.static and getattr(self.args, "machine", None) is not None:
+            from probe_core.commands.typed import two_machines
 
-                refuse_unusable(report, settings)
-            if config.static and getattr(self.args, "machine", None) is not None:
-                from probe_core.commands.typed import two_machines
-
-                raise CommandError(two_machines(settings))
-            return use(machine, report)
-
-        return self._probed(probe)
+            raise CommandError(two_machines(settings))
+        return report
 
     def samples(
         self,
