@@ -62,7 +62,7 @@ def run_pipeline(
     `load` is called with each part of `gate` before it is needed.
     Raises `Cancelled` when `wake_fd` became readable, and nothing else that a prober could cause.
     """
-    probe = _Probe(machine, config, host, wake_fd, waiting, load or bool)
+    probe = _Probe(machine, config, ignored, host, wake_fd, waiting, load or bool)
     if load is not None:  # a command has none: it imports what it uses
         _load_wanted(
             load,
@@ -92,7 +92,7 @@ def run_pipeline(
         probe.merge_resolve_judge_see(runs)
     if config.active and machine.live and probe.views:  # the user allowed it
         probe.ask_runtimes()
-    return probe.report(ignored)
+    return probe.report()
 
 
 class _Probe:
@@ -104,6 +104,7 @@ class _Probe:
     found: Found
     decisions: list[Decision]
     unknown: Sequence[FindingDoc]
+    ignored: Sequence[FindingDoc]
     database: Database | None
     chips_left_out: Sequence[FindingDoc]
     node: NodeDoc
@@ -122,6 +123,7 @@ class _Probe:
         self,
         machine: Machine,
         config: Config,
+        ignored: Sequence[IgnoredSetting],
         host: Host | None,
         wake_fd: int,
         waiting: Waiting | None,
@@ -131,6 +133,7 @@ class _Probe:
         self._laps: dict[str, float] = {}
         self._machine = machine
         self._config = config
+        self._ignored = ignored
         self._host = host
         self._wake_fd = wake_fd
         self._waiting = waiting
@@ -178,12 +181,13 @@ class _Probe:
 
     def _prepare(self) -> None:
         """Take what rests on no child: devices that files show, the node, chips, kept files."""
-        from probe_core.pipeline.conclude import kept_files
+        from probe_core.pipeline.conclude import ignored_settings, kept_files
         from probe_core.pipeline.node import describe
         from probe_core.pipeline.settings import open_chips
         from probe_core.registry import CHIPS
 
         machine, config, packages = self._machine, self._config, self.found.mentioned[CHIPS]
+        self.ignored = ignored_settings(self._ignored)
         self.collected = self.builtins.collect()
         self.database, self.chips_left_out = open_chips(config, packages, self._wake_fd)
         self.node = describe(
@@ -243,7 +247,7 @@ class _Probe:
             self.views, self.devices, self._machine, self._config, self._waiting
         )
 
-    def report(self, ignored: Sequence[IgnoredSetting]) -> ReportDoc:
+    def report(self) -> ReportDoc:
         """Put the document together, and say what a person should know of it."""
         from probe_core.pipeline import conclude
 
@@ -258,7 +262,7 @@ class _Probe:
         if config.expect is not None or self.has_baseline:
             compared = conclude.add_expected(document, devices, machine, config, database)
         findings = [
-            *conclude.ignored_settings(ignored),
+            *self.ignored,
             *self.unknown,
             *collected.findings,
             *self.found.findings,
