@@ -127,7 +127,12 @@ class _Checker:
         elif field.is_table:
             self._take_table(field, value)
         elif isinstance(field.value, Ids):
-            self._take_ids(field.value, value)
+            # Those that can be used: a device is known as surely by one as by several. The others
+            # are not noted in `unknown`, which is for fields that have no value.
+            ids, problems = field.value.usable(value)
+            self.problems += [f"ids: {problem}" for problem in problems]
+            if ids:
+                self.fields["ids"] = [*ids]
         else:
             try:
                 # Nearly all fields are single values, which pay for no second call.
@@ -137,16 +142,6 @@ class _Checker:
                     self.fields[name] = field.value.check(value)
             except Rejected as error:
                 self._reject(name, str(error))
-
-    def _take_ids(self, kind: Ids, value: object) -> None:
-        """Take the ids that can be used: a device is known as surely by one as by several.
-
-        Not noted in `unknown`, which is for fields that have no value.
-        """
-        ids, problems = kind.usable(value)
-        self.problems += [f"ids: {problem}" for problem in problems]
-        if ids:
-            self.fields["ids"] = [*ids]
 
     def _checked_tables(self, kind: Value, value: object) -> Json:
         """Check a list of tables: links and steps, of which few differ between equal devices."""
