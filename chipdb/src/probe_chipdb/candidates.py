@@ -43,22 +43,18 @@ def _by_pci(db: "Database", query: "Query") -> Candidates | None:
     """One PCI id may be several products, which subsystem or revision distinguishes."""
     if not query.pci:
         return None
-    plain = f"p:{query.pci}"
-    if query.subsystem or query.revision:
-        for by, key in _closer_keys(plain, query.subsystem, query.revision):
-            if chips := db.read(db.ids(key)):
-                return Candidates(by, chips)
-    chips = db.read(db.ids(plain))
-    return Candidates("pci", chips) if chips else None
-
-
-def _closer_keys(plain: str, subsystem: str, revision: str) -> "Iterator[tuple[str, str]]":
+    plain, subsystem, revision = f"p:{query.pci}", query.subsystem, query.revision
+    keys = []
     if subsystem and revision:
-        yield "pci-subsystem", f"{plain}/{subsystem}@{revision}"
+        keys.append(("pci-subsystem", f"{plain}/{subsystem}@{revision}"))
     if subsystem:
-        yield "pci-subsystem", f"{plain}/{subsystem}"
+        keys.append(("pci-subsystem", f"{plain}/{subsystem}"))
     if revision:
-        yield "pci-revision", f"{plain}@{revision}"
+        keys.append(("pci-revision", f"{plain}@{revision}"))
+    for by, key in (*keys, ("pci", plain)):
+        if chips := db.read(db.ids(key)):
+            return Candidates(by, chips)
+    return None
 
 
 def _by_gpu_id(db: "Database", query: "Query") -> Candidates | None:
@@ -164,7 +160,10 @@ def by_name(db: "Database", query: "Query") -> "list[Chip]":
     if query.die_key and (ids := db.ids(f"n:{query.die_key}")):
         return _allowed(db, query, db.read(ids))
     if query.name_key and (ids := db.ids(f"n:{query.name_key}")):
-        return _allowed(db, query, _on_platform(db, query, db.read(ids)))
+        chips = db.read(ids)
+        if len(chips) > 1 and query.name and ("(" in query.name or query.die_key):
+            chips = _on_platform(db, query, chips)
+        return _allowed(db, query, chips)
     if not query.name_key or not query.name:
         return []
     from probe_chipdb.name_lookup import by_rules_of_packages, by_spelling, in_line
@@ -175,12 +174,10 @@ def by_name(db: "Database", query: "Query") -> "list[Chip]":
 
 def _on_platform(db: "Database", query: "Query", chips: "list[Chip]") -> "list[Chip]":
     """The chips whose die is the one that Mesa or lspci prints beside the name, if any is."""
-    if len(chips) == 1 or not query.name or not ("(" in query.name or query.die_key):
-        return chips
     from probe_chipdb.name_lookup import of_die, on_platform
 
     die, bracket, _ = query.die_key.partition(" [")
-    return of_die(die, chips) if bracket else on_platform(db, query.name, chips)
+    return of_die(die, chips) if bracket else on_platform(db, query.name or "", chips)
 
 
 def _allowed(db: "Database", query: "Query", chips: "list[Chip]") -> "list[Chip]":
@@ -205,19 +202,17 @@ def other_arch(db: "Database", chip: "Chip", query: "Query") -> str | None:
     arch = db.arch(chip.arch) if chip.arch else None
     if arch is None:
         return None
-    if _rules_out(arch, "compute_capability", query.compute_capability):
-        return f"compute capability {query.compute_capability}"
-    if _rules_out(arch, "gfx", query.gfx):
-        return f"gfx {query.gfx}"
+    reported = (
+        ("compute capability", query.compute_capability, arch.column("compute_capability")),
+        ("gfx", query.gfx, arch.column("gfx")),
+    )
+    for kind, value, listed in reported:
+        if value and listed and value not in listed.split("|"):
+            return f"{kind} {value}"
     # A joint id ("one+two") stands for several architectures, and rules nothing out.
     if query.arch and query.arch not in (arch.id, arch.family) and "+" not in query.arch:
         return f"architecture {query.arch}"
     return None
-
-
-def _rules_out(arch: "Arch", column: str, value: str | None) -> bool:
-    listed = arch.column(column)
-    return bool(value and listed) and value not in listed.split("|")
 
 
 # Lets the SoC's own entry stand where the GPU's id register names only the licensed design.

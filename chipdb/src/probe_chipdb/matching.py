@@ -93,7 +93,9 @@ def match(db: "Database", given: tuple[object, ...]) -> Match:
     candidates = by_hardware_id(db, query)
     if candidates and (agreeing := _agreeing(db, query, candidates.chips)):
         candidates.chips = agreeing
-        return _with_units(_decide(db, query, candidates), query)
+        result = _decide(db, query, candidates)
+        result.units = query.units
+        return result
     query.read_name(db)
     if query.name_facts or query.name_kind in ("dt", "pci"):  # which may hold ids
         candidates = by_hardware_id(db, query)
@@ -109,7 +111,9 @@ def match(db: "Database", given: tuple[object, ...]) -> Match:
             result = match(db, (None, None, None, *given[3:-2], host, query.name_kind))
             result.virtual = True
             return result
-    return _with_units(_match(db, query, candidates, reason), query)
+    result = _match(db, query, candidates, reason)
+    result.units = query.units
+    return result
 
 
 def _agreeing(db: "Database", query: Query, chips: "list[Chip]") -> "list[Chip]":
@@ -129,11 +133,6 @@ def _agreeing(db: "Database", query: Query, chips: "list[Chip]") -> "list[Chip]"
     claimed, _, key = own.partition(" ")
     vendor, ids = query.vendor or claimed, db.ids(f"n:{key}")
     return [chip for chip in chips if chip.id in ids and vendor in ("", chip.vendor)]
-
-
-def _with_units(result: Match, query: Query) -> Match:
-    result.units = query.units
-    return result
 
 
 def _match(db: "Database", query: Query, candidates: Candidates | None, reason: str) -> Match:
@@ -241,23 +240,16 @@ def _cards(db: "Database", share: "Share") -> "list[Chip]":
 def _compare_with_name(candidates: Candidates, named: "list[Chip]", query: Query) -> None:
     """Let the name narrow what a stronger key left open, or note that it disagrees."""
     common = [chip for chip in candidates.chips if chip in named]
-    if common and _is_id_list(candidates, query):
+    by_product_id = candidates.by == "pci" and not query.revision
+    if common and candidates.shared and by_product_id and query.die_key:
+        # The name repeats what pci.ids has under an id that several chips share. lspci prints the
+        # first product of a device id: an RX 9050 as "Navi 44 [Radeon RX 9060 XT]".
         return
     if common:
         candidates.chips = common
     elif named and not query.generic_name and not _holds_design(candidates.chips, named):
         conflict = disagreement(candidates.by, candidates.chips, named, query)
         candidates.conflicts.append(conflict)
-
-
-def _is_id_list(candidates: Candidates, query: Query) -> bool:
-    """Whether a name only repeats what the host's pci.ids has under an id that several chips share.
-
-    lspci prints the first product of a device id: an RX 9050 as "Navi 44 [Radeon RX 9060 XT]".
-    """
-    return (
-        candidates.shared and candidates.by == "pci" and bool(query.die_key and not query.revision)
-    )
 
 
 def _holds_design(chips: "list[Chip]", named: "list[Chip]") -> bool:
