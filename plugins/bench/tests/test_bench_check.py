@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import stand_in
 from bench_devices import cpu, gpu
-from bench_runs import environment, probe_report, run
+from bench_runs import environment, probe_report, run_here
 
 from probe_bench.measuring import Outcome
 from probe_bench.tasks import Task, check_tasks, title
@@ -19,6 +19,7 @@ from probe_bench.verdicts import judged, sentence_of, to_repeat, with_repeat
 from probe_core.model.document import DeviceDoc, MeasuredDoc
 
 INT8: Task = {"figure": "products", "kind": "matmul", "dtype": "int8", "library": "tinygrad"}
+NO_PROOF = "No error in some seconds is no proof that a device is sound."
 NAMES = {"memory": ("read", "write", "copy"), "link": ("upload", "download")}
 
 
@@ -173,7 +174,7 @@ def test_the_command_finds_a_device_ok_and_keeps_its_figures(tmp_path: Path) -> 
     (entry,) = answer["devices"]
     assert (status, entry["verdict"]) == (0, "ok"), entry
     assert entry["products"]["int8"] >= 3
-    assert answer["note"] == "No error in some seconds is no proof that a device is sound."
+    assert answer["note"] == NO_PROOF
     kept = probe_report(tmp_path)["devices"][0]["measured"]
     assert {one["figure"] for one in kept} == {"read", "write", "copy"}
 
@@ -188,9 +189,16 @@ def test_the_command_finds_a_device_wrong(tmp_path: Path) -> None:
     assert "row 136, column 368" in entry["wrong"][0]
 
 
-def test_a_computer_without_a_gpu_has_nothing_to_check(tmp_path: Path) -> None:
-    status, answer = run_check(tmp_path)
-    assert (status, answer["devices"]) == (1, [])
+def test_a_computer_without_a_gpu_has_nothing_to_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = run_here(monkeypatch, tmp_path, "--json", command="check")
+    assert (done.returncode, json.loads(done.stdout)) == (
+        1,
+        {"schema": 1, "devices": [], "kept": None, "not_kept": None, "note": NO_PROOF},
+    )
+    done = run_here(monkeypatch, tmp_path, command="check")
+    assert (done.returncode, done.stdout) == (1, "There is no GPU to check.\n")
 
 
 @pytest.mark.parametrize(
@@ -208,8 +216,3 @@ def test_bad_input_is_one_sentence(
 
     assert main(["check", "--only", "cpu", *options]) == 2
     assert sentence in capsys.readouterr().err
-
-
-def test_the_bench_measures_the_link_of_a_card(tmp_path: Path) -> None:
-    done = run(tmp_path, "--list", "--kind", "link", "--json")
-    assert json.loads(done.stdout)["devices"][0]["tasks"] == []

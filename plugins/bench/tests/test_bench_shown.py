@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -159,3 +160,29 @@ def test_where_the_figures_are_is_told(
     saved.tell("check", context(shown), devices, note="n")
     assert "".join(shown.getvalue().split()) == out
     assert capsys.readouterr().err == err
+
+
+def test_after_a_problem_no_more_figures_are_kept(tmp_path: Path) -> None:
+    machine = Machine(environ={"XDG_STATE_HOME": str(tmp_path)})
+    report = cast(ReportDoc, {"devices": [gpu()], "node": {"hostname": "n", "id": "1"}})
+    path = tmp_path / "probe-core" / "measured.json"
+    saved = Saved()
+    saved.add(machine, report, "pci:0000:01:00.0", [])
+    assert (saved.path, saved.problem, path.exists()) == (None, None, False)
+    saved.add(machine, report, "pci:0000:01:00.0", [copied()])
+    assert (saved.path, saved.problem) == (str(path), None)
+    path.write_text('{"schema": 99}')
+    saved.add(machine, report, "pci:0000:01:00.0", [copied()])
+    assert saved.problem == f"{path}: it is not of schema 1; remove it"
+    path.unlink()
+    saved.add(machine, report, "pci:0000:01:00.0", [copied()])
+    assert not path.exists()
+
+
+def test_a_folder_of_state_that_is_a_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("")
+    machine = Machine(environ={"XDG_STATE_HOME": str(tmp_path / "state")})
+    report = cast(ReportDoc, {"devices": [gpu()], "node": {"hostname": "n", "id": "1"}})
+    saved = Saved()
+    saved.add(machine, report, "pci:0000:01:00.0", [copied()])
+    assert saved.problem == f"{tmp_path}/state/probe-core: Not a directory"
