@@ -13,7 +13,7 @@ from typing import Any
 import jsonschema
 import pytest
 import test_readiness_causes as readiness
-from command import environment, probe
+from command import environment, probe_here
 from doctor_cases import complete
 from readiness_nodes import DEVICE, Node, nvidia
 
@@ -48,7 +48,7 @@ def written(node: Node) -> str:
 
 
 def doctor(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return probe("doctor", *arguments, env=environment(**{"COLUMNS": "80", **variables}))
+    return probe_here("doctor", *arguments, env=environment(**{"COLUMNS": "80", **variables}))
 
 
 def document(*arguments: str) -> dict[str, Any]:
@@ -59,7 +59,6 @@ def document(*arguments: str) -> dict[str, Any]:
     return data
 
 
-@pytest.mark.heavy
 def test_a_broken_machine_is_one_error_with_its_fix(broken: str) -> None:
     result = doctor("--machine", broken)
     assert result.returncode == 1
@@ -72,14 +71,12 @@ def test_a_broken_machine_is_one_error_with_its_fix(broken: str) -> None:
     assert max(map(len, lines)) <= 80
 
 
-@pytest.mark.heavy
 def test_the_errors_consequences_are_folded_under_it(broken: str) -> None:
     data = document("--machine", broken)
     assert [f["code"] for f in data["findings"] if f["severity"] == "error"] == ["version-mismatch"]
     assert data["devices"][0]["readiness"]["broken"] == "library"
 
 
-@pytest.mark.heavy
 def test_a_healthy_machine_is_one_line_and_what_was_checked(healthy: str) -> None:
     result = doctor("--machine", healthy)
     assert result.returncode == 0
@@ -107,7 +104,6 @@ def test_a_device_has_the_state_of_the_table(
     assert f"   NVIDIA GeForce RTX 4090: {state}" in list(lines(data, Context()))
 
 
-@pytest.mark.heavy
 def test_the_document_counts_every_check(healthy: str) -> None:
     data = document("--machine", healthy)
     assert data["healthy"] is True
@@ -119,7 +115,6 @@ def test_the_document_counts_every_check(healthy: str) -> None:
     )
 
 
-@pytest.mark.heavy
 def test_only_runs_what_is_named(broken: str) -> None:
     data = document("--machine", broken, "--only", "version-mismatch,off-the-bus")
     assert [check["code"] for check in data["checks"]] == ["off-the-bus", "version-mismatch"]
@@ -128,7 +123,6 @@ def test_only_runs_what_is_named(broken: str) -> None:
     assert (data["findings"], data["healthy"]) == ([], True)
 
 
-@pytest.mark.heavy
 @pytest.mark.parametrize("codes", ["", ",", " , "])
 def test_an_empty_list_of_checks_is_refused(codes: str, broken: str) -> None:
     result = doctor("--machine", broken, f"--only={codes}")
@@ -136,7 +130,6 @@ def test_an_empty_list_of_checks_is_refused(codes: str, broken: str) -> None:
     assert "--only has no code" in result.stderr
 
 
-@pytest.mark.heavy
 def test_a_few_checks_call_no_machine_healthy(broken: str) -> None:
     result = doctor("--machine", broken, "--only", "off-the-bus")
     assert result.stdout.startswith(" probe doctor: nothing found. 1 check passed.")
@@ -146,7 +139,6 @@ def test_a_few_checks_call_no_machine_healthy(broken: str) -> None:
     assert doctor("--list", "--only", "xid-sen").returncode == 2
 
 
-@pytest.mark.heavy
 def test_a_device_by_a_part_of_its_id(broken: str) -> None:
     data = document("--machine", broken, "--device", "01:00")
     assert [device["id"] for device in data["devices"]] == [DEVICE]
@@ -156,7 +148,6 @@ def test_a_device_by_a_part_of_its_id(broken: str) -> None:
     assert DEVICE in result.stderr
 
 
-@pytest.mark.heavy
 def test_a_misspelt_check_is_refused_with_the_near_one(broken: str) -> None:
     result = doctor("--machine", broken, "--only", "version-missmatch")
     assert result.returncode == 2
@@ -175,7 +166,6 @@ def test_list_names_every_check_and_runs_none() -> None:
     assert "/proc/driver/nvidia/version" in by_code["version-mismatch"]["needs"]
 
 
-@pytest.mark.heavy
 def test_the_list_for_people_has_what_each_check_needs() -> None:
     lines = doctor("--list").stdout.splitlines()
     assert max(map(len, lines)) <= 80
@@ -188,13 +178,11 @@ def test_the_list_for_people_has_what_each_check_needs() -> None:
     assert "…" not in text
 
 
-@pytest.mark.heavy
 def test_all_lists_each_result(healthy: str) -> None:
     text = doctor("--machine", healthy, "--all").stdout
     assert all(f"\n{code} " in text for code in ("off-the-bus", "rocm-missing", "tdr"))
 
 
-@pytest.mark.heavy
 @pytest.mark.parametrize("width", ["40", "60", "80", "200"])
 def test_it_fits_the_terminal(width: str, broken: str) -> None:
     text = doctor("--machine", broken, COLUMNS=width).stdout
@@ -204,7 +192,6 @@ def test_it_fits_the_terminal(width: str, broken: str) -> None:
     assert "\033" not in text
 
 
-@pytest.mark.heavy
 def test_a_stranger_reads_the_bundle_as_its_maker(broken: str, tmp_path: Path) -> None:
     path = tmp_path / "bundle.tar.gz"
     result = doctor("--machine", broken, "--bundle", str(path))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from textwrap import dedent
+from unittest import mock
+
+from probe_core.cli import main
 
 
 def environment(*folders: Path, **variables: str) -> dict[str, str]:
@@ -34,6 +39,30 @@ def probe(
         encoding="utf-8",
         timeout=60,
     )
+
+
+def probe_here(
+    *arguments: str, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run `probe` in this process, as `probe` does elsewhere: for what needs no process of its own.
+
+    Paths of PYTHONPATH are of no effect.
+    """
+    variables = environment() if env is None else env
+    encoding = variables.get("PYTHONIOENCODING", "utf-8")
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding, newline="") for _ in range(2))
+    with (
+        mock.patch.dict(os.environ, variables, clear=True),
+        redirect_stdout(out),
+        redirect_stderr(err),
+    ):
+        try:
+            status = main(arguments)
+        except SystemExit as ended:  # as argparse ends
+            status = ended.code if isinstance(ended.code, int) else 1
+    for stream in (out, err):
+        stream.seek(0)
+    return subprocess.CompletedProcess(arguments, status, out.read(), err.read())
 
 
 def install(folder: Path, name: str, body: str, manifest: str | None = None) -> None:

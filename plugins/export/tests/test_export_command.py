@@ -16,16 +16,14 @@ from pathlib import Path
 
 import pytest
 import recorded
-from command import environment, install
+from command import environment, install, probe_here
 
 MACHINE = str(recorded.path("server--8x-amd-instinct-mi300x"))
 PROBE = [sys.executable, "-m", "probe_core", "export"]
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*PROBE, *words, "--machine", MACHINE], capture_output=True, text=True, check=False
-    )
+    return probe_here("export", *words, "--machine", MACHINE)
 
 
 def wait_for(condition: object, seconds: float = 20.0) -> bool:
@@ -37,7 +35,6 @@ def wait_for(condition: object, seconds: float = 20.0) -> bool:
     return False
 
 
-@pytest.mark.heavy
 def test_file_appears_whole_readable_by_all_and_alone(tmp_path: Path) -> None:
     path, link = tmp_path / "probe.prom", tmp_path / "link"
     link.symlink_to(path.name)
@@ -50,7 +47,6 @@ def test_file_appears_whole_readable_by_all_and_alone(tmp_path: Path) -> None:
     assert path.read_text().endswith("\n")
 
 
-@pytest.mark.heavy
 def test_file_that_cannot_be_written_is_named_and_nothing_stays(tmp_path: Path) -> None:
     path = tmp_path / "absent" / "probe.prom"
     done = run("nfd", "--output", str(path))
@@ -68,7 +64,6 @@ SECONDS = "expected seconds, 1 to 86400"
 PLACE = "expected HOST:PORT, such as 127.0.0.1:10935"
 
 
-@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -83,17 +78,19 @@ PLACE = "expected HOST:PORT, such as 127.0.0.1:10935"
         ("prometheus --listen 127.0.0.1:99999", f"--listen 127.0.0.1:99999: {PLACE}"),
     ],
 )
-def test_wrong_words_get_one_sentence(words: str, sentence: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [*PROBE, *words.split()], capture_output=True, text=True, cwd=tmp_path, check=False
-    )
+def test_wrong_words_get_one_sentence(
+    words: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = probe_here("export", *words.split())
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines()[0] == f"probe export: {sentence}"
     assert os.listdir(tmp_path) == []
 
 
 def test_formats_are_listed() -> None:
-    done = subprocess.run([*PROBE, "--list"], capture_output=True, text=True, check=True)
+    done = probe_here("export", "--list")
+    assert (done.returncode, done.stderr) == (0, "")
     names = [line.split()[0] for line in done.stdout.splitlines()]
     assert names == sorted(names)
     assert {"nfd", "prometheus", "ray", "slurm"} <= set(names)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import recorded
+from command import probe_here
 from report_nodes import DGX, probed
 
 from probe_core.testing import Tree
@@ -23,8 +24,8 @@ PROBE = [sys.executable, "-m", "probe_core", "report"]
 UUID = "a1000000-0000-4000-8000-000000000003"
 
 
-def run(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*PROBE, *words], capture_output=True, text=True, check=False, **options)
+def run(*words: str, env: Any = None) -> subprocess.CompletedProcess[str]:
+    return probe_here("report", *words, env=env or os.environ)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +41,6 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.heavy
 def test_a_page_is_written_whole_and_alone(tmp_path: Path) -> None:
     path, link = tmp_path / "report.html", tmp_path / "link"
     link.symlink_to(path.name)
@@ -54,7 +54,6 @@ def test_a_page_is_written_whole_and_alone(tmp_path: Path) -> None:
     assert os.readlink(link) == path.name
 
 
-@pytest.mark.heavy
 def test_text_and_html_go_to_standard_output() -> None:
     text = run("--text", "--machine", MACHINE)
     assert (text.returncode, text.stderr) == (0, "")
@@ -73,7 +72,6 @@ def test_text_for_a_terminal_in_ascii_is_ascii() -> None:
     assert " | " in done.stdout
 
 
-@pytest.mark.heavy
 def test_a_page_is_none_of_whose_computer_it_is(report: Path) -> None:
     page = run("--static", str(report)).stdout
     for secret in (UUID, UUID[:8], "alice", "1652922012345", "f" * 32):
@@ -104,7 +102,6 @@ def test_one_device_alone(report: Path) -> None:
     assert "1 of 11 devices, chosen with --device." in text
 
 
-@pytest.mark.heavy
 def test_several_nodes_by_place_or_by_the_name_that_was_typed(report: Path) -> None:
     files = [str(report), f"desk={report}"]
     text = run("--text", "--cluster", *files).stdout
@@ -164,7 +161,6 @@ def test_what_is_said_of_nodes_and_their_differences(
         assert found == [((plain[0],), "the others have 580", ""), ((plain[1],), "", "")]
 
 
-@pytest.mark.heavy
 def test_the_document_of_a_cluster_is_several_nodes(report: Path, tmp_path: Path) -> None:
     path = tmp_path / "cluster.json"
     path.write_text(json.dumps(cluster_document(report)))
@@ -179,7 +175,6 @@ def test_the_document_of_a_cluster_is_several_nodes(report: Path, tmp_path: Path
         assert words in private
 
 
-@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
@@ -211,7 +206,6 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert done.returncode == 2
 
 
-@pytest.mark.heavy
 def test_a_page_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     for path, reason in (
