@@ -6,16 +6,17 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
 import pytest
-from command import argv, environment, install, probe
+from command import argv, environment, install, probe, probe_here
 
 from probe_core import Machine
-from probe_core import probe as probe_here
+from probe_core import probe as reported
 from probe_core.cli import main
 from probe_core.cli.plugins_run import _prints_to_stderr
 from probe_core.testing import Tree
@@ -49,6 +50,13 @@ ODD = """
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
+def forget(folder: Path) -> None:
+    """Unload the modules of a folder, so that the next prober can have their names."""
+    for loaded in [*sys.modules.values()]:
+        if (getattr(loaded, "__file__", None) or "").startswith(f"{folder}/"):
+            del sys.modules[loaded.__name__]
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with a machine that has one Acme card."""
@@ -65,9 +73,14 @@ def run(folder: Path) -> Run:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(dedent(body))
         machine = ("--machine", str(folder / "machine"))
-        command = argv("plugins", "run", str(path), *machine, *options)
+        words = ("plugins", "run", str(path), *machine, *options)
+        if not kwargs:
+            try:
+                return probe_here(*words, env=environment(COLUMNS="200"))
+            finally:
+                forget(folder)
         return subprocess.run(
-            command,
+            argv(*words),
             env=environment(COLUMNS="200"),
             capture_output=True,
             text=True,
@@ -79,7 +92,6 @@ def run(folder: Path) -> Run:
     return run_it
 
 
-@pytest.mark.heavy
 def test_each_device_is_shown_and_then_merged(run: Run) -> None:
     done = run(GOOD)
     assert (done.returncode, done.stderr) == (0, "")
@@ -92,7 +104,6 @@ def test_each_device_is_shown_and_then_merged(run: Run) -> None:
     assert "\nok\n1 device, 0 values refused, " in done.stdout
 
 
-@pytest.mark.heavy
 def test_every_refusal_has_the_reason_that_a_report_gives(run: Run, folder: Path) -> None:
     done = run(ODD, "--json")
     assert done.returncode == 1
@@ -106,7 +117,7 @@ def test_every_refusal_has_the_reason_that_a_report_gives(run: Run, folder: Path
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(folder))
         machine = Machine(str(folder / "machine"))
-        report = probe_here(machine=machine, probers={"acme": "odd_in_a_child"}, only=["acme"])
+        report = reported(machine=machine, probers={"acme": "odd_in_a_child"}, only=["acme"])
     rejected = next(f for f in report.findings if f.code == "value-rejected")
     # A report lists the first four, in this order; the last is of a finding, dropped in silence.
     assert rejected.why.partition("; and ")[0] == "; ".join(refused[:4])
@@ -128,7 +139,7 @@ def test_refusals_stand_below_the_device(run: Run) -> None:
 
 def test_json_is_one_document_whatever_the_prober_prints(run: Run) -> None:
     printed = 'import os; os.write(1, b"raw "); print(request.serial, request.active, "cards:"'
-    done = run(GOOD.replace('print("cards:"', printed), "--json")
+    done = run(GOOD.replace('print("cards:"', printed), "--json", input="")
     document = json.loads(done.stdout)
     assert "raw " in done.stderr
     # An author's debugger follows one thread.
@@ -214,7 +225,6 @@ def test_debug_opens_the_debugger_where_it_raised(run: Run) -> None:
     assert "`--debug`" not in done.stderr
 
 
-@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("body", "status", "stderr"),
     [
@@ -282,7 +292,6 @@ def test_ctrl_c_shows_where_it_hangs(folder: Path) -> None:
     assert "rehearsal.py" not in stderr
 
 
-@pytest.mark.heavy
 def test_isolated_runs_it_as_a_report_does(run: Run) -> None:
     done = run(GOOD, "--isolated")
     assert (done.returncode, done.stderr) == (0, "")
@@ -299,7 +308,6 @@ def test_isolated_runs_it_as_a_report_does(run: Run) -> None:
     assert run(hanging, "--isolated", "--timeout", "1").returncode == 1
 
 
-@pytest.mark.heavy
 def test_unavailable_is_an_answer(run: Run) -> None:
     body = """
         from probe_core.api import Unavailable, hookimpl
@@ -314,7 +322,6 @@ def test_unavailable_is_an_answer(run: Run) -> None:
     assert tuple(document[key] for key in ("status", "reason", "code", "fix")) == named
 
 
-@pytest.mark.heavy
 def test_a_file_of_a_package_imports_its_neighbours(run: Run, folder: Path) -> None:
     package = folder / "src/probe_acme/inner"
     package.mkdir(parents=True)
@@ -337,7 +344,6 @@ def test_a_file_of_a_package_imports_its_neighbours(run: Run, folder: Path) -> N
     assert done.returncode == 1
 
 
-@pytest.mark.heavy
 def test_a_report_that_would_skip_it_is_told_of(run: Run, folder: Path) -> None:
     manifest = {"schema": 1, "probers": {"acme": {"when": {"pci_vendor": ["1ac9"]}}}}
     (folder / "acme_prober.prober.json").write_text(json.dumps(manifest))
@@ -347,7 +353,6 @@ def test_a_report_that_would_skip_it_is_told_of(run: Run, folder: Path) -> None:
     assert "\nok\n1 device, " in done.stdout
 
 
-@pytest.mark.heavy
 def test_what_opens_devices_runs_only_when_asked(run: Run, folder: Path) -> None:
     manifest = {"schema": 1, "probers": {"acme": {"active": True}}}
     (folder / "acme_prober.prober.json").write_text(json.dumps(manifest))
@@ -410,7 +415,6 @@ def test_verbose_shows_what_a_prober_that_succeeds_prints(
     assert silent.stderr + spoken.stderr == ""
 
 
-@pytest.mark.heavy
 def test_verbose_keeps_output_in_the_report(folder: Path) -> None:
     install(folder, "acme", GOOD)
     env = environment(folder, PROBE_ONLY="acme")

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from probe_core.cli import main
+from command import probe_here
 
 PROBE = [sys.executable, "-m", "probe_core", "bench"]
 
@@ -35,15 +31,10 @@ def run(place: Path, *words: str, **changes: str) -> subprocess.CompletedProcess
 
 
 def run_here(
-    patch: pytest.MonkeyPatch, place: Path, *words: str, command: str = "bench", **changes: str
+    place: Path, *words: str, command: str = "bench", **changes: str
 ) -> subprocess.CompletedProcess[str]:
     """Return what `run` does, of a command in this process."""
-    out, err = io.StringIO(), io.StringIO()
-    with patch.context() as own, redirect_stdout(out), redirect_stderr(err):
-        for name, value in environment(place, **changes).items():
-            own.setenv(name, value)
-        status = main([command, *words])
-    return subprocess.CompletedProcess(words, status, out.getvalue(), err.getvalue())
+    return probe_here(command, *words, env=environment(place, **changes))
 
 
 def document(place: Path, *words: str, **changes: str) -> dict[str, Any]:

@@ -168,6 +168,7 @@ def run_check(place: Path, *options: str, **changes: str) -> tuple[int, dict[str
     return done.returncode, json.loads(done.stdout)
 
 
+@pytest.mark.heavy
 @needs_gcc
 def test_the_command_finds_a_device_ok_and_keeps_its_figures(tmp_path: Path) -> None:
     status, answer = checked(tmp_path, stand_in.compiler(tmp_path / "bin"), "--save")
@@ -189,15 +190,13 @@ def test_the_command_finds_a_device_wrong(tmp_path: Path) -> None:
     assert "row 136, column 368" in entry["wrong"][0]
 
 
-def test_a_computer_without_a_gpu_has_nothing_to_check(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    done = run_here(monkeypatch, tmp_path, "--json", command="check")
+def test_a_computer_without_a_gpu_has_nothing_to_check(tmp_path: Path) -> None:
+    done = run_here(tmp_path, "--json", command="check")
     assert (done.returncode, json.loads(done.stdout)) == (
         1,
         {"schema": 1, "devices": [], "kept": None, "not_kept": None, "note": NO_PROOF},
     )
-    done = run_here(monkeypatch, tmp_path, command="check")
+    done = run_here(tmp_path, command="check")
     assert (done.returncode, done.stdout) == (1, "There is no GPU to check.\n")
 
 

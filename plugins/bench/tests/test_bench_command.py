@@ -73,13 +73,13 @@ def test_library_that_cannot_work_is_told_and_status_is_1(tmp_path: Path) -> Non
     assert done.stderr == ""
 
 
-def test_list_runs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    done = run_here(monkeypatch, tmp_path, "--list", "--kind", "alu", "--dtype", "fp32,fp32")
+def test_list_runs_nothing(tmp_path: Path) -> None:
+    done = run_here(tmp_path, "--list", "--kind", "alu", "--dtype", "fp32,fp32")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[1:] == ["  fp32 alu by c"]
-    done = run_here(monkeypatch, tmp_path, "--list", "--kind", "link")
+    done = run_here(tmp_path, "--list", "--kind", "link")
     assert done.stdout.splitlines()[1:] == ["  not measured: no task"]
-    answer = json.loads(run_here(monkeypatch, tmp_path, "--list", "--json").stdout)
+    answer = json.loads(run_here(tmp_path, "--list", "--json").stdout)
     (entry,) = answer.pop("devices")
     assert answer == {"schema": 1}
     assert (entry["id"], entry["not_measured"]) == ("cpu:0", None)
@@ -90,20 +90,18 @@ def test_list_runs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_nothing_concerns_is_not_measured(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    done = run_here(monkeypatch, tmp_path, "--kind", "link")
+def test_what_nothing_concerns_is_not_measured(tmp_path: Path) -> None:
+    done = run_here(tmp_path, "--kind", "link")
     assert (done.returncode, done.stderr) == (1, "")
     sentence = "  not measured: nothing of what is asked for concerns it"
     assert done.stdout.splitlines()[1:] == [sentence]
-    answer = json.loads(run_here(monkeypatch, tmp_path, "--kind", "link", "--json").stdout)
+    answer = json.loads(run_here(tmp_path, "--kind", "link", "--json").stdout)
     assert (answer["kept"], answer["not_kept"]) == (None, None)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_figures_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    done = run_here(monkeypatch, tmp_path, "--kind", "memory", *SHORT)
+def test_figures_are_kept(tmp_path: Path) -> None:
+    done = run_here(tmp_path, "--kind", "memory", *SHORT)
     path = tmp_path / "state" / "probe-core" / "measured.json"
     assert (done.returncode, done.stderr) == (0, f"The figures were kept in {path}.\n")
     assert "memory read" in done.stdout
@@ -124,10 +122,8 @@ def test_figures_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         ("--static x.json", "bench measures this computer; leave out --static"),
     ],
 )
-def test_wrong_words_get_one_sentence(
-    words: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    done = run_here(monkeypatch, tmp_path, *words.split())
+def test_wrong_words_get_one_sentence(words: str, sentence: str, tmp_path: Path) -> None:
+    done = run_here(tmp_path, *words.split())
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines()[0] == f"probe bench: {sentence}"
     assert list(tmp_path.iterdir()) == []
