@@ -10,9 +10,10 @@ which test executes which line. Then there is a fork for each fault: it exchange
 file's functions for code compiled with the fault, or the values that it changes in the module, and
 runs the tests that execute the line, those first that noticed another fault of the file.
 
-What runs in another process, a prober's child or a command, reads the file, which has no fault. So
-does what ran at import. Such a fault counts as not noticed, or as not judged where no test executes
-its line here; `--edit` judges both as `mutate.py` does, by the nearest tests with the file edited.
+What runs in another process, a prober's child or a command, reads the file, which has no fault; a
+copy of this process, made by `os.fork` alone, has it. What ran at import has none. Such a fault
+counts as not noticed, or as not judged where no test executes its line here; `--edit` judges both
+as `mutate.py` does, by the nearest tests with the file edited.
 A test that fails without a fault judges none. After `--budget` seconds of tests no more are run.
 
 It runs in a namespace of processes, with `unshare` of util-linux: a fault in code that ends other
@@ -209,9 +210,16 @@ def traced(items: list[pytest.Item], paths: dict[str, str]) -> Ran:
     tests: dict[str, dict[int, list[str]]] = {}
     seconds: dict[str, float] = {}
     lines: set[tuple[str, int]] = set()
+    own, getpid = os.getpid(), os.getpid
+    copies = Path(tempfile.mkstemp(prefix="lines-")[1])
 
     def of_line(frame: FrameType, event: str, _: object) -> Any:
-        lines.add((frame.f_code.co_filename, frame.f_lineno))
+        place = frame.f_code.co_filename, frame.f_lineno
+        if place not in lines:
+            lines.add(place)
+            if getpid() != own:  # a copy of this process, which may close what it inherited
+                with suppress(OSError), copies.open("ab", 0) as file:
+                    file.write(pickle.dumps(place))
         return of_line
 
     def of_call(frame: FrameType, event: str, _: object) -> Any:
@@ -232,9 +240,17 @@ def traced(items: list[pytest.Item], paths: dict[str, str]) -> Ran:
         sys.settrace(None)
         if not failed:
             seconds[item.nodeid] = time.monotonic() - begin
-            for path, line in lines:
+            for path, line in lines.union(unpickled(copies)):
                 tests.setdefault(paths[path], {}).setdefault(line, []).append(item.nodeid)
+        copies.write_bytes(b"")
+    copies.unlink()
     return Ran(tests, seconds)
+
+
+def unpickled(path: Path) -> Iterator[tuple[str, int]]:
+    with path.open("rb") as file:
+        while file.peek(1):
+            yield pickle.load(file)
 
 
 def fails(item: pytest.Item, following: pytest.Item | None) -> bool:
