@@ -110,6 +110,7 @@ OTHERS = {
     "isolation": {
         "test_isolation_answers",
         "test_isolation_bounds",
+        "test_isolation_child",
         "test_isolation_facts",
         "test_isolation_hook",
     },

@@ -267,7 +267,9 @@ def test_a_sampler_is_asked_with_the_request_that_it_was_opened_with() -> None:
             assert vars(now).items() <= vars(given).items()
         own.close()
         assert sampler.closed == 1
-    assert opened(SimpleNamespace(sample=len)).close() is None  # no function of Python, no close
+    built_in = opened(SimpleNamespace(sample=bool))  # no function of Python, and no close
+    assert built_in.sample(SimpleNamespace(asleep=(), avoid=(), deadline_s=2.0, round=1)) is True
+    assert built_in.close() is None
 
 
 @pytest.mark.parametrize(
