@@ -132,9 +132,7 @@ class _Served:
         """Send what the sampler yields; returns (status, reason, details)."""
         if isinstance(answer, NotApplicable):
             return "not_applicable", answer.reason, {}
-        if answer is None or isinstance(answer, (str, bytes, dict)):
-            return "invalid", f"it returned {type_name(answer)}; {_ITEMS_HINT}", {}
-        if not hasattr(answer, "__iter__"):
+        if isinstance(answer, (str, bytes, dict)) or not hasattr(answer, "__iter__"):
             return "invalid", f"it returned {type_name(answer)}; {_ITEMS_HINT}", {}
         sent = 0
         iterator = iter(answer)
