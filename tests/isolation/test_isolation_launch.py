@@ -6,6 +6,7 @@ import errno
 import os
 import resource
 import site
+import stat
 import sys
 import zipfile
 from _thread import get_ident
@@ -332,6 +333,31 @@ def test_a_bus_that_cannot_be_described_leaves_no_child(run_hook: Hook) -> None:
     assert (run.status, run.reason) == ("resource", "no process could be started: no bus")
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
+
+
+def test_a_closed_standard_error_is_read_to_its_end_once(
+    run_hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends = []
+    read = os.read
+
+    def counted(fd: int, size: int) -> bytes:
+        data = read(fd, size)
+        if not data and stat.S_ISFIFO(os.fstat(fd).st_mode):
+            ends.append(fd)
+        return data
+
+    monkeypatch.setattr(os, "read", counted)
+    run = run_hook(
+        """
+        os.close(1)
+        os.close(2)
+        time.sleep(0.1)
+        yield {"ids": ["x:1"], "kind": "npu"}
+        """
+    )
+    assert run.status == "ok"
+    assert len(ends) == len(set(ends))
 
 
 def test_each_device_arrives_in_the_callers_thread(run_hook: Hook) -> None:
