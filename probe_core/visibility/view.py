@@ -201,8 +201,6 @@ class View:
         withheld = self.withheld.get(device)
         if withheld is not None and (withheld.visible is False or device in self.possible):
             return self._not_given(withheld)
-        if device not in self.pool or len(masks) == 1:
-            return self._by_mask(masks[0], device)
         indexes = [mask.ids.index(device) if device in mask.ids else None for mask in masks]
         if all(index is None for index in indexes):
             return self._by_mask(masks[0], device)
