@@ -71,7 +71,7 @@ def _close_inherited() -> None:
 def _own_session() -> None:
     """Lead a session of one's own, so that what the prober starts can be known by it."""
     # posix_spawn made the session where it can; a process that leads a group cannot do it again.
-    if hasattr(os, "setsid") and os.getsid(0) != os.getpid():
+    if hasattr(os, "setsid"):
         try:
             os.setsid()
         except OSError:
