@@ -292,6 +292,18 @@ def test_everything_in_a_package_counts(module: Path, case: str) -> None:
 
 
 @root
+def test_a_folder_that_cannot_be_listed_is_not_trusted(
+    module: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(path: str) -> None:
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(trust.os, "scandir", refuses)
+    reason = trust.untrusted([str(module), str(module.parent)])
+    assert reason == (f"running as root, and {module.parent} cannot be checked: Permission denied")
+
+
+@root
 def test_a_package_too_large_to_check_is_refused(
     module: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
