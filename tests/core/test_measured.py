@@ -238,10 +238,14 @@ def test_a_run_repeats_an_earlier_clean_one() -> None:
     own = device(measured=[figure(date="2026-11-21T00:00:00Z")])
     assert with_repeat(own, figure(best=0.47)).get("repeated") is True
     for changes in ({"best": 0.5}, {"disturbed": ["median"]}, {"driver": "x"},
-                    {"date": "2026-11-21T00:00:00Z"}, {"dtype": "bf16"}):  # fmt: skip
+                    {"date": "2026-11-21T00:00:00Z"}, {"dtype": "bf16"},
+                    {"best": None}):  # fmt: skip
         assert with_repeat(own, figure(**changes)).get("repeated") is None
     dirty = device(measured=[figure(date="2026-11-21T00:00:00Z", disturbed=["median"])])
     assert with_repeat(dirty, figure()).get("repeated") is None
+    nothing = device(measured=[figure(date="2026-11-21T00:00:00Z", best=None)])
+    assert with_repeat(nothing, figure()).get("repeated") is None
+    assert with_repeat(device(measured=None), figure()).get("repeated") is None
 
 
 def test_a_disturbed_figure_replaces_no_clean_one() -> None:
@@ -324,6 +328,11 @@ def test_file_of_another_version_is_refused(raw: bytes, reason: str) -> None:
     with pytest.raises(Unusable) as caught:
         parsed(raw)
     assert str(caught.value) == reason
+
+
+def test_a_file_as_long_as_it_may_be_is_read() -> None:
+    raw = b'{"schema": 1, "nodes": {}}'.ljust(1 << 20)
+    assert parsed(raw) == {"schema": 1, "nodes": {}}
 
 
 @pytest.mark.parametrize(

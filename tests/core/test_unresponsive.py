@@ -11,7 +11,12 @@ from trees import Tree
 
 from probe_core.isolation.launch import Unresponsive
 from probe_core.isolation.run import Run
-from probe_core.pipeline.failures import mark_unresponsive, refused_prober, unresponsive_findings
+from probe_core.pipeline.failures import (
+    mark,
+    mark_unresponsive,
+    refused_prober,
+    unresponsive_findings,
+)
 from probe_core.pipeline.merge import Observation
 from probe_core.registry.prober import Decision, Prober
 
@@ -254,6 +259,23 @@ def test_the_own_sighting_of_a_lost_device_has_the_fact_else_the_bus_s() -> None
     mark_unresponsive(run, outcome, [bus, other, raised])
     assert bus.sighting.get("step_facts") == [fact]
     assert "step_facts" not in {**other.sighting, **raised.sighting}
+
+
+@pytest.mark.parametrize(
+    ("reason", "at", "evidence"),
+    [
+        ("silent", None, "a: silent"),
+        ("silent", "x.py:3 in f", "a: silent at x.py:3 in f"),
+        ("it hung at x.py:3 in f", "x.py:3 in f", "a: it hung at x.py:3 in f"),
+    ],
+)
+def test_the_place_where_a_device_was_lost_is_named_once(
+    reason: str, at: str | None, evidence: str
+) -> None:
+    seen = Observation("a", 0, {"ids": [AVOIDED]})
+    mark([seen], "a", lost(reason=reason, at=at))
+    (fact,) = seen.sighting["step_facts"]
+    assert fact["evidence"] == evidence
 
 
 @pytest.mark.parametrize(

@@ -158,6 +158,12 @@ def test_a_part_has_its_share_of_the_parents_peaks() -> None:
     assert whole["chip"]["nominal"] == {"units": 108}
 
 
+def test_figures_of_a_part_have_four_places() -> None:
+    found = part(share={"units": 14, "of": None})
+    resolve_partition(found, device(peaks=[peak(1.0, low=2.0)]))
+    assert [(p["tflops"], p["low"]) for p in found["peaks"]] == [(0.1296, 0.2593)]
+
+
 def test_what_a_part_says_itself_stays() -> None:
     found = part(units=27, share={"units": 14, "of": 98}, pci={"id": "10de:1"}, vendor="acme")
     resolve_partition(found, device(peaks=[peak(10.8)]))

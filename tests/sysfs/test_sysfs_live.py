@@ -248,6 +248,16 @@ def test_no_engine_is_busier_than_all_the_time(tmp_path: Path) -> None:
     assert use.of(["renderD128"]).busy == 1.0
 
 
+def test_of_a_client_that_began_since_all_counts(tmp_path: Path) -> None:
+    tree, clock = Tree(tmp_path), Clock()
+    use = DrmUse(tree.machine(), clock)
+    use.refresh()
+    clock.now += 10
+    client(tree, 10, 1, 3, {}, drm_cycles_ccs=1, drm_total_cycles_ccs=4)
+    use.refresh()
+    assert use.of(["renderD128"]).busy == 0.25
+
+
 def test_a_driver_that_counts_no_engine(tmp_path: Path) -> None:
     tree, clock = Tree(tmp_path), Clock()
     client(tree, 10, 1, 3, {})
