@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import wheel_files as build
 
+from probe_wheels.formats import executables
 from probe_wheels.formats.executables import (
     FAT,
     THIN,
@@ -113,6 +114,16 @@ def test_what_the_loader_looks_for() -> None:
 def test_the_loader_of_a_program() -> None:
     assert elf(build.elf([(".interp", b"/lib/ld.so\0x")])).interpreter() == "/lib/ld.so"
     assert elf(PLAIN).interpreter() == ""
+
+
+def test_so_many_versions_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    part = struct.Struct("<8xII")
+    needs = struct.pack("<8xII", 16, 0) + part.pack(at(b"GLIBC_2.34"), 16) * 4
+    sections = [(".dynstr", STRINGS), (".r", needs)]
+    for most, found in ((3, 3), (4, 4), (5, 4)):
+        monkeypatch.setattr(executables, "MAX_VERSIONS", most)
+        file = elf(typed(sections, {2: VERNEED}))
+        assert file.versions_needed() == ["GLIBC_2.34"] * found
 
 
 def test_versions_that_a_file_needs_and_defines() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from struct import Struct
 
 from probe_wheels.records import MACHINES
@@ -128,28 +129,26 @@ class Elf:
         return self._file.read(offset, limit).partition(b"\0")[0].decode("utf-8", "replace")
 
     def _versions(self, kind: int, entry: Struct, part: Struct) -> list[str]:
-        """Return the names in a list of lists: both have a link to their next, 0 at the end."""
-        names: list[str] = []
-        for section in self.sections:
-            if section.kind != kind or section.link >= len(self.sections):
-                continue
-            raw, strings = self._bytes(section), self.sections[section.link].offset
-            at = 0
-            while at + entry.size <= len(raw) and len(names) < MAX_VERSIONS:
-                first, step = entry.unpack_from(raw, at)
-                inner = at + first
-                for _ in range(MAX_VERSIONS):
-                    if inner + part.size > len(raw):
-                        break
-                    name, inner_step = part.unpack_from(raw, inner)
-                    names.append(self._text(strings + name))
-                    if inner_step == 0 or len(names) == MAX_VERSIONS:
-                        break
-                    inner += inner_step
-                if step == 0:
-                    break
-                at += step
-        return names
+        """Return the names in a list of lists."""
+        names = (
+            self._text(self.sections[section.link].offset + name)
+            for section in self.sections
+            if section.kind == kind and section.link < len(self.sections)
+            for raw in [self._bytes(section)]
+            for at, first in _chain(raw, 0, entry)
+            for _, name in _chain(raw, at + first, part)
+        )
+        return list(islice(names, MAX_VERSIONS))
+
+
+def _chain(raw: bytes, at: int, form: Struct) -> Iterator[tuple[int, int]]:
+    """Yield where each entry of a list is, and its value; each has a link to its next, or 0."""
+    while at + form.size <= len(raw):
+        value, step = form.unpack_from(raw, at)
+        yield at, value
+        if step == 0:
+            return
+        at += step
 
 
 def elf_machine(head: bytes) -> str | None:
