@@ -188,7 +188,7 @@ def test_old_sparse_files_have_maps_before_their_bytes() -> None:
     raw = header(kind=b"S", more=b"\1") + more + last + header(b"b") + END
     assert [(member.path, member.sparse) for member in walked(raw)] == [("a", True), ("b", False)]
     raw = header(kind=b"S") + header(b"b") + END
-    assert [member.path for member in walked(raw)] == ["a", "b"]
+    assert [(member.path, member.sparse) for member in walked(raw)] == [("a", True), ("b", False)]
     with pytest.raises(BadImage, match="its archive is cut off"):
         walked(header(kind=b"S", more=b"\1") + more)
 

@@ -543,6 +543,43 @@ def test_what_makes_its_code_with_rocm(word: str, has: str, expected: bool) -> N
     assert chip_code._is_compiler(judged("triton 1", word, has=has)) is expected
 
 
+@pytest.mark.parametrize(
+    ("word", "driver", "toolkit", "skips", "ends"),
+    [
+        ("lacks-device", (580,), (12, 8), False, True),
+        ("lacks-device", (525, 60, 13), (12, 8), False, True),
+        # A driver that is too old gives no device, and then it takes the CPU.
+        ("lacks-device", (525, 60, 12), (12, 8), False, False),
+        # So does what looks whether it has code before it takes one.
+        ("lacks-device", (580,), (12, 8), True, False),
+        ("lacks-device", (), (12, 8), False, True),
+        ("lacks-device", (525,), (), False, True),
+        ("needs-newer-driver", (525,), (12, 8), False, False),
+        ("needs-newer-driver", (580,), (12, 8), False, False),
+    ],
+)
+def test_whether_lacking_code_ends_a_program(
+    word: str,
+    driver: tuple[int, ...],
+    toolkit: tuple[int, ...],
+    skips: bool,
+    ends: bool,
+) -> None:
+    gpu = nvidia((9, 0), driver=driver)
+    verdict = judged("own 1", word)
+    verdict |= {"has": "sm_80", "why": "no sm_90", "needs": "sm_90"}
+    own: Any = {**PLAIN, "site": "/site"}
+    tagged = {**own, "build": "cu128"}  # which counts before the image's
+    for known, wheel in ((toolkit, own), ((1, 0), tagged if toolkit else own)):
+        image = contents(toolkit=known, skips=skips, place=lambda path: f"{path} (layer 2)")
+        wheels: Any = {"own 1": wheel}
+        step = chip_code._lacking(image, gpu, verdict, "no", wheels)
+        has = (step.name, step.word, step.reason, step.place, step.ends)
+        assert has == ("code", "no", "own 1 has sm_80: no sm_90", "/site/l.so (layer 2)", ends)
+        newer = "the node needs sm_90"
+        assert step.fix == ("take a build with sm_90" if word == "lacks-device" else newer)
+
+
 def installed(*names: str) -> list[Any]:
     return [{"name": name, "version": "1", "text": {}, "requires": []} for name in names]
 

@@ -19,7 +19,7 @@ from probe_wheels.checks import CHECKS
 from probe_wheels.distributions import build_tag
 from probe_wheels.environment import _of_pth
 from probe_wheels.files import Budget
-from probe_wheels.surveying import cache_path
+from probe_wheels.surveying import SCHEMA, Cache, cache_path
 
 REPORT: Any = {
     "node": {"os": "linux", "arch": "x86_64"},
@@ -274,6 +274,34 @@ def test_a_broken_cache_is_not_used(tmp_path: Path, content: str) -> None:
     site = build.environment(tmp_path / "env")
     build.install(site, "acme", "1.0", {"acme/x.so": build.cuda({"sm_90": 4})})
     assert survey(str(tmp_path / "env"), REPORT, environ).verdicts[0]["verdict"] == "native"
+
+
+@pytest.mark.parametrize(
+    ("value", "library", "listing"),
+    [
+        (None, False, False), (5, False, False), ([], False, False),
+        ({}, True, False), ({"cuda": 5}, False, False), ({"hip": [["sm_90"]]}, False, False),
+        ({"cuda": [[["sm_90"], 4]], "hip": []}, True, False),
+        ({"cuda": [[["sm_90"], 4, 5]]}, False, False), ({"cuda": [["sm_90", 4]]}, False, False),
+        ({"cuda": [[["sm_90"], True]]}, False, False), ({"hip": [[[9], 4]]}, False, False),
+        ([[], [], [], []], False, True), ([["a.so"], ["gfx942"], [], ["sm_90=4"]], False, True),
+        ([[], [], []], False, False), ([[], [], [], [], []], False, False),
+        ([[], [5], [], []], False, False), ([[], "a", [], []], False, False),
+    ],
+)  # fmt: skip
+def test_of_a_cache_what_has_another_form_is_not_known(
+    value: object, library: bool, listing: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / "cache"
+    path.write_text(json.dumps({"schema": SCHEMA, "entries": {"key": value}}))
+    path.chmod(0o600)
+    cache = Cache(str(path))
+    assert cache.library("key") == (value if library else None)
+    found = cache.listing("key")
+    assert (found is not None) is listing
+    if found is not None:
+        cubins = [f"{target}={count}" for target, count in found.cubins.items()]
+        assert [found.libraries, sorted(found.gfx), found.outside, cubins] == value
 
 
 def test_a_cache_that_others_can_write_is_not_used(tmp_path: Path) -> None:
