@@ -293,7 +293,7 @@ def _first_copy(
             is_copy = start == f"/{_normal(_identity(other)[0])}-" and path not in unread
             if is_copy and _is_complete(path):
                 return path
-            at = normal.find(start, at + 1)
+            at = normal.find(start, at + len(start))
     return metadata
 
 

@@ -445,3 +445,13 @@ def test_the_file_of_locks_has_its_name_when_everybody_can_open_it(
     assert modes == [("locks", 0o666)]
     assert os.listdir(tmp_path) == ["locks"]
     folder.close()
+
+
+@pytest.mark.parametrize(
+    ("looks", "now", "over"), [(99, 9.0, False), (100, 5.0, False), (100, 5.1, True)]
+)
+def test_looks_end_with_their_time_and_not_before_the_hundredth(
+    looks: int, now: float, over: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ranges, "monotonic", lambda: now)
+    assert ranges.is_over(looks, 5.0) is over

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from probe_core.registry import is_module_name
 from probe_core.registry.extensions import manifest_table, texts
 from probe_core.registry.prober import MAX_PROBLEMS, WHEN_KEYS, Prober, discover, take_field
 
@@ -269,3 +270,15 @@ def test_any_value_is_taken_or_told(key: str, value: Any) -> None:
     assert 0 < prober.deadline_s <= 120
     assert [int(part) for part in prober.api.split(".")]
     assert all(w for alternative in prober.when for w in alternative)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("a", True), ("a.b_2", True), ("é", True), ("a" * 200, True), ("a." * 99 + "bc", True),
+        ("", False), ("a" * 201, False), ("a." * 100 + "b", False), ("a.", False), (".a", False),
+        ("a..b", False), ("a-b", False), ("2a", False), ("a b", False), ("a:b", False),
+    ],
+)  # fmt: skip
+def test_what_is_the_name_of_a_module(name: str, expected: bool) -> None:
+    assert is_module_name(name) is expected
