@@ -180,11 +180,9 @@ def write(folder: Path, files: dict[str, str]) -> Path:
     return folder
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    """A data folder that passes the check."""
+def _written(folder: Path) -> Path:
     return write(
-        tmp_path / "data",
+        folder,
         {
             "sources/s.toml": SOURCES,
             "arch/a.toml": ARCHS,
@@ -194,21 +192,28 @@ def data(tmp_path: Path) -> Path:
     )
 
 
+def _opened(folder: Path, **options: object) -> Database:
+    entries = read_folder(str(folder))
+    assert [str(problem) for problem in entries.problems] == []
+    return Database(to_table(entries, "built", "1"), **options)  # type: ignore[arg-type]
+
+
 @pytest.fixture
-def make(tmp_path: Path) -> Make:
+def data(tmp_path: Path) -> Path:
+    """A data folder that passes the check."""
+    return _written(tmp_path / "data")
+
+
+@pytest.fixture(scope="session")
+def make() -> Make:
     """Opens a data folder, with site files and a path of vendor packages."""
-
-    def opened(folder: Path, **options: object) -> Database:
-        entries = read_folder(str(folder))
-        assert [str(problem) for problem in entries.problems] == []
-        return Database(to_table(entries, "built", "1"), **options)  # type: ignore[arg-type]
-
-    return opened
+    return _opened
 
 
-@pytest.fixture
-def db(data: Path, make: Make) -> Database:
-    return make(data)
+@pytest.fixture(scope="session")
+def db(tmp_path_factory: pytest.TempPathFactory) -> Database:
+    """The table of that data."""
+    return _opened(_written(tmp_path_factory.mktemp("data")))
 
 
 @pytest.fixture(scope="session")

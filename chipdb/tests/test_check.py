@@ -39,7 +39,6 @@ def test_good_data_passes(data: Path) -> None:
     assert result.summary().startswith("7 chips (6 with peaks), 4 architectures; 1 of 1 published")
 
 
-@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("old", "new", "sentence"),
     [

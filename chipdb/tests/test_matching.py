@@ -1,6 +1,8 @@
 """Precedence, disambiguation by live facts, conflicts, and answers that stay unknown."""
 
+from collections.abc import Callable
 from inspect import signature
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +16,7 @@ from probe_chipdb.name_facts import compatibles_in
 from probe_chipdb.near import _score, near
 
 GIB = 2**30
+Make = Callable[..., Database]
 
 
 def verdict(match: object) -> tuple[object, ...]:
@@ -21,7 +24,6 @@ def verdict(match: object) -> tuple[object, ...]:
     return (chip.id if chip else None, match.by, match.confidence)  # type: ignore[attr-defined]
 
 
-@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("facts", "answer"),
     [
@@ -207,8 +209,11 @@ def test_known_name_with_unknown_pci_id_is_unsure(db: Database) -> None:
     )
 
 
-def test_answers_are_kept_and_bounded(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_are_kept_and_bounded(
+    data: Path, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("probe_chipdb.database._MEMO", 2)
+    db = make(data)
     first = db.match(pci="aaaa:0001")
     assert db.match(pci="aaaa:0001") is first
     for units in range(5):

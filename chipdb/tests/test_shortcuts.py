@@ -110,6 +110,54 @@ def test_an_unknown_chip_of_a_known_architecture_needs_units_and_a_clock() -> No
     assert (round(figure.tflops), figure.clock, figure.confidence) == (128, "given", "derived")
 
 
+IGNORED = (None, 121.2)
+ADA = (128.0, 121.2)
+
+
+@pytest.mark.parametrize(
+    ("capability", "expected"),
+    [
+        *[(ada, ADA) for ada in ("8.9", (8, 9), [8, 9], 8.9, "sm_89", "SM_89", "compute_89")],
+        *[(blackwell, (128.0, None)) for blackwell in ("12.0", (12, 0), "120", "sm_120f")],
+        ("sm_90a", (1024.0, None)),
+        ("103", (2048.0, None)),
+        *[(unknown, (None, None)) for unknown in ("8.99", "12.10", (0, 9), (99, 0))],
+        *[(bad, IGNORED) for bad in ("8", "8.", ".9", "8_9", "x.9", "8.x", "1234", "12.100")],
+        *[(bad, IGNORED) for bad in ("٨.9", "8.٩", "٨٩")],
+        *[(bad, IGNORED) for bad in ((8,), (8, 9, 0), (100, 0), (8, 100), (-1, 9), (8, True))],
+    ],
+)
+def test_a_capability_is_read_as_programs_write_it(
+    capability: object, expected: tuple[float | None, float | None]
+) -> None:
+    """It names the architecture of a chip that no table has, and refutes another chip's name."""
+    facts = {"capability": capability, "units": 100, "clock_mhz": 2500}
+    unknown = tflops("NVIDIA GeForce RTX 4095", "bf16", **facts)
+    assert (unknown, tflops("NVIDIA L4", "bf16", capability=capability)) == expected
+
+
+@pytest.mark.parametrize(
+    ("units", "clock_mhz", "expected"),
+    [
+        (1, 1000, 0.5),
+        (0, 1000, None),
+        (10**6, 2500, 1_280_000.0),
+        (10**6 + 1, 2500, None),
+        (100, 10**5, 5120.0),
+        (100, 10**5 + 1, None),
+        (100, 0, None),
+    ],
+)
+def test_a_count_has_bounds(units: int, clock_mhz: int, expected: float | None) -> None:
+    facts = {"capability": "8.9", "units": units, "clock_mhz": clock_mhz}
+    assert tflops("NVIDIA GeForce RTX 4095", "bf16", **facts) == expected
+
+
+def test_a_memory_that_no_device_has_is_not_read() -> None:
+    assert probe_chipdb.memory("NVIDIA L4", memory=2**60) is None
+    assert probe_chipdb.memory("NVIDIA L4", memory=2**60 + 1) == 24 * GIB
+
+
 def test_catalogues() -> None:
     assert probe_chipdb.canonical("H200 141GB HBM3") == ("nvidia/h200-sxm5-141gb",)
     assert probe_chipdb.canonical("A100 PCIe") == (

@@ -239,8 +239,9 @@ def memory(name: object = None, *, per: str = "device", **facts: object) -> int 
     another product.
     """
     chips = _chips(name, facts)[1]
+    sizes = filter(None, [chip.memory.bytes for chip in chips])
     live = _count(facts.get("memory"), _MOST_MEMORY)
-    if live and any(size and not has_memory(size, live) for size in map(_nominal, chips)):
+    if live and not all(has_memory(size, live) for size in sizes):
         return None
     figures = {chip.memory.bytes and chip.memory.bytes * _share(chip, per) for chip in chips}
     figure = figures.pop() if len(figures) == 1 else None
@@ -254,10 +255,6 @@ def canonical(name: object = None, **facts: object) -> tuple[str, ...]:
     (('nvidia/h200-sxm5-141gb',), ('nvidia/a100-pcie-40gb',))
     """
     return tuple(chip.id for chip in _chips(name, facts)[1])
-
-
-def _nominal(chip: "Chip") -> int | None:
-    return chip.memory.bytes
 
 
 def _chips(name: object, facts: "dict[str, object]") -> "tuple[Match | None, tuple[Chip, ...]]":
@@ -377,7 +374,7 @@ def _scaled(peak: Peak, chips: "tuple[Chip, ...]", per: str) -> Peak:
         peak.low = None if peak.low is None else peak.low * share
         peak.published = None if peak.published is None else peak.published * share
         peak.source += f"; x {share:g} per {per}"
-    peak.per = "package" if per == "package" else "device"
+    peak.per = per
     return peak
 
 
