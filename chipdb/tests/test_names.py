@@ -200,3 +200,12 @@ def test_the_check_looks_each_example_up(row: str, fault: str, data: Path) -> No
     errors = [str(problem) for problem in check(str(data)).problems if problem.level == "error"]
     assert len(errors) == bool(fault)
     assert all(error.startswith("names/amazon.toml: [") and fault in error for error in errors)
+
+
+def test_an_entry_without_a_size_has_one_that_is_sold(db: Database) -> None:
+    sizes = [*range(100), 127, 128, 129, 191, 192, 193, *range(255, 290), 511, 512, 513]
+    chips = {size: db.match(name=f"Acme Fast OEM {size}GB").chip for size in sizes}
+    assert [size for size, chip in chips.items() if chip] == [
+        *range(1, 7), 8, 10, 11, 12, 16, 18, 20, 24, 32, 36, 40, 48, 64, 72, 80, 94, 96, 128, 192,
+        256, 288, 512,
+    ]  # fmt: skip

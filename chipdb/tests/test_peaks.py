@@ -85,6 +85,30 @@ def test_live_units(db: Database) -> None:
     assert same.confirmed_by == "recalled"
 
 
+@pytest.mark.parametrize(
+    ("published", "confirmed_by"),
+    [(99.4, None), (99.5, "recalled"), (102.4, "recalled"), (105.5, "recalled"), (105.6, None)],
+)
+def test_a_published_figure_near_the_derived_one_confirms_it(
+    data: Path, make: Make, published: float, confirmed_by: str | None
+) -> None:
+    path = data / "chips/acme/fast.toml"
+    path.write_text(path.read_text().replace("tflops = 102", f"tflops = {published}"))
+    chip = make(data).chip("acme/fast-1")
+    assert chip is not None
+    figure = chip.peak("fp16", path="matrix")
+    assert figure is not None
+    assert (figure.published, figure.confirmed_by) == (published, confirmed_by)
+    # It was published for the product: a device of another count or clock is not confirmed.
+    for live in ({"units": 99}, {"clock_mhz": 1999.0, "clock_source": "given"}):
+        (figure,) = (
+            peak
+            for peak in chip.peaks(**live)  # type: ignore[arg-type]
+            if (peak.rate, peak.sparsity) == ("fp16.matrix.fp32", "dense")
+        )
+        assert (figure.published, figure.confirmed_by) == (published, None)
+
+
 def test_given_clock(db: Database) -> None:
     peaks = chip(db, "acme/fast-1").peaks(clock_mhz=1000, clock_source="measured")
     assert {(peak.clock, peak.mhz) for peak in peaks} == {("measured", 1000)}

@@ -11,7 +11,7 @@ import pytest
 from probe_chipdb.__main__ import main
 from probe_chipdb.database import Database
 from probe_chipdb.table import FILES, FORMATS, from_folder
-from probe_chipdb.tools import diff, pages
+from probe_chipdb.tools import diff
 from probe_chipdb.tools.build import TABLE, build, outdated, schemas
 
 ROOT = Path(__file__).parents[1]
@@ -119,43 +119,31 @@ def test_lines_are_sorted_by_their_bytes(data: Path, tmp_path: Path) -> None:
 def test_diff(data: Path, tmp_path: Path) -> None:
     build(str(data), str(tmp_path / "old"))
     change(data, ("boost = 2000", "boost = 2200"), ('"aaaa:0002"', '"aaaa:0002", "aaaa:00ff"'),
-           ('"acme/fast-oem"', '"acme/fast-new"'))  # fmt: skip
+           ('"acme/fast-oem"', '"acme/fast-new"'), ('name = "Acme NPU"', 'name = "Acme NPU 2"'),
+           ("int8.matrix.int32", "int4.matrix.int32"), ("gib = 8,", "gib = 8.5,"))  # fmt: skip
     arch = data / "arch/a.toml"
-    arch.write_text(arch.read_text().replace('"fp32.vector.fp32" = 64', '"fp32.vector.fp32" = 65'))
+    arch.write_text(arch.read_text().replace(
+        '"fp32.vector.fp32" = 64', '"fp32.vector.fp32" = 65\n"int8.vector.int32" = 1'
+    ).replace('"fp32.vector.fp32" = 128', '"fp16.vector.fp16" = 128'))  # fmt: skip
     lines = list(diff.diff(diff.open_data(str(tmp_path / "old")), diff.open_data(str(data))))
     assert lines == [
         "### Added (1)",
         "- acme/fast-new: Acme Fast OEM",
         "### Removed (1)",
         "- acme/fast-oem: Acme Fast OEM",
-        "### Changed (2)",
-        "- acme/fast-1-8gb: pci +aaaa:00ff",
+        "### Changed (5)",
+        "- acme/fast-1-8gb: memory gib 8, type GDDR6, bus 128, gbs 256 -> gib 8.5, type GDDR6, bus 128, gbs 256; pci +aaaa:00ff",
         "- acme/fast-1: clock base 1000, boost 2000 -> base 1000, boost 2200; fp16.matrix.fp32 dense 102.4 -> 112.6 T (+10.0%); fp16.matrix.fp32 sparse 204.8 -> 225.3 T (+10.0%); fp32.vector.fp32 dense 51.2 -> 56.32 T (+10.0%)",
-        "### Architectures (1)",
+        "- acme/npu: name Acme NPU -> Acme NPU 2; reads int8.matrix.int32;dense;book;page 2;6 TOPS -> int4.matrix.int32;dense;book;page 2;6 TOPS; int4.matrix.int32 dense now known; int8.matrix.int32 dense no longer known",
+        "- beta/b-30: fp16.vector.fp16 dense now known",
+        "- beta/b-40: fp16.vector.fp16 dense now known; fp32.vector.fp32 dense no longer known",
+        "### Architectures (4)",
+        "- three: fp16.vector.fp16 unknown -> 128 per clock and CU",
+        "- three: fp32.vector.fp32 128 -> unknown per clock and CU",
         "- vague: fp32.vector.fp32 64 -> 65 per clock and core",
+        "- vague: int8.vector.int32 unknown -> 1 per clock and core",
     ]
     assert list(diff.diff(diff.open_data(str(data)), diff.open_data(str(data)))) == []
-
-
-def test_pages(db: Database, tmp_path: Path) -> None:
-    written = pages.write(db, str(tmp_path))
-    assert sorted(map(os.path.basename, written)) == [
-        "acme-fast.md", "beta-beta.md", "index.md", "missing.md", "unread.md",
-    ]  # fmt: skip
-    page = (tmp_path / "acme-fast.md").read_text()
-    assert (
-        "| chip | architecture | units | boost MHz | memory | GB/s | fp32 | fp16 matrix | int8 matrix | sources |"
-        in page
-    )
-    assert (
-        "| Acme Fast 1<br>`acme/fast-1` | one | 100 SM | 2000 | 16 GiB GDDR6 | 512 | 51.2 | 102.4 |  | [book](#book) |"
-        in page
-    )
-    assert "| 1000-1500 |" in page
-    assert (
-        '- <a id="book"></a>`book`: A datasheet. Acme; acme.example: datasheet.pdf (read)' in page
-    )
-    assert "- [Fast](acme-fast.md) (5)" in (tmp_path / "index.md").read_text()
 
 
 def test_the_built_schemas_are_up_to_date() -> None:

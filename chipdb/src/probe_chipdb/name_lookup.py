@@ -25,9 +25,9 @@ def on_platform(db: "Database", name: str, chips: list[Chip]) -> list[Chip]:
     if not codenames:
         return chips
     # Mesa's own spelling is an alias of many chips: "Intel(R) UHD Graphics (ADL-S GT0.5)".
-    _, bracket, inside = name.lower().rpartition("(")
+    inside = name.lower().rpartition("(")[2]
     printed = [chip for chip in chips if any(f"({inside}" in a.lower() for a in chip.aliases)]
-    if bracket and printed:
+    if printed:
         return printed
     fitting = [chip for chip in chips if has_codename(chip, codenames)]
     for token in details:
