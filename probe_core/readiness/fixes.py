@@ -528,17 +528,15 @@ def action_for(parts: Sequence[str], cause: Cause, scene: Scene, situation: str 
     action = action_of(parts, _where(cause, scene, situation), situation)
     if not action.command and cause.where in (HOST, WINDOWS, FIRMWARE):
         action.where = cause.where
-    if any(change.startswith(_DRIVERS) for change in action.changes):
-        _add_replaced(action, scene)
+    _add_replaced(action, scene)
     return action
 
 
-# Packages that take the place of others, which can be read: dpkg's and pacman's.
-_DRIVERS = ("package nvidia-driver-", "package nvidia-open")
-
-
 def _add_replaced(action: Action, scene: Scene) -> None:
-    """Add the packages of another branch, which go when a branch of the driver is installed."""
+    """Add the packages of another branch, which go when a branch of the driver is installed.
+
+    Those of other drivers take the place of none that can be read.
+    """
     from probe_core.readiness.packages import replaced
 
     names = replaced(scene.machine, action.changes)

@@ -490,6 +490,23 @@ def nomodeset_does_not_concern_nvidia(root: Path) -> Node:
 
 
 @breaks("kernel-too-old")
+def amdgpu_that_is_older_than_the_card(root: Path) -> Node:
+    node = amd(root, driver=None, ids="1002:7550")
+    node.file(f"{MODULES}/modules.dep", "kernel/drivers/gpu/drm/amd/amdgpu/amdgpu.ko:\n")
+    node.file(f"{MODULES}/kernel/drivers/gpu/drm/amd/amdgpu/amdgpu.ko")
+    return node
+
+
+@breaks("amdgpu-refused")
+def amdgpu_of_amds_own_packages(root: Path) -> Node:
+    """The kernel's number says nothing of a module that is not its own."""
+    node = amd(root, driver=None, ids="1002:7550")
+    node.file(f"{MODULES}/modules.dep", "updates/dkms/amdgpu.ko:\n")
+    node.file(f"{MODULES}/updates/dkms/amdgpu.ko")
+    return node
+
+
+@breaks("kernel-too-old")
 def xe_does_not_know_it(root: Path) -> Node:
     return intel(root, driver=None)
 
