@@ -11,8 +11,8 @@ from readiness_nodes import DEVICE, FOLDER, LIBRARIES, PCI, VERSION, VERSION_TEX
 from probe_core.machine import Machine
 from probe_core.readiness import judge
 from probe_core.readiness.chain import combined, conclusion
-from probe_core.readiness.driver_nodes import nodes_of, row_of
-from probe_core.readiness.findings import Usable, finding_of, severity_of
+from probe_core.readiness.driver_nodes import container_option, nodes_of, row_of
+from probe_core.readiness.findings import Usable, finding_of, findings, severity_of
 from probe_core.readiness.fixes import MAKERS, PARTS, fix_of, fix_of_machine
 from probe_core.readiness.hardware import hardware, responding
 from probe_core.readiness.library import unloadable
@@ -96,6 +96,12 @@ HALF = {"links": [{**LINK, "local_width": 8}]}
         ({**HALF, "power_state": "unknown"}, {STATUS: "suspended"}, THERE),
         ({**HALF, "power_state": "unknown"}, {STATUS: "active"}, ("broken", "link-narrow", NARROW)),
         ({**HALF, "power_state": None}, {STATUS: "suspended"}, ("broken", "link-narrow", NARROW)),
+        # One that its driver could not wake is never suspended again.
+        (
+            {**HALF, "power_state": "suspended"},
+            {STATUS: "error"},
+            ("broken", "link-narrow", NARROW),
+        ),
         # A function that answers nothing.
         (UNLINKED, {LOST: "63"}, OFF),
         (UNLINKED, {LOST: "62"}, THERE),
@@ -918,6 +924,18 @@ def test_how_docker_is_given_a_device(fields: dict[str, Any], inside: str, tmp_p
     assert MAKERS["option"](gpu(**fields), broken("node-missing"), pod) == text
 
 
+@pytest.mark.parametrize(
+    ("sign", "inside"),
+    [("/.dockerenv", "`docker run "), ("/run/.containerenv", "`podman run ")],
+)
+def test_how_a_container_is_given_a_device_on_usb(sign: str, inside: str, tmp_path: Path) -> None:
+    device = gpu(id="usb:1-4", ids=["usb:1-4"], vendor="google", kind="npu", driver=None, pci=None)
+    found = container_option(device, scene_of(tmp_path, {sign: ""}))
+    assert found is not None
+    assert found.startswith(inside)
+    assert "/dev/bus/usb" in found
+
+
 def placed(number: int, name: str | None) -> Any:
     address = f"0000:0{number}:00.0"
     return gpu(id=f"pci:{address}", pci={"address": address, "id": "10de:2684"}, name=name)
@@ -940,6 +958,55 @@ def test_the_devices_of_a_finding(count: int, name: str | None, named: str, tmp_
     cause = "the kernel command line has nomodeset, with which nvidia does not start"
     assert found["what"] == f"{named}: {cause}"
     assert found["device"] == (group[0][0]["id"] if count == 1 else None)
+
+
+FIRST, SECOND = "pci:0000:01:00.0", "pci:0000:02:00.0"
+
+
+def reported(code: str, device: str | None, step: str | None, **fields: Any) -> Any:
+    entry = {"code": code, "severity": "warning", "device": device, "step": step}
+    return {**entry, "prober": "acme", "evidence": None, **fields}
+
+
+@pytest.mark.parametrize(
+    ("code", "prober", "entries", "left"),
+    [
+        ("library-missing", None, [], [None]),
+        ("library-missing", None, [reported("of-acme", FIRST, "library")], [SECOND]),
+        ("library-missing", None, [reported("library-missing", FIRST, None)], [SECOND]),
+        ("library-missing", None, [reported("of-acme", FIRST, "granted")], [None]),
+        ("library-missing", None, [reported("of-acme", None, "library")], [None]),
+        (
+            "library-missing",
+            None,
+            [reported("prober-unavailable", None, None, evidence="library-missing")],
+            [],
+        ),
+        (
+            "library-missing",
+            None,
+            [reported("prober-unavailable", None, None, evidence="driver-error")],
+            [None],
+        ),
+        ("library-missing", None, [reported("x", None, None, evidence="library-missing")], [None]),
+        # What a prober names one device for holds of all that it said the same of.
+        ("of-acme", "acme", [reported("of-acme", FIRST, "library")], []),
+        ("of-acme", "other", [reported("of-acme", FIRST, "library")], [SECOND]),
+        ("of-acme", "acme", [reported("of-acme", FIRST, "library", prober=None)], [SECOND]),
+        *[(code, None, [], []) for code in ("query-fails", "driver-crashes", "driver-hangs")],
+        *[(code, "acme", [], [None]) for code in ("query-fails", "driver-crashes")],
+    ],
+    ids=range(16),
+)
+def test_what_is_told_already_is_no_finding(
+    code: str, prober: str | None, entries: list[Any], left: list[str | None], tmp_path: Path
+) -> None:
+    devices = [placed(number, "GPU") for number in (1, 2)]
+    for device in devices:
+        step = broken(code, step="library", evidence="a file")
+        device["readiness"] = conclusion([{**step, "prober": prober} if prober else step])
+    found = findings(devices, scene_of(tmp_path, {}), entries)
+    assert [entry["device"] for entry in found] == left
 
 
 @pytest.mark.parametrize(
