@@ -170,6 +170,8 @@ def test_layers_by_hand_are_had_by_the_plan() -> None:
     [
         ({"z": 1}, "layers name node 'z'; there are a, b"),
         ({"a": 9}, "node 'a' has room for 3 layers, not for 9"),
+        ({"a": 4}, "node 'a' has room for 3 layers, not for 4"),
+        ({"a": 3, "b": 8}, "11 layers by hand; the model has 10"),
         ({"a": 3, "b": 9}, "12 layers by hand; the model has 10"),
         ({"b": 2}, r"no plan of 10 layers has b=2: the other nodes lack room"),
     ],
@@ -178,6 +180,14 @@ def test_layers_by_hand_that_cannot_be_are_told(pinned: dict[str, int], sentence
     members = [node("a", 4, 100), node("b", 14, 100)]
     with pytest.raises(ClusterError, match=sentence):
         plan("fastest", members, Model(10 * GIB, 10, 8.0), pinned=pinned)
+
+
+@pytest.mark.parametrize("pinned", [{"a": 3}, {"a": 3, "b": 7}, {"b": 10}, {"a": 0, "b": 10}])
+def test_layers_by_hand_may_fill_a_node_and_be_all(pinned: dict[str, int]) -> None:
+    members = [node("a", 4, 100), node("b", 14, 100)]
+    found = plan("fastest", members, Model(10 * GIB, 10, 8.0), pinned=pinned)
+    shares = {stage.node: stage.layers for stage in found.stages}
+    assert shares == {name: layers for name, layers in ({"b": 7} | pinned).items() if layers}
 
 
 def test_proportional_counts_free_memory_as_exo_does_now() -> None:
