@@ -47,6 +47,46 @@ def test_each_row_makes_of_its_example_what_it_expects_and_is_needed(data: Data)
     assert len(data.rules.rows) > 100
 
 
+STAGES = [
+    "form", "also", "short", "bare_name", "whole", "host", "fact", "bare", "line", "machine",
+    "share", "board",
+]  # fmt: skip
+
+
+def first_rows(**changed: str) -> Data:
+    """The rules with the first row of each stage alone, and what is changed in each of them."""
+    few = Data()
+    for file in sorted((CHIPDB / "data/rules").glob("*.toml")):
+        rules = tomllib.loads(file.read_text())
+        for key, value in rules.items():
+            if isinstance(value, list) and "pattern" in value[0]:
+                rules[key] = [value[0] | changed]
+        few.add_rules(file.name, rules)
+    return few
+
+
+def test_the_first_row_of_each_stage_does_what_it_expects() -> None:
+    data = first_rows()
+    assert [stage for stage, _ in data.rules.rows] == STAGES
+    assert list(row_problems(data)) == []
+
+
+def test_a_row_that_expects_something_else_is_told() -> None:
+    data = first_rows(expect="another text")
+    problems = list(row_problems(data))
+    assert [problem.entry.partition(" ")[0] for problem in problems] == STAGES
+    for problem, (_, row) in zip(problems, first_rows().rules.rows, strict=True):
+        assert problem.fault.startswith(f"the example {row['example']!r} is '")
+        assert problem.fault.endswith(f"{row['expect']}'")
+
+
+def test_a_row_that_its_example_does_not_need_is_told() -> None:
+    problems = list(row_problems(first_rows(example="RTX 4090", expect="rtx 4090")))
+    assert ("form", "the example 'RTX 4090' is the same without the row") in [
+        (problem.entry.partition(" ")[0], problem.fault) for problem in problems
+    ]
+
+
 @pytest.mark.parametrize("stage", ["line", "fact", "form", "machine"])
 @pytest.mark.parametrize("every", [16, pytest.param(1, marks=pytest.mark.heavy)])
 def test_every_row_that_fits_a_text_is_found_for_it(
