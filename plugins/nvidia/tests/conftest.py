@@ -1,7 +1,8 @@
-"""Runs the prober in a process of its own, against the fake NVML under the real nvidia-ml-py."""
+"""Asks the prober above a fake NVML, by its own client and by the real nvidia-ml-py."""
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import json
 import subprocess
@@ -13,54 +14,13 @@ from typing import Any
 
 import pytest
 
+from probe_nvidia.client import SONAME
+
+sys.path.insert(0, str(Path(__file__).parent))  # pytest's importlib mode puts no folder there
+
+import nvml_asked
+
 FAKES = Path(__file__).resolve().parents[3] / "tests" / "fakes" / "nvml"
-
-# Reads the machine's files below a root, but counts as live: the library may be asked.
-RUNNER = """
-import json, sys
-from probe_core.api import Machine, NotApplicable, Request, Unavailable
-from probe_core.probers import bus
-
-class Rooted(Machine):
-    def path(self, path):
-        return self.root + path
-
-asked = json.load(sys.stdin)
-machine = Rooted(asked["root"], asked["environ"], asked["os"], asked["arch"])
-seen = bus.probe_devices(Request(machine))
-seen = [] if isinstance(seen, NotApplicable) else seen
-machine.live = True
-if asked["by"] == "nvidia-ml-py":  # a client that is there already is the one that is used
-    import pynvml
-    for name in asked["without"]:
-        delattr(pynvml, name)
-loaded = set(sys.modules)
-said = {"devices": [], "findings": []}
-try:
-    from probe_nvidia.prober import probe_devices
-    touched = said["touched"] = []
-    request = Request(
-        machine,
-        seen,
-        active=asked["active"],
-        avoid=asked["avoid"],
-        serial=not asked["threads"],
-        announce=lambda kind, device: touched.append(device),
-    )
-    answer = probe_devices(request)
-    if isinstance(answer, NotApplicable):
-        said["not_applicable"] = answer.reason
-    else:
-        for item in answer:
-            key = "findings" if "finding" in item else "devices"
-            said[key].append(item.get("finding", item))
-            if asked["flush"]:
-                print(json.dumps(item), file=sys.stderr, flush=True)
-except Unavailable as error:
-    said["error"] = {"reason": error.reason, "code": error.code, "fix": error.fix}
-said["modules"] = [name for name in ("pynvml", "_ctypes") if name in set(sys.modules) - loaded]
-json.dump(said, sys.stdout)
-"""
 
 
 def load(name: str) -> ModuleType:
@@ -122,7 +82,7 @@ def _real_library() -> bool:
 
 def _answer(asked: dict[str, Any], surroundings: dict[str, str], timeout: float) -> dict[str, Any]:
     done = subprocess.run(
-        [sys.executable, "-c", RUNNER],
+        [sys.executable, nvml_asked.__file__],
         input=json.dumps(asked),
         capture_output=True,
         text=True,
@@ -136,8 +96,43 @@ def _answer(asked: dict[str, Any], surroundings: dict[str, str], timeout: float)
     return answer
 
 
+Here = Callable[[dict[str, Any], dict[str, str]], dict[str, Any]]
+
+
 @pytest.fixture
-def ask(fake: ModuleType, library: Path, tmp_path: Path) -> Ask:
+def here(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Here:
+    """Return a function that asks our client in this process, where faults and lines are seen.
+
+    Each question loads a library of its own, which reads its profile once.
+    """
+    real, numbers = ctypes.CDLL, iter(range(1000))
+    built, soname = library.read_bytes(), SONAME.encode()
+
+    def asked_here(asked: dict[str, Any], surroundings: dict[str, str]) -> dict[str, Any]:
+        # With the name of the real one, the loader would give it to all that ask for that.
+        name = f"lib{next(numbers):0{len(SONAME) - 8}}.so.1"
+        copy = tmp_path / name
+        copy.write_bytes(built.replace(soname, name.encode()))
+
+        def found(wanted: str, *arguments: Any, **options: Any) -> ctypes.CDLL:
+            return real(str(copy) if wanted == SONAME else wanted, *arguments, **options)
+
+        with monkeypatch.context() as changed:
+            changed.setattr(ctypes, "CDLL", found)
+            changed.delitem(sys.modules, "pynvml", raising=False)
+            changed.setenv("FAKE_NVML_PROFILE", surroundings["FAKE_NVML_PROFILE"])
+            answer: dict[str, Any] = json.loads(json.dumps(nvml_asked.answer_to(asked)))
+        return answer
+
+    return asked_here
+
+
+# What would end or stop this process, too.
+_DEADLY = ("crash", "hang")
+
+
+@pytest.fixture
+def ask(fake: ModuleType, library: Path, here: Here, tmp_path: Path) -> Ask:
     """Return a function that probes with a profile (a name, or text) and returns what was said.
 
     Each driver is asked through our client and through nvidia-ml-py, and both must say the same.
@@ -159,6 +154,7 @@ def ask(fake: ModuleType, library: Path, tmp_path: Path) -> Ask:
         arch: str = "x86_64",
         loader: bool = True,
         threads: bool = False,
+        modules: bool = False,
     ) -> dict[str, Any]:
         if root is None:
             root = tmp_path / "empty"
@@ -184,7 +180,12 @@ def ask(fake: ModuleType, library: Path, tmp_path: Path) -> Ask:
             "arch": arch,
         }
         asked |= more | {"by": "nvidia-ml-py" if without else "ctypes"}
-        answer = _answer(asked, surroundings, timeout)
+        # What a process has imported before, or must start with, is not so in this one.
+        is_own = folder or log or without or modules or system != "linux" or not loader
+        if is_own or profile is None or any(word in f"{profile}" for word in _DEADLY):
+            answer = _answer(asked, surroundings, timeout)
+        else:
+            answer = here(asked, surroundings)
         # A log would have the calls of both; what died or hung does so in the same library.
         if not (log or without or "died" in answer):
             other = _answer(asked | {"by": "nvidia-ml-py"}, surroundings, timeout)

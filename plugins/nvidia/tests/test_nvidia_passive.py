@@ -84,7 +84,7 @@ def test_active_probe_may_wake_it(ask: Ask, laptop: Any, tmp_path: Path) -> None
 def test_one_sleeping_gpu_keeps_all_from_being_asked(ask: Ask, laptop: Any, tmp_path: Path) -> None:
     laptop.add_pci("0000:41:00.0", "2684")
     laptop.add_information("0000:41:00.0", "NVIDIA GeForce RTX 4090", None)
-    said = ask("laptop", tmp_path)
+    said = ask("laptop", tmp_path, modules=True)
     assert said["modules"] == []
     assert [gpu["ids"] for gpu in said["devices"]] == [
         [f"pci:{GPU}", f"uuid:{UUID}"],
@@ -122,7 +122,7 @@ def test_recording_with_eight(trees: ModuleType, tmp_path: Path) -> None:
 
 
 def test_nothing_here(ask: Ask, tmp_path: Path) -> None:
-    said = ask("t4", tmp_path)
+    said = ask("t4", tmp_path, modules=True)
     assert said["not_applicable"] == "no NVIDIA device on the bus, no NVIDIA driver"
     assert said["modules"] == []
 

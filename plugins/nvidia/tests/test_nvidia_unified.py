@@ -134,7 +134,7 @@ def test_jetson_without_nvml_is_no_failure(ask: Ask, trees: ModuleType, tmp_path
 
 def test_sleeping_jetson_is_not_woken(ask: Ask, trees: ModuleType, tmp_path: Path) -> None:
     jetson(trees.Tree(tmp_path), power="suspended")
-    said = ask("orin", tmp_path)
+    said = ask("orin", tmp_path, modules=True)
     assert said["modules"] == []
     assert said["devices"][0]["name"] == MODEL
 
