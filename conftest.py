@@ -36,10 +36,10 @@ del os.environ["HYPOTHESIS_NO_PLUGINS"]
 
 # pytest's importlib mode puts no test folder on the path; plugins' parsers are fuzzed alike.
 sys.path.insert(0, str(Path(__file__).parent / "tests" / "fuzz"))
+sys.path.insert(0, str(Path(__file__).parent / "tests" / "machines"))
 sys.path.append(str(Path(__file__).parent / "docs"))  # what makes schema, manuals and pages
 
 if os.environ.get("PRIVATE_NAMES"):  # before anything imports the core
-    sys.path.insert(0, str(Path(__file__).parent / "tests" / "machines"))
     from private_names import put_on_path
 
     put_on_path(os.environ["PRIVATE_NAMES"])

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sampled_here import sample_here
 
-from probe_amd import metrics
+from probe_amd import metrics, prober
 from probe_core.testing import Case, Machine
-from probe_core.testing.case import prober_of
-from probe_core.testing.checks_sampling import sample_case
 
 GIB = 1 << 30
 CARD = "pci:0000:03:00.0"
@@ -35,8 +34,7 @@ def tree(new_tree: Any, tmp_path: Path) -> Any:
 
 
 def look(tree: Any, **options: Any) -> dict[str, Any]:
-    prober = prober_of("amd", "probe_amd.prober")
-    last = sample_case(prober, Case(Machine(str(tree.root))), **options)[-1]
+    last = sample_here(prober, Case(Machine(str(tree.root))), **options)[-1]
     assert last.status == "ok", last.reason
     return last.samples[0]  # type: ignore[no-any-return]
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from sampled_here import Round, sample_here
+
+from probe_apple import prober
 from probe_core.testing import Case
-from probe_core.testing.case import prober_of
-from probe_core.testing.checks_sampling import SampledRound, sample_case
 
 GIB = 1 << 30
 
 
-def look(mac: Any) -> SampledRound:
-    return sample_case(prober_of("apple", "probe_apple.prober"), Case(mac.record()), count=1)[-1]
+def look(mac: Any) -> Round:
+    return sample_here(prober, Case(mac.record()), count=1)[-1]
 
 
 def test_apple_silicon(mac: Any) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sampled_here import sample_here
 
 from probe_core.testing import Case, Machine
-from probe_core.testing.case import prober_of
-from probe_core.testing.checks_sampling import sample_case
+from probe_intel import prober
 
 CARD, OWN, NPU = "pci:0000:03:00.0", "pci:0000:00:02.0", "pci:0000:00:0b.0"
 
@@ -21,8 +21,7 @@ def tree(new_tree: Any, tmp_path: Path) -> Any:
 
 
 def looks(tree: Any, **options: Any) -> list[dict[str, Any]]:
-    prober = prober_of("intel", "probe_intel.prober")
-    rounds = sample_case(prober, Case(Machine(str(tree.root))), **options)
+    rounds = sample_here(prober, Case(Machine(str(tree.root))), **options)
     for look in rounds:
         assert look.status == "ok", look.reason
     return [look.samples[0] for look in rounds]
@@ -123,7 +122,6 @@ def test_an_integrated_gpu_has_no_sensors(tree: Any) -> None:
 
 def test_devices_of_other_drivers_are_not_asked(tree: Any) -> None:
     tree.function("0000:03:00.0", "0xe20b", "vfio-pci")
-    prober = prober_of("intel", "probe_intel.prober")
-    first, *_ = sample_case(prober, Case(Machine(str(tree.root))))
+    first, *_ = sample_here(prober, Case(Machine(str(tree.root))))
     assert (first.status, first.samples) == ("not_applicable", [])
     assert first.reason == "no device is driven by i915, xe or intel_vpu"

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sampled_here import Round, sample_here
 
 from probe_core.testing import Case, Machine
-from probe_core.testing.case import prober_of
-from probe_core.testing.checks_sampling import SampledRound, sample_case
+from probe_mali import prober
 
 GPU = "dt:/gpu@fb000000"
 FOLDER = "sys/devices/platform/fb000000.gpu"
@@ -23,9 +23,8 @@ def board(new_board: Any, tmp_path: Path) -> Any:
     return board
 
 
-def look(board: Any) -> SampledRound:
-    prober = prober_of("mali", "probe_mali.prober")
-    last = sample_case(prober, Case(Machine(str(board.root), arch="aarch64")), count=1)[-1]
+def look(board: Any) -> Round:
+    last = sample_here(prober, Case(Machine(str(board.root), arch="aarch64")), count=1)[-1]
     assert last.status == "ok", last.reason
     return last
 
