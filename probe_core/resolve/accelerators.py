@@ -41,14 +41,16 @@ _NAME_KINDS = {"nvidia": "nvml", "amd": "amdgpu", "pyamdgpuinfo": "amdgpu"}
 def load_chips(sightings: Sequence[Sighting], database: Database | None, load: Load) -> None:
     """Have chipdb read the rows of the processors, and of the chips on the buses.
 
-    Of chips by their ids alone: which name a driver prints is not known yet, and some print none.
+    Of accelerators by their ids alone: which name a driver prints is not known yet, and some print
+    none. A server's display is none of them, and to say so takes the rules of names.
     """
     if database is None:
         return
     for sighting in sightings:
         if sighting["kind"] == "cpu":
             load_cores(sighting, database, load)
-    ids = {(pci_model(s), pci_fact(s, "subsystem")) for s in sightings if s.get("pci")}
+    cards = [s for s in sightings if s["kind"] in ACCELERATORS and s.get("pci")]
+    ids = {(pci_model(card), pci_fact(card, "subsystem")) for card in cards}
     for number, subsystem in ids:
         try:
             chip = database.match(pci=number, subsystem=subsystem).chip

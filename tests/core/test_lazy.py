@@ -159,7 +159,7 @@ def test_children_start_before_what_only_their_answers_need() -> None:
     assert loaded & later == set()
 
 
-WARMED = """
+WARMING = """
 from probe_core import Machine
 from probe_core.pipeline import accelerators, conclude
 from probe_core.pipeline.node import describe, memory
@@ -168,6 +168,8 @@ from probe_core.pipeline.settings import load_settings, open_chips
 machine, (config, _) = Machine(sys.argv[1]), load_settings({}, {})
 collected, (chips, _) = Builtins(machine, config).collect(), open_chips(config, False, -1)
 accelerators.warm_up(collected, chips, machine.os, bool)
+"""
+WARMED = f"""{WARMING}
 node = describe(machine)
 before = set(sys.modules)
 node["memory"] = memory(machine)
@@ -184,6 +186,15 @@ def test_the_last_steps_find_what_they_need_imported_while_children_ran(tmp_path
     # No prober answers here: why not is looked for then, and in no healthy machine.
     why = {"unbound", "device_rules", "nvidia"}
     assert loaded_by(WARMED, str(root)) == {f"probe_core.readiness.{name}" for name in why}
+
+
+def test_a_servers_display_needs_no_rules_of_names(tmp_path: Path) -> None:
+    """Its id is in no table, and nothing looks it up: the rules take a thirtieth of the probe."""
+    machine = recorded.read("server--8x-amd-instinct-mi300x")
+    assert "0x102b" in machine["files"]["/sys/devices/pci0000:62/0000:62:00.0/vendor"]
+    loaded = loaded_by(WARMING, str(recorded.unpack(machine, tmp_path)))
+    assert "probe_chipdb.matching" in loaded
+    assert loaded & {"probe_chipdb.rules", "probe_chipdb.exclusions"} == set()
 
 
 def test_chipdb_is_read_without_parsers(bare: str) -> None:

@@ -79,6 +79,8 @@ def _by_device_tree(db: "Database", query: "Query") -> Candidates | None:
     Vendors' kernels name the GPU's node "arm,mali-bifrost" alone; the board's own compatibles,
     which follow, name the SoC, whose GPU the mainline bindings call "SOC-mali".
     """
+    if not query.dt:
+        return None
     from probe_chipdb.rules import built
 
     nodes = built().words("generic_compatible")
