@@ -13,9 +13,7 @@ from time import monotonic
 from probe_core.background import uninterrupted
 from probe_core.fastpath import native_id
 from probe_core.isolation import MARK_VARIABLE
-from probe_core.isolation.run import Run
 from probe_core.isolation.worker import Worker
-from probe_core.machine.trust import Trust, applies
 from probe_core.model.ids import FAILURES, normalise_id
 
 TYPE_CHECKING = False
@@ -26,6 +24,7 @@ if TYPE_CHECKING:
     from probe_core.isolation.messages import RequestMessage, RoundMessage
     from probe_core.isolation.portable import Driver as PortableDriver
     from probe_core.isolation.posix import Driver as PosixDriver
+    from probe_core.isolation.run import Run
     from probe_core.machine import Machine
     from probe_core.registry.prober import Prober
 
@@ -373,6 +372,8 @@ class _Launcher:
 
     def launch(self, prober: Prober, worker: Worker) -> None:
         """Start a prober's first process, after the host was told."""
+        from probe_core.isolation.run import Run  # a process that waits was started without it
+
         mark, self._mark = self._mark or os.urandom(8).hex(), ""
         run = Run(prober, os.urandom(8).hex(), mark, monotonic())
         arrived, observe = self.arrived, self._observe
@@ -395,6 +396,8 @@ class _Launcher:
             self.waiting(now, slow)
 
     def _go_around(self, attempts: Attempts, another: Another, worker: Worker, now: float) -> None:
+        from probe_core.isolation.run import Run
+
         first = attempts.runs[0]
         token, mark = os.urandom(8).hex(), os.urandom(8).hex()
         run = Run(
@@ -522,6 +525,8 @@ def import_paths() -> list[str]:
     As root, without those into which others could put a module: of the path, only the plugin's own
     package was checked, and what it imports comes from there as well.
     """
+    from probe_core.machine.trust import Trust, applies
+
     paths = []
     for path in sys.path:
         if isinstance(path, str) and "\0" not in path:  # imports choke on anything else
@@ -569,11 +574,15 @@ def _command() -> list[str]:
     flags = ["-I", "-S"]
     # As root, bytecode runs only from where it was checked, beside its module: in a folder for all
     # of it others may have any. None is written there, since the host's is not there either.
-    has_prefix = bool(sys.pycache_prefix)
-    if sys.dont_write_bytecode or (has_prefix and applies()):
+    prefix, is_refused = sys.pycache_prefix, False
+    if prefix:
+        from probe_core.machine.trust import applies
+
+        is_refused = applies()
+    if sys.dont_write_bytecode or is_refused:
         flags.append("-B")
     if sys.flags.utf8_mode:
         flags += ["-X", "utf8"]
-    if has_prefix and not applies():
-        flags += ["-X", f"pycache_prefix={sys.pycache_prefix}"]
+    if prefix and not is_refused:
+        flags += ["-X", f"pycache_prefix={prefix}"]
     return [sys.executable, *flags, "-c", _CODE.format(root=_ROOT)]

@@ -11,7 +11,6 @@ import select
 
 from probe_core.background import TICK_S
 from probe_core.fastpath import signal, start_thread
-from probe_core.isolation.ending import end_all, end_process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -218,6 +217,8 @@ class Driver:
 
     def end(self, runs: Sequence[Run], clock: Clock) -> None:
         """End some children as `end_all` does all."""
+        from probe_core.isolation.ending import end_all
+
         ending = [child for child in self._children if child.run in runs]
         self._children = [child for child in self._children if child not in ending]
         end_all(ending, clock)
@@ -265,6 +266,9 @@ class Driver:
 
     def end_all(self, clock: Clock) -> None:
         """End every child with all that it started, reap within bounds, close every pipe."""
+        # Not at the top: a first child is started before.
+        from probe_core.isolation.ending import end_all, end_process
+
         waiting, self._waiting = self._waiting, None
         if waiting is not None and waiting.pid is not None:
             waiting.close()
