@@ -80,22 +80,21 @@ class Channel:
             data = data[_write(fd, data) :]
 
 
-def main(size: int, supervisor: int) -> None:
+def main(size: int, supervisor: int, inherited: bool) -> None:
     """Run the prober named by the request on standard input, and leave without cleaning up.
 
-    `size` is what is still to come of the request, in bytes. `supervisor` is the pipe that tells
-    when the supervisor is ready, -1 where there is none. `os._exit` because a plugin's exit
-    handlers and threads may hang.
+    `size` is what is still to come of the request, in bytes. `supervisor` is the pipe that ends
+    when the supervisor does, -1 where there is none; `inherited` is whether that inherits, and so
+    ends, all that this process starts. `os._exit` because a plugin's exit handlers and threads may
+    hang.
     """
     request_fd, result_fd = confine.take_pipes()
-    request = confine.read_request(request_fd, size)
-    inherited = False
     if supervisor >= 0:
-        inherited = confine.wait_for_supervisor(supervisor)
-    else:
-        if request["round"] is None:  # a resident process reads that pipe itself
-            confine.die_with_parent(request_fd)
-        go_first(_getpid())
+        confine.die_with_supervisor(supervisor)
+    request = confine.read_request(request_fd, size)
+    if supervisor < 0 and request["round"] is None:  # a resident process reads that pipe itself
+        confine.die_with_parent(request_fd)
+    go_first(_getpid())
     confine.limit(request["deadline_s"], request["ends"])
     sys.path[:] = request["paths"]
     channel = Channel(result_fd, request["token"])

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "die_with_parent",
+    "die_with_supervisor",
     "limit",
     "limit_round",
     "read_request",
     "take_pipes",
     "unlimited",
-    "wait_for_supervisor",
 ]
 
 _exit = os._exit
@@ -69,16 +69,29 @@ def read_request(fd: int, size: int) -> RequestMessage:
     return request
 
 
-def wait_for_supervisor(ready: int) -> bool:
-    """Wait until the supervisor is ready, and keep the pipe open, whose end kills this group.
+def die_with_supervisor(alive: int) -> None:
+    """Have the kernel kill this process and its group when its supervisor is killed.
 
-    Returns whether it inherits, and so ends, all that this process starts.
-
-    The kernel does it, also while C code holds the GIL; the supervisor has arranged that.
+    It does so also while C code holds the GIL. `alive` is a pipe whose only writer is the
+    supervisor: its end raises a signal of choice, see F_SETSIG in fcntl(2).
     """
-    fd = _move(ready, _SUPERVISOR_FD)
-    os.close(ready)
-    return read_exactly(fd, 1) == b"1"
+    import fcntl
+
+    os.setpgid(0, 0)
+    fd = _move(alive, _SUPERVISOR_FD)
+    os.close(alive)
+    try:
+        fcntl.fcntl(fd, fcntl.F_SETOWN, -os.getpid())
+        fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) | fcntl.FASYNC)
+    except OSError:  # a kernel that lacks F_SETSIG: the host finds the prober by its session
+        pass
+    os.set_blocking(fd, False)
+    try:
+        os.read(fd, 1)
+    except BlockingIOError:
+        return
+    _exit(ORPHANED)  # it was killed before
 
 
 def die_with_parent(fd: int) -> None:

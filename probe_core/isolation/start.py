@@ -11,7 +11,7 @@ import gc
 import os
 import sys
 
-from probe_core.fastpath import signal
+from probe_core.fastpath import call_c, signal
 
 __all__ = ["ORPHANED", "discard", "go_first", "main", "read_exactly"]
 
@@ -23,6 +23,8 @@ _NUMBERS = 1 << 16
 
 FILE_SIZE_LIMIT = 256 << 20
 """Bytes of a file that a prober writes: caches and logs of vendors' libraries fit, a flood not."""
+
+_PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h, since Linux 3.4
 
 _OOM_SCORE_MAX = b"1000"
 """The largest value of oom_score_adj, see proc_pid_oom_score_adj(5)."""
@@ -40,11 +42,11 @@ def main() -> None:
     _own_session()
     _stay_small()
     size = int(read_exactly(0, 8), 16)  # the head of the request: how many bytes follow it
-    ready = _fork() if sys.platform == "linux" else -1
+    supervisor, inherits = _fork() if sys.platform == "linux" else (-1, False)
 
     from probe_core.isolation import child
 
-    child.main(size, ready)
+    child.main(size, supervisor, inherits)
 
 
 def _close_inherited() -> None:
@@ -132,17 +134,21 @@ def go_first(pid: int) -> None:
         os.close(fd)
 
 
-def _fork() -> int:
-    """Return in the prober, with a pipe that brings a byte once its supervisor is ready.
+def _fork() -> tuple[int, bool]:
+    """Return in the prober, with a pipe that ends when its supervisor does, and whether that
+    inherits, and so ends, all that the prober starts.
 
     -1 where there is no room for one more process: the prober then does without a supervisor.
+    What must be so before a plugin is imported is so before there are two processes: neither waits
+    for the other, which on a busy machine takes longer than what it waits for.
     """
     stop_r, stop_w = os.pipe()
-    ready_r, ready_w = os.pipe()
+    alive_r, alive_w = os.pipe()
     # Before there is a prober that a supervisor killed by SIGTERM would leave behind.
     os.set_blocking(stop_w, False)
     signal.signal(signal.SIGTERM, lambda *_: None)
     signal.set_wakeup_fd(stop_w)
+    inherits = _become_subreaper()
     try:
         prober = os.fork()
     except OSError:
@@ -154,12 +160,21 @@ def _fork() -> int:
             pass
         from probe_core.isolation import supervisor
 
-        supervisor.supervise(prober, stop_r, ready_r, ready_w)
+        supervisor.supervise(prober, stop_r, inherits)
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    for fd in (stop_r, stop_w, ready_w):
+    for fd in (stop_r, stop_w, alive_w):
         os.close(fd)
     if prober < 0:
-        os.close(ready_r)
-        return -1
-    return ready_r
+        os.close(alive_r)
+        return -1, False
+    return alive_r, inherits
+
+
+def _become_subreaper() -> bool:
+    """Be the parent of all descendants whose own parent has ended; return whether this is so.
+
+    A process that is forked then is none.
+    """
+    # Not so without it: the host ends leftovers.
+    return call_c("prctl", _PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0

@@ -11,9 +11,9 @@ from __future__ import annotations
 import os
 from time import sleep
 
-from probe_core.fastpath import call_c, signal
+from probe_core.fastpath import signal
 from probe_core.isolation import NOTHING_LEFT
-from probe_core.isolation.start import discard, go_first
+from probe_core.isolation.start import discard
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["supervise"]
 
 _REQUEST = 0
-_PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h, since Linux 3.4
 
 _GROUPS = "/sys/fs/cgroup/cgroup.controllers"
 """A file that is there where control groups are of version 2."""
@@ -44,18 +43,15 @@ in the kernel may take for ever.
 """
 
 
-def supervise(prober: int, stop: int, ready_r: int, ready_w: int) -> None:
+def supervise(prober: int, stop: int, inherits: bool) -> None:
     """Wait for the end of the prober, end what it leaves, and exit as the prober did.
 
-    `stop` becomes readable at SIGTERM; `ready` is the pipe on which the prober waits, so what it
-    need not wait for comes after it, also the import of what is needed then.
+    `stop` becomes readable at SIGTERM. `inherits` is whether what the prober's processes leave
+    becomes this one's.
     """
-    own_group, inherits = None, False
+    own_group = None
     try:
-        os.setpgid(prober, prober)
-        inherits = _become_subreaper()
-        go_first(prober)
-        _release(prober, ready_r, ready_w, inherits)
+        os.setpgid(prober, prober)  # as itself does: whichever comes first
         # The prober's alone: their end tells the host that it closed them.
         discard((1, 2), os.O_WRONLY)
         own_group = _group_of(prober)
@@ -93,32 +89,6 @@ def _is_asked() -> bool:
     poller = select.poll()
     poller.register(_REQUEST, 0)
     return bool(poller.poll(0))
-
-
-def _become_subreaper() -> bool:
-    """Be the parent of all descendants whose own parent has ended; return whether this is so."""
-    # Not so without it: the host ends leftovers.
-    return call_c("prctl", _PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
-
-
-def _release(prober: int, ready_r: int, ready_w: int, inherits: bool) -> None:
-    """Let the prober run, and have the kernel kill its group when this process is killed.
-
-    It tells the host whether this process `inherits`, before it imports its plugin.
-
-    The end of a pipe whose only writer died raises a signal of choice, see F_SETSIG in fcntl(2).
-    The settings are the pipe's, whose end the prober holds too, so it need not make them. They come
-    after the byte, which would kill as well.
-    """
-    import fcntl
-
-    os.write(ready_w, b"1" if inherits else b"0")
-    try:
-        fcntl.fcntl(ready_r, fcntl.F_SETOWN, -prober)
-        fcntl.fcntl(ready_r, fcntl.F_SETSIG, signal.SIGKILL)
-        fcntl.fcntl(ready_r, fcntl.F_SETFL, fcntl.fcntl(ready_r, fcntl.F_GETFL) | fcntl.FASYNC)
-    except OSError:  # a kernel that lacks F_SETSIG: the host finds the prober by its session
-        pass
 
 
 def _watch(prober: int, stop: int) -> None:

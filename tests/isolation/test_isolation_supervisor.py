@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +12,7 @@ import pytest
 
 from probe_core.isolation.launch import run_probers
 from probe_core.isolation.run import Run
+from probe_core.isolation.start import ORPHANED
 from probe_core.machine import Machine
 from probe_core.registry.prober import Prober
 
@@ -50,6 +53,28 @@ def test_a_killed_supervisor_takes_its_prober_along(
     assert run.status == "crashed"
     assert not run.abandoned
     assert all(map(has_ended, pids()))
+
+
+@pytest.mark.parametrize("killed", ["before", "after"])
+def test_a_prober_ends_whenever_its_supervisor_is_killed(killed: str) -> None:
+    """The supervisor's end of the pipe closes with it: before the prober listens, or after."""
+    code = f"""
+import os, time
+from probe_core.isolation.confine import die_with_supervisor
+alive, supervisor = os.pipe()
+if {killed == "before"}:
+    os.close(supervisor)
+die_with_supervisor(alive)
+assert os.getpgid(0) == os.getpid()
+print("listens", flush=True)
+os.close(supervisor)
+time.sleep(60)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False
+    )
+    expected = {"before": (ORPHANED, ""), "after": (-signal.SIGKILL, "listens\n")}
+    assert (done.returncode, done.stdout) == expected[killed], done.stderr
 
 
 @pytest.mark.heavy
