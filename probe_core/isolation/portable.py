@@ -214,12 +214,12 @@ def _end_all(children: Sequence[Child], clock: Clock) -> None:
         except subprocess.TimeoutExpired:
             child.run.still_there.append(partial(_runs, child.process))
     if children and sys.platform == "linux":
-        started = {child.pid: child.run.mark for child in children if not child.run.abandoned}
+        started = {child.pid: child.run.mark for child in children if not child.run.still_there}
         for pid, owner in processes.end_leftovers(started, limit, clock).items():
             run = next(child.run for child in children if child.pid == owner)
             processes.note_survivor(run, pid)
     for child in children:
-        if not child.run.abandoned:
+        if not child.run.still_there:
             _close(child, max(0.0, limit - clock()))
 
 

@@ -187,7 +187,8 @@ class Run:
     `patience` knows which devices it asks. `avoid` are ids of devices that it must not ask,
     `serial` is whether it asks one after the other; `unresponsive` are those that other runs had to
     go around, see `attempts`. `rejected` says, of a replayed run, what was rejected when it was
-    live. Times are seconds on the monotonic clock.
+    live. `still_there` has a look at each process that had not ended in time: whether it is stuck.
+    Times are seconds on the monotonic clock.
     """
 
     resident = False
@@ -233,11 +234,6 @@ class Run:
     def forgive(self) -> None:
         """Count anew what ends a process that floods its pipe."""
         self._received = self._frames = self._strays = 0
-
-    @property
-    def abandoned(self) -> bool:
-        """Whether a process had not ended in time: `still_there` has a look at each."""
-        return bool(self.still_there)
 
     @property
     def stuck(self) -> bool:

@@ -220,7 +220,7 @@ def run_selected(
         if run.status is None:
             raise Cancelled
     for run in runs:
-        if run.abandoned:
+        if run.still_there:
             _abandoned[run.prober.name] = run
     return runs
 

@@ -301,7 +301,7 @@ class Source:
         return findings(self.prober, run, self.ended)
 
     def _note_abandoned(self, run: Resident) -> None:
-        if run.abandoned:
+        if run.still_there:
             self._abandoned.append(run)
 
     def harvest_trial(self, avoided: Avoided, now: float) -> list[object]:

@@ -210,7 +210,8 @@ prober = Prober("stuck", "x_stuck")
 prober.deadline_s = 0.6
 start = time.monotonic()
 run, = run_probers([prober], Machine(), (), meanwhile=keep_a_zombie)
-print(run.status, run.abandoned, run.stuck, len(run.sightings), time.monotonic() - start < 10.0)
+took = time.monotonic() - start
+print(run.status, bool(run.still_there), run.stuck, len(run.sightings), took < 10.0)
 print(len(ending._unreaped), os.waitid(os.P_PID, *ending._unreaped, os.WEXITED | os.WNOHANG))
 os.waitpid(zombie[0], 0)
 while ending._unreaped:

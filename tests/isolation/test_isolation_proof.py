@@ -48,7 +48,7 @@ def is_believed(attempt: Callable[[], Run], status: str, searched: list[int]) ->
     for _ in range(10):
         searched.clear()
         run = attempt()
-        assert (run.status, run.abandoned) == (status, False)
+        assert (run.status, run.still_there) == (status, [])
         if not searched:
             return True
     return False

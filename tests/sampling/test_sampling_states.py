@@ -31,7 +31,7 @@ def process(status: str | None, **said: Any) -> Any:
         "initial": True,
         "samples": [],
         "answer": None,
-        "abandoned": False,
+        "still_there": [],
         "stuck": False,
     }
     return SimpleNamespace(**{**known, "status": status, **said})
@@ -295,13 +295,13 @@ def test_how_a_round_of_a_process_that_goes_on_ends(
 
 def test_who_begins_anew_after_an_end_on_purpose() -> None:
     acme = source([])
-    gone = process("timeout", abandoned=True, stuck=True)
+    gone = process("timeout", still_there=[bool], stuck=True)
     acme.note_end(gone, 100.0)
     assert (acme.stuck, acme._pauses.due(109.0)) == (True, False)
     acme.run, acme.starts = process(None), 3
     acme.avoided[GPU] = Avoided(GPU)
     acme._abandoned.clear()
-    acme.avoided[GPU].trial = process("timeout", abandoned=True, stuck=True)
+    acme.avoided[GPU].trial = process("timeout", still_there=[bool], stuck=True)
     assert (acme.harvest_trial(acme.avoided[GPU], 100.5), acme.stuck) == ([], True)
     acme.avoided[GPU].trial = trial = process(None)
     assert acme.runs() == [acme.run, trial]
