@@ -53,20 +53,17 @@ class Repeats(dict["Key | None", dict[str, "Json"]]):
     __slots__ = ()
 
     def key(self, owner: object, value: object) -> Key | None:
-        """Return the key of a flat table that `owner` checks; None for any other value."""
+        """Return the key of a flat table that `owner` checks; None for what cannot be kept."""
         if type(value) is not dict:
             return None
         items = value.values()
         types = [type(item) for item in items]  # faster than `map`, which cannot be specialised
-        return (owner, *value, *items, *types) if _FLAT.issuperset(types) else None
-
-    def keep(self, key: Key | None, table: Json) -> None:
-        """Keep the checked form of a table that was accepted as a whole."""
-        if key is None or not isinstance(table, dict):
-            return
+        if not _FLAT.issuperset(types):
+            return None
         # 0.0 and -0.0 are equal, of one type, and different JSON.
-        if not any(type(item) is float and not item for item in key):
-            self[key] = table.copy()
+        if float in types and any(type(item) is float and not item for item in items):
+            return None
+        return (owner, *value, *items, *types)
 
 
 def check_sighting(
@@ -151,11 +148,13 @@ class _Checker:
         for item in value:
             key = self._repeats.key(kind.item, item)
             known = self._repeats.get(key)
-            if known is None:
-                tables.append(kind.item.check(item))
-                self._repeats.keep(key, tables[-1])
-            else:
+            if known is not None:
                 tables.append(known.copy())
+                continue
+            table = kind.item.check(item)
+            tables.append(table)
+            if key is not None and isinstance(table, dict):
+                self._repeats[key] = table.copy()
         return tables
 
     def _take_table(self, field: Field, value: object) -> None:
@@ -169,8 +168,8 @@ class _Checker:
         table = self._checked_table(field, value)
         if table:
             self.fields[field.name] = table
-            if len(self.problems) == problems:
-                self._repeats.keep(key, table)
+            if key is not None and len(self.problems) == problems:
+                self._repeats[key] = table.copy()
 
     def _checked_table(self, field: Field, value: object) -> dict[str, Json]:
         """Check a table name by name; each is kept or rejected on its own."""
