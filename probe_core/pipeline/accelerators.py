@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from probe_core.pipeline.validate import Collected
     from probe_core.readiness import Scene
     from probe_core.registry.prober import Decision
+    from probe_core.resolve import Figures
     from probe_core.visibility import Views
 
 __all__ = [
@@ -44,17 +45,17 @@ __all__ = [
 ]
 
 
-def warm_up(collected: Collected, database: Database | None, os: str, load: Load) -> None:
+def warm_up(collected: Collected, database: Database | None, os: str, load: Load) -> Figures:
     """Load what the last steps need for the hardware on the buses, while the children start.
 
-    That is modules, and chipdb's rows of these chips: a fifth of a probe with GPUs, taken from time
-    that would be spent waiting. Nothing is judged: no library has answered, and the causes of that
-    would be loaded in vain.
+    That is modules, and the figures of these chips, which are returned: a fifth of a probe with
+    GPUs, taken from time that would be spent waiting. Nothing is judged: no library has answered,
+    and the causes of that would be loaded in vain.
     """
     from probe_core.resolve.accelerators import load_chips
 
     seen = [observation.sighting for observation in collected.observations]
-    load_chips(seen, database, load)
+    figures = load_chips(seen, database, load)
     if any(sighting["kind"] in ACCELERATORS for sighting in seen):
         import probe_core.readiness.library  # noqa: F401
     vendors = {str(sighting["vendor"]) for sighting in seen if sighting["kind"] == "gpu"}
@@ -64,6 +65,7 @@ def warm_up(collected: Collected, database: Database | None, os: str, load: Load
         for part in parts(vendors, {}):
             load(part)
         load_rules(vendors, os)
+    return figures
 
 
 # Whether this process can use each device, judged in the steps in which it becomes known.

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from probe_core.registry.document import Registered
     from probe_core.registry.host import Host
     from probe_core.registry.prober import Decision
+    from probe_core.resolve import Figures
     from probe_core.visibility import Views
 
     Load = Callable[[str], object]
@@ -140,6 +141,7 @@ class _Probe:
         self._load = load
         self._runs_any = False
         self._is_prepared = self.has_answers = False
+        self._figures: Figures | None = None
         self.scene: Scene | None = None
         self.views: Views = {}
         self.asked: dict[str, AnswerDoc] = {}
@@ -175,7 +177,8 @@ class _Probe:
         from probe_core.pipeline.accelerators import warm_up
 
         self._prepare()
-        warm_up(self.collected, self.database, self._machine.os, self._load)
+        machine = self._machine
+        self._figures = warm_up(self.collected, self.database, machine.os, self._load)
         if meanwhile is not None:
             meanwhile()
 
@@ -223,7 +226,7 @@ class _Probe:
         self.devices, self.conflicts = conclude.merge_devices(collected, self.node, machine, load)
         laps["merge"] = monotonic()
         named = self._host.resolve_chip if self._host is not None else None
-        self.unresolved = conclude.resolve(self.devices, self.database, named, load)
+        self.unresolved = conclude.resolve(self.devices, self.database, named, load, self._figures)
         if self.measured_file is not None:
             self.measured = conclude.add_measured(
                 self.devices, self.node["id"], self.measured_file, load

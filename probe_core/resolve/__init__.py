@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from probe_chipdb.database import Added
     from probe_core.machine.trust import Trust
     from probe_core.model.document import DeviceDoc, FindingDoc, Json, PeakDoc
-    from probe_core.resolve.accelerators import PeaksMemo
 
     Filled = Literal["name", "arch", "vendor", "units", "cores"]
     Shorthand = Literal["fp32", "fp16", "int8"]
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     Facts = Mapping[str, Json]
     """What the kernel reports of a processor, or of one kind of its cores."""
 
-__all__ = ["acceptance", "load_cores", "open_chipdb", "resolve"]
+__all__ = ["Figures", "acceptance", "load_cores", "open_chipdb", "resolve"]
 
 MAX_PROBLEM = 1024
 """Characters of what chipdb says of a file: it quotes the path and a wrong value."""
@@ -116,23 +115,38 @@ def acceptance() -> Accept:
     return accept
 
 
+class Figures:
+    """Peaks that were computed: equal devices have equal ones.
+
+    `chips`: by a chip and what its driver reports, with their shorthands. `cores`: of processors.
+    """
+
+    __slots__ = ("chips", "cores")
+
+    def __init__(self) -> None:
+        self.chips: dict[tuple[str, str], tuple[list[PeakDoc], dict[Shorthand, float | None]]] = {}
+        self.cores: dict[tuple[object, ...], list[PeakDoc]] = {}
+
+
 def resolve(
     devices: Sequence[DeviceDoc],
     database: Database | None,
     hook: ResolveHook | None = None,
     load: Load = bool,
+    figures: Figures | None = None,
 ) -> list[FindingDoc]:
     """Add `chip`, `arch`, `peaks`, `bandwidth` and the shorthands to each device, in place.
 
     `hook` is the host's own: it returns a chip's id, or None to leave the question to chipdb.
     `load` is called with the part of `gate` that reads the brand of an unknown processor.
+    `figures` are those that were computed before the probers answered.
     """
-    memo: PeaksMemo = {}  # equal devices have equal peaks
+    figures = figures or Figures()
     findings: list[FindingDoc] = []
     # Parts of a device come after all whole ones, because they take their share of its peaks.
     for device in sorted(devices, key=lambda device: device.get("parent") is not None):
         try:
-            findings += _resolve_device(device, devices, database, hook, memo, load)
+            findings += _resolve_device(device, devices, database, hook, load, figures)
         except Exception as error:  # a broken chip table must not cost the node its start
             findings.append(_failure(device, error))
         add_shorthands(device)
@@ -165,8 +179,8 @@ def _resolve_device(
     devices: Sequence[DeviceDoc],
     database: Database | None,
     hook: ResolveHook | None,
-    memo: PeaksMemo,
     load: Load,
+    figures: Figures,
 ) -> list[FindingDoc]:
     device.setdefault("peaks", [])
     device.setdefault("bandwidth", None)
@@ -180,7 +194,7 @@ def _resolve_device(
             _count_allowed(device, (), load)
         return []
     if device["kind"] == "cpu":
-        resolve_processor(device, database, load)
+        resolve_processor(device, database, load, figures)
         return []
     from probe_core.resolve import accelerators
 
@@ -193,7 +207,7 @@ def _resolve_device(
     parent = None
     if device.get("parent") is not None:
         parent = next((d for d in devices if d["id"] == device["parent"]), None)
-    return accelerators.resolve(device, parent, database, hook, memo, load)
+    return accelerators.resolve(device, parent, database, hook, load, figures)
 
 
 def _failure(device: DeviceDoc, error: Exception) -> FindingDoc:
@@ -271,12 +285,14 @@ def add_shorthands(device: DeviceDoc) -> None:
 
     A device has them already where an equal one before it had the same peaks.
     """
-    peaks = device.get("peaks") or []
+    peaks, unknown = device.get("peaks") or [], device["unknown"]
     for name in SHORTHANDS:
         if device.get(name) is None:
             device[name] = shorthand(name, peaks)
-        if device[name] is None:
-            device["unknown"].setdefault(name, _missing(name, device))
+        if device[name] is None and peaks:
+            unknown.setdefault(name, f"no dense {name} path of this chip is known")
+        elif device[name] is None:
+            unknown.setdefault(name, unknown.get("peaks", "its peaks are unknown"))
 
 
 def shorthand(name: str, peaks: Iterable[PeakDoc]) -> float | None:
@@ -291,12 +307,6 @@ def shorthand(name: str, peaks: Iterable[PeakDoc]) -> float | None:
     return max((peak["tflops"] for peak in fitting), default=None)
 
 
-def _missing(name: Shorthand, device: DeviceDoc) -> str:
-    if device.get("peaks"):
-        return f"no dense {name} path of this chip is known"
-    return device["unknown"].get("peaks", "its peaks are unknown")
-
-
 # Peaks of a processor: the rates of its microarchitecture, times its cores, times a clock.
 #
 # CPUs are not listed one by one: cores and clock are live, and the flags that a hypervisor lets
@@ -307,21 +317,25 @@ _SMALL = ("cpu_atom", "cpu_lowpower", "efficiency")
 _NUMBERS = ("family", "model", "stepping", "implementer", "part", "variant", "architecture")
 
 
-def resolve_processor(device: DeviceDoc, database: Database, load: Load = bool) -> None:
+def resolve_processor(
+    device: DeviceDoc, database: Database, load: Load = bool, figures: Figures | None = None
+) -> None:
     """Set `arch`, `peaks` and `bandwidth` of a CPU in place, or say why they are unknown.
 
     Counts and peaks are then those of the cores that this process may use. `load` is called before
     a brand string is read, as most cores have a number that chipdb knows, and for several kinds.
     """
+    figures = figures or Figures()
     device["unknown"].setdefault("bandwidth", "the memory channels in use cannot be read")
-    groups = [_group(device, cluster, database, load) for cluster in _clusters(device)]
+    groups = [_group(device, cluster, database, load, figures) for cluster in _clusters(device)]
     guessed = any(group.cluster.get("guessed") for group in groups)
     if guessed or len(groups) > 1 or groups[0].match.efficient is not None:
         load("kinds")
     if guessed:
         from probe_core.resolve.cores import checked
 
-        groups = checked(device, groups) or [_group(device, _whole(device), database, load)]
+        whole: Facts = {"cores": device.get("units")}
+        groups = checked(device, groups) or [_group(device, whole, database, load, figures)]
     _resolve_whole(device, groups)
     if device.get("allowed"):
         _count_allowed(device, groups, load)
@@ -371,7 +385,10 @@ def _identify(device: DeviceDoc, groups: Sequence[Group]) -> None:
 
 
 class Group:
-    """One kind of cores: what chipdb says of it, its peaks, and why those are missing or ""."""
+    """One kind of cores: what chipdb says of it, its peaks, and why those are missing or "".
+
+    It is named by its microarchitecture, the smaller cores of a hybrid by the family alone.
+    """
 
     __slots__ = ("arch", "cluster", "is_small", "match", "missing", "name", "peaks")
 
@@ -379,8 +396,11 @@ class Group:
         self.cluster = cluster
         self.is_small = cluster.get("kind") in _SMALL  # the efficiency cores of a hybrid
         self.match = match
-        self.arch: str | None = None
-        self.name: str | None = None
+        arch = match.efficient if self.is_small else match.arch
+        self.arch = arch.family if arch else None
+        self.name = None if self.is_small else match.uarch or None
+        if self.name and arch and match.by != "generic":
+            self.arch = _slug(self.name) or self.arch
         self.peaks: list[PeakDoc] = []
         self.missing = ""
 
@@ -389,30 +409,23 @@ def _clusters(device: DeviceDoc) -> list[Facts]:
     """Return the kinds of cores; a processor without kinds is one."""
     clusters = (device.get("cpu") or {}).get("clusters")
     listed = clusters if isinstance(clusters, list) else []
-    return [cluster for cluster in listed if isinstance(cluster, dict)] or [_whole(device)]
+    kinds: list[Facts] = [cluster for cluster in listed if isinstance(cluster, dict)]
+    return kinds or [{"cores": device.get("units")}]
 
 
-def _whole(device: DeviceDoc) -> Facts:
-    return {"cores": device.get("units")}
-
-
-def _group(device: DeviceDoc, cluster: Facts, database: Database, load: Load) -> Group:
-    group = Group(cluster, _match(device, cluster, database, load))
-    _name(group)
-    group.missing = _add_peaks(group, device)
-    return group
-
-
-def load_cores(processor: Any, database: Database, load: Load) -> None:
-    """Have chipdb look a processor's cores up: `resolve` gets the answer from memory."""
+def load_cores(processor: Any, database: Database, load: Load, figures: Figures) -> None:
+    """Compute the peaks of a processor's cores, which `resolve` gets from `figures`."""
     try:
         for cluster in _clusters(processor):
-            _match(processor, cluster, database, load)
+            _group(processor, cluster, database, load, figures)
     except Exception:  # a broken table: `resolve` says so
         return
 
 
-def _match(device: DeviceDoc, cluster: Facts, database: Database, load: Load) -> CpuMatch:
+def _group(
+    device: DeviceDoc, cluster: Facts, database: Database, load: Load, figures: Figures
+) -> Group:
+    """Return what chipdb says of one kind of cores."""
     facts: Facts = {**(device.get("cpu") or {}), **cluster}
     vendor, flags = facts.get("vendor_id"), facts.get("flags")
     # An older chipdb does not ask for stepping and variant, and reads names unannounced.
@@ -423,25 +436,15 @@ def _match(device: DeviceDoc, cluster: Facts, database: Database, load: Load) ->
         more["before_name"] = lambda: load("brands")
     else:
         load("brands")
-    return database.cpu(
+    match = database.cpu(
         vendor=vendor if isinstance(vendor, str) else None,
         name=device.get("name"),
         flags=[flag for flag in flags if isinstance(flag, str)] if isinstance(flags, list) else [],
         **more,
     )
-
-
-def _name(group: Group) -> None:
-    """Name the group's cores: by the microarchitecture, or by the family of the smaller ones."""
-    match = group.match
-    arch = match.efficient if group.is_small else match.arch
-    if group.is_small or not match.uarch:
-        group.arch = arch.family if arch else None
-        return
-    group.name = match.uarch
-    known = arch is not None and match.by != "generic"
-    family = arch.family if arch else None
-    group.arch = _slug(match.uarch) or family if known else family
+    group = Group(cluster, match)
+    group.missing = _add_peaks(group, device, figures)
+    return group
 
 
 def _slug(uarch: str) -> str | None:
@@ -451,7 +454,7 @@ def _slug(uarch: str) -> str | None:
     return slug if is_word else None
 
 
-def _add_peaks(group: Group, device: DeviceDoc) -> str:
+def _add_peaks(group: Group, device: DeviceDoc, figures: Figures) -> str:
     """Set the group's peaks; return why there are none, or the empty text."""
     match, small = group.match, group.is_small
     arch = match.efficient if small else match.arch
@@ -465,8 +468,11 @@ def _add_peaks(group: Group, device: DeviceDoc) -> str:
     mhz, label, source = _clock(device, group.cluster)
     if mhz is None:
         return "no clock could be read"
-    peaks = match.peaks(cores, mhz, label, source, efficient=small)
-    group.peaks = [peak.as_json() for peak in peaks]
+    key = match, cores, mhz, label, source, small
+    if key not in figures.cores:
+        peaks = match.peaks(cores, mhz, label, source, efficient=small)
+        figures.cores[key] = [peak.as_json() for peak in peaks]
+    group.peaks = [peak.copy() for peak in figures.cores[key]]
     borrowed = "first" in group.cluster and "max_mhz" not in group.cluster
     unsure = label != "max" or borrowed or getattr(arch, "at_least", False)
     # An older chipdb does not tell single rates that are a lower bound.

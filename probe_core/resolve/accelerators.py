@@ -5,6 +5,7 @@ from __future__ import annotations
 from probe_core.model.ids import ACCELERATORS, pci_fact, pci_model
 from probe_core.resolve import (
     SHORTHANDS,
+    Figures,
     fill,
     from_chipdb,
     load_cores,
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
         max_mhz: float | None
         power: float | None
 
-    PeaksMemo = dict[tuple[object, ...], tuple[list[PeakDoc], dict[Shorthand, float | None]]]
-    """A chip and what its driver reports → its peaks and their shorthands."""
     Clock = tuple[float | None, str]
     """The driver's clock that comes nearest to a boost clock: (MHz or None, label)."""
 
@@ -38,26 +37,28 @@ if TYPE_CHECKING:
 _NAME_KINDS = {"nvidia": "nvml", "amd": "amdgpu", "pyamdgpuinfo": "amdgpu"}
 
 
-def load_chips(sightings: Sequence[Sighting], database: Database | None, load: Load) -> None:
-    """Have chipdb read the rows of the processors, and of the chips on the buses.
+def load_chips(sightings: Sequence[Sighting], database: Database | None, load: Load) -> Figures:
+    """Return the figures of the processors, and of the chips on the buses as they are sold.
 
     Of accelerators by their ids alone: which name a driver prints is not known yet, and some print
     none. A server's display is none of them, and to say so takes the rules of names.
     """
+    figures = Figures()
     if database is None:
-        return
+        return figures
     for sighting in sightings:
         if sighting["kind"] == "cpu":
-            load_cores(sighting, database, load)
+            load_cores(sighting, database, load, figures)
     cards = [s for s in sightings if s["kind"] in ACCELERATORS and s.get("pci")]
     ids = {(pci_model(card), pci_fact(card, "subsystem")) for card in cards}
     for number, subsystem in ids:
         try:
             chip = database.match(pci=number, subsystem=subsystem).chip
             if chip is not None:
-                chip.peaks()
+                _figures_of(chip, None, {}, figures)
         except Exception:  # a broken table: `resolve` says so
-            return
+            return figures
+    return figures
 
 
 def look_up(sighting: Sighting, prober: str, database: Database | None) -> None:
@@ -78,8 +79,8 @@ def resolve(
     parent: DeviceDoc | None,
     database: Database,
     hook: ResolveHook | None,
-    memo: PeaksMemo,
     load: Load,
+    figures: Figures,
 ) -> list[FindingDoc]:
     """Fill in what chipdb knows of one device; return what a person should know."""
     if parent is not None and parent.get("chip"):
@@ -88,7 +89,7 @@ def resolve(
     match = (hook and _host_match(device, database, hook)) or chip_of(device, database)
     _set_chip(device, match)
     if match.chip is not None:
-        _use_chip(device, match.chip, memo)
+        _use_chip(device, match.chip, figures)
         if not match.conflicts:
             return []
     load("uncertain")
@@ -166,7 +167,7 @@ def _set_chip(device: DeviceDoc, match: Match | HostMatch) -> None:
         device["chip"]["conflicts"] = list(match.conflicts)
 
 
-def _use_chip(device: DeviceDoc, chip: Chip, memo: PeaksMemo) -> None:
+def _use_chip(device: DeviceDoc, chip: Chip, figures: Figures) -> None:
     """Take what chipdb has of a known chip; counts that the driver gave stay.
 
     Clocks do not: a driver's maximum is no boost clock (RTX 4090: 3105 against 2520 MHz).
@@ -177,7 +178,7 @@ def _use_chip(device: DeviceDoc, chip: Chip, memo: PeaksMemo) -> None:
     fill(device, "units", chip.units)
     if live in (None, chip.units):
         fill(device, "cores", chip.cores)
-    _use_peaks(device, chip, live, memo)
+    _use_peaks(device, chip, live, figures)
     _use_bandwidth(device, chip)
     if device["memory"]["total"] is None:
         _use_nominal_memory(device, chip)
@@ -186,18 +187,13 @@ def _use_chip(device: DeviceDoc, chip: Chip, memo: PeaksMemo) -> None:
         device["chip"]["nominal"] = _nominal(chip)
 
 
-def _use_peaks(device: DeviceDoc, chip: Chip, live: int | None, memo: PeaksMemo) -> None:
-    """Take the chip's peaks and their shorthands, which are computed once for equal devices."""
+def _use_peaks(device: DeviceDoc, chip: Chip, live: int | None, figures: Figures) -> None:
+    """Take the chip's peaks and their shorthands."""
     if not device["peaks"]:
         facts = _live_facts(device, chip, live)
-        # By their text: a count of 8 and one of 8.0 are equal, and sources write them differently.
-        key = (chip.id, repr((live, facts)))
-        if key not in memo:
-            found: list[PeakDoc] = [peak.as_json() for peak in chip.peaks(units=live, **facts)]
-            memo[key] = found, {name: shorthand(name, found) for name in SHORTHANDS}
-        peaks, figures = memo[key]
+        peaks, shorthands = _figures_of(chip, live, facts, figures)
         device["peaks"] = peaks.copy()  # equal devices share each peak, which nobody changes
-        for name, figure in figures.items():
+        for name, figure in shorthands.items():
             device[name] = figure
     if device["peaks"]:
         device["sources"].setdefault("peaks", "chipdb")
@@ -205,6 +201,22 @@ def _use_peaks(device: DeviceDoc, chip: Chip, live: int | None, memo: PeaksMemo)
     # An older chipdb has no `why_no_peaks`.
     reason = chip.why_no_peaks(units=live) if hasattr(chip, "why_no_peaks") else None
     device["unknown"]["peaks"] = reason or "chipdb has no counts and clock of this chip"
+
+
+def _figures_of(
+    chip: Chip, live: int | None, facts: LiveFacts, figures: Figures
+) -> tuple[list[PeakDoc], dict[Shorthand, float | None]]:
+    """Return a chip's peaks and their shorthands, which are computed once for equal devices.
+
+    `live` is the driver's count of units: the chip's own says nothing new.
+    """
+    units = None if live == chip.units else live
+    # By their text: a count of 8 and one of 8.0 are equal, and sources write them differently.
+    key = chip.id, repr((units, facts))
+    if key not in figures.chips:
+        found: list[PeakDoc] = [peak.as_json() for peak in chip.peaks(units=units, **facts)]
+        figures.chips[key] = found, {name: shorthand(name, found) for name in SHORTHANDS}
+    return figures.chips[key]
 
 
 def _live_facts(device: DeviceDoc, chip: Chip, units: int | None) -> LiveFacts:

@@ -62,15 +62,42 @@ def test_what_was_looked_up_on_arrival_is_not_looked_up_again() -> None:
     assert database._memo == answers
 
 
+@pytest.mark.parametrize(("units", "computed"), [(304, 1), (None, 1), (152, 2)])
+def test_peaks_of_a_chip_as_it_is_sold_are_computed_while_children_start(
+    units: int | None, computed: int
+) -> None:
+    """Of a driver that counts other units they are computed anew: a part has a part of them."""
+    database, _ = open_chipdb(())
+    on_bus: Any = {
+        "ids": ["pci:0000:01:00.0"],
+        "kind": "gpu",
+        "vendor": "amd",
+        "pci": {"id": "1002:74a1", "subsystem": "1002:74a1"},
+    }
+    figures = load_chips([on_bus], database, bool)
+    assert list(figures.chips) == [("amd/instinct-mi300x", "(None, {})")]
+    devices, _ = merge([Observation("amd", 400, on_bus | {"units": units})])
+    resolve(devices, database, figures=figures)
+    assert len(figures.chips) == computed
+    alone, _ = merge([Observation("amd", 400, on_bus | {"units": units})])
+    resolve(alone, database)
+    assert devices == alone
+    assert devices[0]["fp16"] == (653.7216 if units == 152 else 1307.4432)
+
+
 def test_processors_are_looked_up_while_children_start() -> None:
     database, _ = open_chipdb(())
     assert database is not None
     cpu = {"vendor_id": "AuthenticAMD", "family": 25, "model": 0x11, "flags": ["avx2", "fma"]}
     sighting: Any = {"ids": ["cpu:0"], "kind": "cpu", "name": "AMD EPYC 9654", "cpu": cpu}
-    load_chips([sighting], database, bool)
+    sighting |= {"units": 96, "clocks": {"max_mhz": 3700}}
+    figures = load_chips([sighting], database, bool)
     devices, _ = merge([Observation("cpu", 100, sighting)])
-    answers = dict(database._cores)
+    answers, (computed,) = dict(database._cores), figures.cores.values()
     assert len(answers) == 1
-    assert resolve(devices, database) == []
+    assert resolve(devices, database, figures=figures) == []
     assert devices[0]["arch"] == "zen4"
     assert database._cores == answers
+    assert len(figures.cores) == 1
+    assert devices[0]["peaks"] == computed
+    assert devices[0]["peaks"][0] is not computed[0]  # a hybrid's are changed to a range, in place
