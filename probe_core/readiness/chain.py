@@ -126,7 +126,7 @@ NODE_UNRECORDED = "node-unrecorded"
 """Code of the step `node` in a recording that has no device nodes at all."""
 
 
-def _unbroken(steps: Iterable[StepDoc]) -> str:
+def _unbroken(steps: Sequence[StepDoc]) -> str:
     """Return "ready" where driver, node and permission hold, or are proven by an answer.
 
     A driver that is bound is not enough: what cannot be opened cannot be used. Who may open a node
@@ -137,15 +137,11 @@ def _unbroken(steps: Iterable[StepDoc]) -> str:
     answer = by_name.get("responding")
     if answer is not None and answer["status"] != "ok":
         answer = None
+    known = [s["step"] for s in steps if s["status"] != "unknown" or s.get("opened")]
     # What answers has a driver, whether one is reported or not.
-    has_driver = answer is not None or _is_known(by_name.get("driver"))
-    node = by_name.get("node")
-    return "ready" if has_driver and (_is_known(node) or _proves(answer, node)) else "unknown"
-
-
-def _is_known(step: StepDoc | None) -> bool:
-    """Return whether a step that is not broken is known to hold."""
-    return step is not None and (step["status"] != "unknown" or bool(step.get("opened")))
+    has_driver = answer is not None or "driver" in known
+    has_node = "node" in known or _proves(answer, by_name.get("node"))
+    return "ready" if has_driver and has_node else "unknown"
 
 
 def _proves(answer: StepDoc | None, node: StepDoc | None) -> bool:

@@ -78,7 +78,7 @@ def _fitting_cuda(scene: Scene) -> str | None:
     path = next(iter(scene.libraries.find(CUDA)), None)
     if path is None or scene.libraries.stub(path) or unloadable(path, scene):
         return None
-    own = library_version(scene.machine.realpath(path))
+    own = library_version(scene.libraries.real(path))
     return path if own is not None and own == version_of(scene.nvidia_version) else None
 
 
@@ -90,13 +90,13 @@ def _is_nixos_without_drivers(scene: Scene) -> bool:
 
 def _misfit(paths: list[str], scene: Scene) -> StepDoc | None:
     """Judge the library that the loader takes: the first of the `paths`."""
-    machine, path = scene.machine, paths[0]
-    if stub := scene.libraries.stub(path):
+    libraries, path = scene.libraries, paths[0]
+    if stub := libraries.stub(path):
         return broken(_STEP, "library-broken", f"{stub} is a stub of the CUDA toolkit")
     if reason := unloadable(path, scene):
         return broken(_STEP, "library-broken", reason)
     version = version_of(scene.nvidia_version)
-    names = [machine.realpath(path).rpartition(".so.")[2] for path in paths]
+    names = [libraries.real(path).rpartition(".so.")[2] for path in paths]
     # Without a version in its name ("1") a file says nothing of it.
     versions = [name for name in names if "." in name]
     if version and versions and version not in versions:
@@ -194,6 +194,7 @@ class Libraries:
         self._refused = False
         self._paths: dict[str, list[str]] = {}
         self._names: dict[str, list[str]] = {}
+        self._real: dict[str, str] = {}
         self._absent: dict[tuple[str, ...], bool] = {}
 
     def find(self, name: str) -> list[str]:
@@ -231,8 +232,14 @@ class Libraries:
         """
         if STUBS in path:
             return path
-        real = self._machine.realpath(path)
+        real = self.real(path)
         return f"{path} leads to {real}, which" if STUBS in real else ""
+
+    def real(self, path: str) -> str:
+        """Return a library's path with all links resolved, which is done once for all devices."""
+        if path not in self._real:
+            self._real[path] = self._machine.realpath(path)
+        return self._real[path]
 
     def installed(self, name: str) -> bool:
         """Return whether a library lies where the loader looks without `LD_LIBRARY_PATH`.

@@ -132,9 +132,9 @@ def proven(device: DeviceDoc, scene: Scene) -> dict[str, str]:
     """
     if device["vendor"] != "nvidia" or scene.driver(device) not in ("nvidia", None):
         return {}
-    if scene.wsl:
-        return {DXG: "NVML"}
     paths = required(device, scene)
+    if DXG in paths:
+        return {DXG: "NVML"}
     own = [path for path in paths if path.removeprefix("/dev/nvidia").isdecimal()]
     return dict.fromkeys([CONTROL, *own], "NVML")
 
@@ -345,8 +345,11 @@ def granted(device: DeviceDoc, scene: Scene) -> StepDoc:
             return broken(_GRANTED, "mig-cap-denied", f"{path}: {state}")
         if state == "EPERM":
             return _denied(scene, f"access(2) of {path}: EPERM, the device cgroup's refusal")
-    if broken_rule := _by_rules(judged, scene) or _by_nvidia(device, scene):
-        return broken_rule
+    unclear = [path for path, state in judged.items() if state not in (OK, MISSING)]
+    if unclear and (refused := _by_rules(unclear, scene)):
+        return refused
+    if taken := _by_nvidia(device, scene):
+        return taken
     if closed := set_aside(states, ("EPERM",), scene):
         return despite(_GRANTED, closed, scene)
     if states and all(state == OK or path not in judged for path, state in states.items()):
@@ -360,11 +363,9 @@ def _denied(scene: Scene, evidence: str) -> StepDoc:
     return broken(_GRANTED, "cgroup-denied", evidence)
 
 
-def _by_rules(states: Mapping[str, str], scene: Scene) -> StepDoc | None:
+def _by_rules(paths: Sequence[str], scene: Scene) -> StepDoc | None:
     """Judge by the file of cgroup version 1, where access(2) has no answer (a recording)."""
-    for path, state in states.items():
-        if state in (OK, MISSING):
-            continue
+    for path in paths:
         numbers = _numbers_of(path, scene)
         if numbers and scene.rules.refuses(*numbers):
             text = f"{scene.rules.path} does not list {numbers[0]}:{numbers[1]} ({path})"

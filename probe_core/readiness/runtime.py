@@ -42,7 +42,7 @@ def _cuda(device: DeviceDoc, scene: Scene) -> StepDoc:
         evidence = f"{CUDA} is in no folder of the loader"
         # Only the driver brings it, of its own version, so nothing else can stand in. The driver
         # puts both of its libraries into one folder: where NVML is not, nothing is known of CUDA's.
-        if scene.libraries.surely_absent(CUDA) and scene.libraries.installed(NVML):
+        if scene.libraries.installed(NVML) and scene.libraries.surely_absent(CUDA):
             return broken(_STEP, "libcuda-missing", evidence)
         return unknown(_STEP, f"{evidence}; other folders may have it")
     if stub := scene.libraries.stub(paths[0]):
@@ -168,8 +168,7 @@ def other_version(device: DeviceDoc, scene: Scene, path: str) -> StepDoc | None:
     with cuda-compat: nvidia-container-toolkit#291), and 803 for an older one.
     """
     kernel = version_of(scene.nvidia_version)
-    real = scene.machine.realpath(path)
-    own = library_version(real)
+    own = library_version(scene.libraries.real(path))
     if kernel is None or own is None or own == kernel:
         return None
     evidence = f"/proc/driver/nvidia/version: {kernel}; {path} leads to {own}"

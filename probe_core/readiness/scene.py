@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from probe_core.machine import access as nodes
 from probe_core.machine import decimal, named_lines
-from probe_core.machine.links import remembering
 from probe_core.machine.surroundings import cgroup_text, container, in_slurm, is_wsl
 from probe_core.model.ids import NO_PLACE, driver_name, pci_address, pci_place
-from probe_core.sysfs.drivers import bound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,7 +72,7 @@ class Scene:
         allows: Callable[[str], bool] | None = None,
         load: Callable[[str], object] = bool,
     ) -> None:
-        self.machine = remembering(machine)
+        self.machine = machine
         self._allows = allows
         self.load = load
         self.linux = machine.os == "linux"
@@ -240,7 +238,7 @@ class Scene:
             on_bus = folder is not None and "bus" in device["seen_by"]
             name = driver_name(device)
             if name and folder and on_bus and device["sources"].get("driver.name") != "bus":
-                name = bound(self.machine, folder)
+                name = self.machine.readlink(f"{folder}/driver").rpartition("/")[2]
             self._drivers[identity] = name or None
         return self._drivers[identity]
 
