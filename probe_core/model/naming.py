@@ -7,7 +7,8 @@ from probe_core.wording import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
+    from typing import Any
 
     from probe_core.model.document import DeviceDoc
 
@@ -165,15 +166,16 @@ def cores(device: DeviceDoc, *, each: bool = False) -> str:
     if not count:
         return ""
     number = f"{counted(count, 'core')} each" if each else counted(count, "core")
-    return f" ({', '.join([number, *_allowed(device)])})"
+    part = device.get("allowed")
+    notes = _allowed(part, count) if part else []
+    return f" ({', '.join([number, *notes])})"
 
 
-def _allowed(device: DeviceDoc) -> list[str]:
-    """Return what this process may use of a CPU, where that is less than the whole."""
-    part = device.get("allowed") or {}
+def _allowed(part: Mapping[str, Any], count: int) -> list[str]:
+    """Return what this process may use of a CPU with `count` cores, where that is not the whole."""
     allowed, quota = part.get("cores", part.get("threads")), part.get("quota")
     notes = []
-    if allowed is not None and allowed != whole(device, "units"):
+    if allowed is not None and allowed != count:
         notes.append(f"{allowed} allowed")
     if quota is not None:
         notes.append(f"{quota} CPUs of time")

@@ -37,10 +37,22 @@ if TYPE_CHECKING:
 def typed(value: object, fields: dict[str, F], noun: str) -> dict[str, Json]:
     """Check the fields that are declared, keep what a prober adds; raises `Rejected`."""
     try:
-        return _in_one_pass(value, fields)
+        if not isinstance(value, dict) or INVALID in value or len(value) > MAX_ITEMS:
+            raise Rejected
+        table: dict[str, Json] = {}
+        for name, item in value.items():
+            field = fields.get(name)
+            if field is None:
+                table[clean_text(name, 80)] = free_value(item, 1)
+            else:
+                table[name] = None if item is None else field.value.check(item)
+        return table
     except Rejected:
-        pass
-    # The sentence names what is not plain data at all, then the first wrong field of the table.
+        return _typed_in_turn(value, fields, noun)
+
+
+def _typed_in_turn(value: object, fields: dict[str, F], noun: str) -> dict[str, Json]:
+    """Do the same, so that the sentence names what is no plain data, then the first wrong field."""
     table = FreeTable().check(value)
     for name in filter(table.__contains__, fields):
         if table[name] is None:
@@ -49,19 +61,6 @@ def typed(value: object, fields: dict[str, F], noun: str) -> dict[str, Json]:
             table[name] = fields[name].value.check(table[name])
         except Rejected as error:
             raise Rejected(f"a {noun}'s {name}: {error}") from None
-    return table
-
-
-def _in_one_pass(value: object, fields: dict[str, F]) -> dict[str, Json]:
-    if not isinstance(value, dict) or INVALID in value or len(value) > MAX_ITEMS:
-        raise Rejected
-    table: dict[str, Json] = {}
-    for name, item in value.items():
-        field = fields.get(name)
-        if field is None:
-            table[clean_text(name, 80)] = free_value(item, 1)
-        else:
-            table[name] = None if item is None else field.value.check(item)
     return table
 
 

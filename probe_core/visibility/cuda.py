@@ -40,8 +40,10 @@ def cuda_orders(gpus: Sequence[DeviceDoc], order: str | None) -> list[list[Devic
     """
     # NVML numbers in the order of the PCI addresses too; WSL shows no PCI tree to read them from.
     ranked = in_order(gpus, None if all(map(pci_place, gpus)) else "nvml")
+    if order == "PCI_BUS_ID" or len(ranked) < 2:
+        return [ranked]
     groups = _models(ranked)
-    if order == "PCI_BUS_ID" or len(groups) < 2:
+    if len(groups) == 1:
         return [ranked]
     if len(groups) > MAX_MODELS:
         return None
@@ -240,8 +242,11 @@ def see(devices: Sequence[DeviceDoc], environ: Mapping[str, str]) -> View:
     available = available_to(devices, "cuda", "nvidia")
     for numbered in available.alternatives():
         reported = [gpu for gpu in gpus_of(numbered, "nvidia") if not is_instance(gpu)]
-        stand_ins, instances = without_gpu(numbered, reported)
-        instances |= instances_of(numbered, reported)
+        stand_ins: list[DeviceDoc] = []
+        instances = instances_of(numbered, reported)
+        if any(map(is_instance, numbered)):
+            stand_ins, lone = without_gpu(numbered, reported)
+            instances = lone | instances
         parts = (part.id for own in instances.values() for part in own)
         view.pool += [*ids_of(reported), *parts]
         _evaluate(view, [*reported, *stand_ins], instances, environ.get(ORDER_VARIABLE))
@@ -254,7 +259,8 @@ def _evaluate(
     view: View, gpus: Sequence[DeviceDoc], instances: Instances, order: str | None
 ) -> None:
     """Give the view each result that the orders and drivers that may be in use lead to."""
-    driver = driver_major(gpus)
+    # Its version decides on instances, and on names of them.
+    driver = driver_major(gpus) if instances or view.value else None
     drivers = [driver] if driver is not None or not instances else [MANY_SINCE - 1, MANY_SINCE]
     orders = cuda_orders(gpus, order)
     if orders is None:
