@@ -35,7 +35,8 @@ def bytecode(request: Request) -> ResultDoc:
     # One is a module that was changed a moment ago, or is just being written.
     if len(missing) < len(files) / 2:
         return passed()
-    folder = os.path.dirname(os.path.dirname(missing[0]))
+    source, *_ = missing
+    folder = os.path.dirname(os.path.dirname(source))
     return failed(_finding(request, folder, len(missing), len(files)))
 
 

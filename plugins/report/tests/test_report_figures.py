@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from probe_core.commands import CommandError, bandwidth, rate
+from probe_core.model.findings import NO_FIX
 from probe_report.cluster import _counts, _split, _stem
 from probe_report.devices import best_of, devices_of, measured_of
 from probe_report.fabric import fabrics_of
@@ -26,9 +27,18 @@ from probe_report.figures import (
     word_of,
 )
 from probe_report.page import only
-from probe_report.readiness import _finding, _reasons, _view
+from probe_report.picture import _Drawing, _package, picture_of
+from probe_report.readiness import Chain, Step, _finding, _reasons, _view, chains_of
 from probe_report.sources import _source, raw_of, runs_of, sources_of
-from probe_report.summary import Entry, _host_memory, _memory, _meta, _processors
+from probe_report.summary import (
+    _SHOWN_MODELS,
+    Entry,
+    _host_memory,
+    _memory,
+    _meta,
+    _processors,
+    _title,
+)
 from probe_report.terminal import _bar, page_lines
 
 GIB = 1 << 30
@@ -426,6 +436,105 @@ def test_the_finding_of_a_broken_step() -> None:
     assert _finding(device, step, findings[:1]) is None
 
 
+def test_the_chain_of_equal_devices() -> None:
+    def chained(number: int) -> Any:
+        ok = {"step": "driver", "status": "ok", "code": None, "evidence": "nvidia 580"}
+        absent = {"step": "library", "status": "not_applicable", "code": None, "evidence": None}
+        step = {
+            "step": "permission",
+            "status": "broken",
+            "code": "node-denied",
+            "evidence": "EACCES",
+        }
+        steps = [ok, absent, step]
+        return small(number, readiness={"state": "blocked", "broken": "permission", "steps": steps})
+
+    devices = [chained(1), chained(2), small(3)]
+    found = {"device": devices[0]["id"], "step": "permission", "code": "node-denied"}
+    found |= {"why": "the node is closed", "fix": "join the group"}
+    report: Any = {"devices": devices, "findings": [found]}
+    chain = Chain(
+        title="2 × Acme",
+        ids="01:00.0 02:00.0",
+        status="no permission",
+        style="bad",
+        steps=(
+            Step("driver", "✓", "good", "ok", "nvidia 580"),
+            Step("library", "–", "none", "not applicable", ""),
+            Step("permission", "✕", "bad", "broken", "EACCES"),
+        ),
+        cause="permission is broken (node-denied)",
+        reason="the node is closed",
+        fix="join the group",
+    )
+    assert chains_of(report, named(*devices)) == ((chain,), 0)
+    found |= {"why": None, "fix": NO_FIX}
+    (unexplained,), _ = chains_of(report, named(*devices))
+    assert unexplained == chain._replace(reason="EACCES", fix="")
+    # So many chains at most: each device of another model has its own.
+    many = [
+        {**chained(1), "name": f"M{at}", "id": f"a:{at}", "ids": [f"a:{at}"]} for at in range(26)
+    ]
+    shown, hidden = chains_of({"devices": many, "findings": []}, named(*many))  # type: ignore[typeddict-item]
+    assert (len(shown), hidden) == (24, 2)
+
+
+@pytest.mark.parametrize(
+    ("count", "title"),
+    [(0, "a computer of which nothing is known"), (1, "M0"), (2, "M0 and M1"), (9, None)],
+)
+def test_the_title_names_models(count: int, title: str | None) -> None:
+    devices = [device(number, name=f"M{number}") for number in range(count)]
+    found = _title(report(*devices), devices)
+    if title is None:
+        shown = [f"M{number}" for number in range(_SHOWN_MODELS)]
+        assert found == f"{', '.join(shown)} and {9 - _SHOWN_MODELS} more"
+        whole = devices[:_SHOWN_MODELS]
+        assert "more" not in _title(report(*whole), whole)
+    else:
+        assert found == title
+
+
+@pytest.mark.parametrize(
+    ("fields", "title", "note"),
+    [
+        ({"units": 64, "threads": 128, "numa_nodes": [0, 1]}, "package 1 · NUMA 0–1",
+         "64 cores, 128 threads"),
+        ({"units": 1, "threads": 1, "numa_node": 3}, "package 1 · NUMA 3", "1 core, 1 thread"),
+        ({"units": None, "threads": 4}, "package 1", "4 threads"),
+        ({"units": 0, "threads": None}, "package 1", ""),
+    ],
+    ids=range(4),
+)  # fmt: skip
+def test_a_package_says_what_it_has(fields: dict[str, Any], title: str, note: str) -> None:
+    cpu = device(1, kind="cpu", name="EPYC", **fields)
+    drawing = _Drawing(report(cpu), Names(report(cpu)), ())
+    own = _package(drawing, 1, cpu, [], [])
+    assert (own.title, own.cpu, own.note, own.displays) == (title, "EPYC", note, "")
+
+
+@pytest.mark.parametrize(
+    ("changes", "flags"),
+    [
+        ({}, (True, False, False)),
+        ({"free": 4 * GIB, "used": 4 * GIB}, (False, False, True)),
+        ({"power_state": "suspended"}, (True, True, False)),
+    ],
+    ids=range(3),
+)
+def test_a_picture_says_what_its_marks_mean(
+    changes: dict[str, Any], flags: tuple[bool, bool, bool]
+) -> None:
+    power = {"power_state": changes.pop("power_state", None)}
+    one = device(1, arch=None, **power)
+    one["memory"] |= changes
+    node = {"memory": {"total": 512 * GIB}}
+    whole: Any = {**report(one), "node": node, "findings": []}
+    found = picture_of(whole, Names(whole))
+    assert (found.has_unknown, found.has_asleep, found.has_memory) == flags
+    assert (found.memory, found.beyond) == ("512.0 GiB", "")
+
+
 def test_sources_of_a_device() -> None:
     peak = {"dtype": "fp16", "path": "matrix", "tflops": 9.0, "sparsity": "dense"}
     peak |= {"source": "units", "confidence": "high"}
@@ -436,7 +545,7 @@ def test_sources_of_a_device() -> None:
             {**peak, "dtype": "int8", "variant": "v", "sparsity": "2:4", "bound": "lower"},
         ],
         unknown={"arch": "no file"},
-        sources={"name": "a", "peaks": "chipdb", "memory.total": "a", "units": "b"},
+        sources={"name": "amdgpu", "peaks": "chipdb", "memory.total": "amdgpu", "units": "kfd"},
         chip={"id": "acme/one", "by": "pci", "confidence": "high", "candidates": ["x"]},
     )
     devices = [whole, {**whole, "id": "pci:0000:02:00.0"}, small(3)]
@@ -448,8 +557,8 @@ def test_sources_of_a_device() -> None:
         ("fp16 matrix", "9.00 TFLOPS", "units", "high"),
         ("int8 matrix, v, 2:4", "≥ 9.00 TOPS", "units", "high"),
         ("arch", "–", "no file", "unknown"),
-        ("fields", "", "memory.total, name", "a"),
-        ("fields", "", "units", "b"),
+        ("fields", "", "memory.total, name", "amdgpu"),
+        ("fields", "", "units", "kfd"),
     ]
     assert (first.hidden, second.lines, second.chip) == (0, (), "")
     cut_off = _source([whole], named(whole), 3)

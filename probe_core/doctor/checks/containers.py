@@ -138,7 +138,7 @@ def shared_memory(request: Request) -> ResultDoc:
 
 def _size(line: str) -> int | None:
     """Return the bytes of "shm /dev/shm tmpfs rw,…,size=65536k 0 0"; None without a size."""
-    options = (line.split() + [""] * 4)[3].split(",")
+    options = "".join(line.split()[3:4]).split(",")
     text = next((o.removeprefix("size=") for o in options if o.startswith("size=")), "")
     number = text.removesuffix("k")
     return int(number) << 10 if number != text and number.isdecimal() and len(number) < 13 else None

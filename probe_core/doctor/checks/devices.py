@@ -174,7 +174,8 @@ def _taken(device: DeviceDoc, request: Request) -> str | None:
     sizes = f"{gib(free)} of {gib(total)} are free"
     found = holders(device, request.report["devices"], request.scene)
     by = f": {joined(found[:_SHOWN], 'and')}" if found else ""
-    more = f", {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    others = found[_SHOWN:]
+    more = f", {len(others)} more" if others else ""
     return f"{sizes}; {counted(count, 'compute process', 'compute processes')}{by}{more}"
 
 

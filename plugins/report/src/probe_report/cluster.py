@@ -198,7 +198,7 @@ def cluster_of(
         state=_state(members),
         tiles=_tiles(members),
         rows=tuple(rows),
-        hidden=max(0, len(members) - MOST_ROWS),
+        hidden=len(members[MOST_ROWS:]),
         differences=differences,
         pages=tuple(pages),
         notes=notes,

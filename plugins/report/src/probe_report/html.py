@@ -108,7 +108,7 @@ def _without_folds(page: Page) -> Page:
 
 
 def _with_few_chains(page: Page) -> Page:
-    hidden = page.chains_hidden + max(0, len(page.chains) - _FEW)
+    hidden = page.chains_hidden + len(page.chains[_FEW:])
     return page._replace(chains=page.chains[:_FEW], chains_hidden=hidden)
 
 

@@ -80,7 +80,7 @@ def _source(group: Sequence[DeviceDoc], names: Names, room: int) -> Source:
         ids=short([names.address(member["id"]) for member in group], 16),
         chip=_chip(device),
         lines=tuple(lines[:room]),
-        hidden=max(0, len(lines) - room),
+        hidden=len(lines[room:]),
     )
 
 
@@ -152,7 +152,7 @@ def runs_of(report: ReportDoc) -> tuple[tuple[Run, ...], tuple[Run, ...], int]:
     return (
         _runs(ran, slowest),
         _runs(skipped, slowest),
-        max(0, len(report["outcomes"]) - _MOST_RUNS),
+        len(report["outcomes"][_MOST_RUNS:]),
     )
 
 

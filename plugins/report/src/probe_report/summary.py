@@ -95,9 +95,11 @@ def _title(report: ReportDoc, devices: Sequence[DeviceDoc]) -> str:
         f"{len(group)} × {model_of(group[0])}" if len(group) > 1 else model_of(group[0])
         for group in groups
     ]
-    beyond = len(parts) - _SHOWN_MODELS
-    parts = [*parts[:_SHOWN_MODELS], *([f"{beyond} more"] if beyond > 0 else [])]
-    return joined(parts, "and") or "a computer of which nothing is known"
+    shown, others = parts[:_SHOWN_MODELS], parts[_SHOWN_MODELS:]
+    return (
+        joined([*shown, f"{len(others)} more"] if others else shown, "and")
+        or "a computer of which nothing is known"
+    )
 
 
 def _meta(report: ReportDoc) -> str:
@@ -258,10 +260,10 @@ def findings_of(findings: Iterable[FindingDoc]) -> Findings:
     for finding in sorted(findings, key=lambda finding: _RANK.index(finding["severity"])):
         key = (finding["severity"], finding["code"], finding["why"], finding["fix"])
         groups.setdefault(key, []).append(finding)
-    shown = [_entry(group) for group in list(groups.values())[: _OPEN + _FOLDED]]
-    return Findings(
-        tuple(shown[:_OPEN]), tuple(shown[_OPEN:]), max(0, len(groups) - _OPEN - _FOLDED)
-    )
+    ordered = list(groups.values())
+    shown, hidden = ordered[: _OPEN + _FOLDED], ordered[_OPEN + _FOLDED :]
+    entries = tuple(map(_entry, shown))
+    return Findings(entries[:_OPEN], entries[_OPEN:], len(hidden))
 
 
 def _entry(group: list[FindingDoc]) -> Entry:
@@ -272,7 +274,7 @@ def _entry(group: list[FindingDoc]) -> Entry:
         severity=first["severity"],
         mark=_MARKS[first["severity"]],
         sentences=tuple(cut(sentence, SENTENCE) for sentence in sentences[:_SUBJECTS]),
-        beyond=max(0, len(sentences) - _SUBJECTS),
+        beyond=len(sentences[_SUBJECTS:]),
         cause=cut(first["why"], SENTENCE),
         fix="" if first["fix"] == NO_FIX else cut(first["fix"], SENTENCE),
         code=cut(first["code"]),
