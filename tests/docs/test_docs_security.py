@@ -120,6 +120,7 @@ OTHERS = {
         "test_lease_cli",
         "test_lease_hosts",
         "test_lease_interrupted",
+        "test_lease_keeper_copy",
         "test_lease_memory",
         "test_lease_occupied",
         "test_lease_records",
