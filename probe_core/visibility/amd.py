@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 ROCR_VARIABLE = "ROCR_VISIBLE_DEVICES"
 _SPACE = " \t\n\v\f\r"
-_SHORTEST, _LONGEST = 5, 20  # "GPU-" and one to sixteen hexadecimal digits
+_SHORTEST = 5  # "GPU-" and one hexadecimal digit
 
 
 def agents(
@@ -100,7 +100,7 @@ def _number(entry: str) -> int | None:
 
 
 def _by_uuid(entry: str, gpus: Sequence[DeviceDoc]) -> int | None:
-    if not _SHORTEST <= len(entry) <= _LONGEST:
+    if len(entry) < _SHORTEST:
         return None
     prefix = entry.upper()
     fits = [
