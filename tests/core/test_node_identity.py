@@ -80,8 +80,9 @@ def test_the_time_is_that_of_probing() -> None:
 
 
 def test_the_time_as_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(time, "time", lambda: 1_767_225_599.0625)
-    assert describe(probe_core.Machine())["time"] == "2025-12-31T23:59:59.062Z"
+    for seconds, written in (("0625", "062"), ("0", "000"), ("9999", "999")):
+        monkeypatch.setattr(time, "time", lambda part=seconds: float(f"1767225599.{part}"))
+        assert describe(probe_core.Machine())["time"] == f"2025-12-31T23:59:59.{written}Z"
 
 
 def test_a_recording_has_no_time(tree: Tree) -> None:

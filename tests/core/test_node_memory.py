@@ -40,6 +40,13 @@ def corrected(tree: Tree, given: Any) -> Any:
     return given
 
 
+def test_only_the_line_of_the_node_names_one(tree: Tree) -> None:
+    node(tree, 255, 40)
+    node(tree, 1, 10)  # "NUMA initialized: 1" is no node
+    gpu(tree, 255)
+    assert corrected(tree, memory(100)) == memory(60, devices=40)
+
+
 def test_the_memory_of_gpus_is_not_the_nodes(tree: Tree) -> None:
     node(tree, 255, 40, 30)
     node(tree, 254, 10, 5)

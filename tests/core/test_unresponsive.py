@@ -14,6 +14,7 @@ from probe_core.isolation.run import Run
 from probe_core.pipeline.failures import (
     mark,
     mark_unresponsive,
+    missing_probers,
     refused_prober,
     unresponsive_findings,
 )
@@ -276,6 +277,62 @@ def test_the_place_where_a_device_was_lost_is_named_once(
     mark([seen], "a", lost(reason=reason, at=at))
     (fact,) = seen.sighting["step_facts"]
     assert fact["evidence"] == evidence
+
+
+def bare(name: str | None, at: int, vendor: str = "acme", kind: str = "gpu") -> Any:
+    return {"id": f"pci:{at}", "name": name, "vendor": vendor, "kind": kind}
+
+
+@pytest.mark.parametrize(
+    ("devices", "ran", "found"),
+    [
+        ([], [], []),
+        (
+            [bare("H100", 1, "nvidia")],
+            [],
+            [("H100 was", "pip install 'probe-core[nvidia]'", "pci:1")],
+        ),
+        (
+            [bare("H100", 1, "nvidia")],
+            ["nvidia"],
+            [("H100 was", "install a prober for it", "pci:1")],
+        ),
+        (
+            [bare("X", 1), bare("X", 2), bare(None, 3)],
+            [],
+            [("2 × X and pci:3 were", "install a prober for it", None)],
+        ),
+        (
+            [bare("Mali", 1, "arm"), bare("QAT", 2, kind="coprocessor")],
+            [],
+            [
+                ("Mali was", "pip install 'probe-core[mali]'", "pci:1"),
+                (
+                    "QAT was",
+                    "nothing, unless it is an accelerator: then install a prober for it",
+                    "pci:2",
+                ),
+            ],
+        ),
+    ],
+)
+def test_devices_without_a_prober_are_named_once(
+    devices: list[Any], ran: list[str], found: list[Any]
+) -> None:
+    assert missing_probers(devices, ran) == [
+        {
+            "code": "prober-missing",
+            "severity": "info",
+            "what": f"{what} detected on the bus only; no plugin for it ran",
+            "why": "no plugin that ran knows this kind of device,"
+            " so memory and clocks are not live",
+            "fix": fix,
+            "device": device,
+            "step": "hardware",
+            **dict.fromkeys(("prober", "setting", "variable", "evidence")),
+        }
+        for what, fix, device in found
+    ]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import probe_chipdb
-from probe_core.resolve import add_shorthands, shorthand
+from probe_core.resolve import add_shorthands, shorthand, uncertain
 from probe_core.resolve.accelerators import resolve_partition
 from probe_core.resolve.cores import count_allowed, summed
 from probe_core.resolve.uncertain import chip_finding
@@ -188,6 +188,41 @@ def test_a_part_of_unknown_size_has_no_peak(own: Any, whole: Any) -> None:
     nameless = part(**own)
     resolve_partition(nameless, device(**whole, chip={"id": None, "by": "pci"}))
     assert nameless["chip"]["by"] is None
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        ("Acme X,Acme X 2", "Acme, X or X 2"),
+        ("Acme X n1,Acme X n3", "Acme X, n1 or n3"),
+        ("X,X 2", "X or X 2"),
+        ("X 1,Y 1", "X 1 or Y 1"),
+        ("A B 1,A B 2,A B 3,A B 4", "A B, 1, 2, 3 or 4"),
+        ("A B 1,A B 2,A B 3,A B 4,A B 5", "A B, one of 5"),
+        ("A B-1,A B-2,A B-3,A B-4,A B-5", "A B, one of 5"),
+        ("A1,A2,A3,A4,A5", None),
+        ("A B,C,D,E,F", None),
+    ],
+)
+def test_what_names_of_several_products_say(names: str, expected: str | None) -> None:
+    assert uncertain._one_of(names.split(",")) == expected
+
+
+@pytest.mark.parametrize(
+    ("kinds", "kind"),
+    [(["gpu"], "gpu"), (["npu"], "npu"), (["accelerator", "accelerator"], "accelerator"),
+     (["tpu"], "accelerator"), (["gpu", "npu"], None), ([], None)],
+)  # fmt: skip
+def test_a_coprocessor_has_the_kind_of_all_chips_that_it_may_be(
+    kinds: list[str], kind: str | None
+) -> None:
+    found = device(kind="coprocessor", name=None)
+    match = SimpleNamespace(chip=None, candidates=[SimpleNamespace(kind=kind) for kind in kinds])
+    database: Any = SimpleNamespace(match=lambda **_: match)
+    assert uncertain.is_known(found, database) is (kind is not None)
+    assert found["kind"] == (kind or "coprocessor")
+    assert found["name"] == (None if kind else "unknown coprocessor")
+    assert set(found["unknown"]) == (set() if kind else {"chip", "peaks"})
 
 
 def test_findings_about_a_chip_that_is_not_certain() -> None:
