@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 from test_images_formats import files_of
 
+from probe_wheels.devices import Gpu
 from probe_wheels.files import Budget
 from probe_wheels.frameworks import has_code, name_of_builds, own_libraries
 from probe_wheels.images import answers, contents, sif, sources
 from probe_wheels.images.config import Config
 from probe_wheels.images.layers import Layer, memory
+from probe_wheels.images.nodes import Node
 from probe_wheels.images.program import path_of, program_of
 from probe_wheels.images.purpose import purpose_of
 from probe_wheels.images.steps import Step
@@ -430,6 +432,72 @@ def test_what_holds_under_either_mode(
 )  # fmt: skip
 def test_what_several_devices_give(words: str, together: str, first: str) -> None:
     assert (answers._together(words.split()), answers._first(words.split())) == (together, first)
+
+
+NEEDS, HAS = "it needs a GPU of NVIDIA or AMD", "and the node has"
+ASKS = "it asks for GPUs of NVIDIA or AMD and has no code for them"
+
+
+@pytest.mark.parametrize(
+    ("facts", "hidden", "others", "word", "reason", "fix"),
+    [
+        ({}, "", [], "no", f"{NEEDS}, {HAS} no GPU", "take a node with a GPU of NVIDIA or AMD"),
+        ({}, "", ["Hailo-8"], "no", f"{NEEDS}, {HAS} Arc, Hailo-8",
+         "take a node with a GPU of NVIDIA or AMD"),
+        ({"falls_back": True}, "", [], "less", f"{NEEDS}, {HAS} no GPU: it uses the CPU", ""),
+        ({"asks": True, "falls_back": True}, "", [], "unknown",
+         f"{ASKS}, {HAS} no GPU: whether it does without is unknown", ""),
+        ({"asks": True}, "it is a virtual machine", ["Hailo-8"], "unknown",
+         f"{NEEDS}: it is a virtual machine", ""),
+    ],
+)  # fmt: skip
+def test_a_node_without_a_gpu_of_the_images_vendors(
+    facts: dict[str, bool], hidden: str, others: list[str], word: str, reason: str, fix: str
+) -> None:
+    node = Node("n", "x86_64", "linux", [Gpu("a", "intel", "Arc")] * 2 if others else [])
+    node.hidden, node.others = hidden, others
+    known = {"vendors": ["nvidia", "amd"], "asks": False, "falls_back": False}
+    image: Any = SimpleNamespace(**{**known, **facts})
+    earlier = Step("loader", "less", "earlier")
+    found = answers._without_gpu(image, node, [earlier])
+    assert found.word == word
+    assert found.steps[0] is earlier
+    (step,) = found.steps[1:]
+    assert (step.name, step.word, step.reason, step.fix) == ("devices", word, reason, fix)
+
+
+def no(*, ends: bool = False) -> Step:
+    return Step("code", "no", "no code", "a.so", "take another", ends=ends)
+
+
+def unsure(*, ends: bool = False) -> Step:
+    return Step("driver", "unknown", "nobody knows", ends=ends)
+
+
+@pytest.mark.parametrize(
+    ("cpu_first", "shown", "refused", "expected"),
+    [
+        (False, [no()], [no()], "code less: no code: it uses the CPU"),
+        (True, [no()], [no()], "code less: no code: it uses the CPU"),
+        (False, [no(ends=True)], [no(ends=True)], None),
+        (False, [unsure()], [], None),
+        (True, [unsure()], [], "driver less: nobody knows: it uses the CPU at least"),
+        (True, [unsure(), unsure(ends=True)], [], "driver unknown: nobody knows"),
+        (False, [no(), unsure(ends=True)], [no()], "driver unknown: nobody knows"),
+    ],
+)
+def test_what_uses_the_cpu_where_it_cannot_use_a_gpu(
+    cpu_first: bool, shown: list[Step], refused: list[Step], expected: str | None
+) -> None:
+    image: Any = SimpleNamespace(cpu_first=cpu_first)
+    found = answers._on_cpu(image, shown, refused)
+    if expected is None:
+        assert found is shown
+        return
+    (step,) = found
+    assert f"{step.name} {step.word}: {step.reason}" == expected
+    if refused and step.word == "less":
+        assert (step.place, step.fix) == ("a.so", "take another")
 
 
 def image_of(

@@ -171,6 +171,8 @@ def test_a_judgement_with_its_facts(
 LIBTORCH_HIP = "torch/lib/libtorch_hip.so"
 CODE: Any = {"cuda": [[["sm_90"], 4]], "machines": ["x86_64"]}
 HIP: Any = {"hip": [[["gfx942"], 4]], "machines": ["x86_64"]}
+OTHER_HIP: Any = {"hip": [[["gfx90a"], 4]], "machines": ["x86_64"]}
+BNB = "b/libbitsandbytes_rocm{}.so"
 PACK: Any = {"format": "kpack", "hip": [[["gfx942"], 1]]}
 
 
@@ -197,6 +199,13 @@ PACK: Any = {"format": "kpack", "hip": [[["gfx942"], 1]]}
          [("native", "x/k_sm90.so")]),
         ([package("own", {"x/a.so": {"cuda": [[["sm_80"], 9]]}, "x/b.so": CODE})], H100,
          [("lacks-device", "x/a.so")]),
+        # Which of them a PyTorch that is to come has it load nobody knows: the worst counts.
+        ([package("bitsandbytes", {BNB.format(63): HIP, BNB.format(64): OTHER_HIP})], MI300,
+         [("lacks-device", BNB.format(64))]),
+        ([package("bitsandbytes", {BNB.format(63): OTHER_HIP, BNB.format(64): HIP})], MI300,
+         [("lacks-device", BNB.format(63))]),
+        ([package("bitsandbytes", {BNB.format(63): HIP, BNB.format(64): HIP})], MI300,
+         [("native", BNB.format(63))]),
     ],
 )  # fmt: skip
 def test_verdicts_of_distributions(documents: list[Any], gpu: Gpu, expected: list[Any]) -> None:
