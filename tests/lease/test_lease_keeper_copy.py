@@ -213,6 +213,8 @@ def test_what_a_command_leaves_behind_keeps_the_devices(start: Start) -> None:
         keeper = parents()[left]
         assert (status, children(keeper)) == (3, [left])
         assert os.readlink(f"/proc/{keeper}/cwd") == "/"
+        streams = {os.readlink(f"/proc/{keeper}/fd/{number}") for number in range(3)}
+        assert streams == {os.devnull}
         assert not front.is_free()
         with open(f"/proc/{keeper}/comm", encoding="ascii") as file:
             assert file.read() == "probe-lease\n"
