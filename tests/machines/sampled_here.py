@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from probe_core.api import NotApplicable, SampleRequest, Unavailable
 from probe_core.testing import Case
+from probe_core.testing.stage import Staged
 
 
 class Round(NamedTuple):
@@ -32,16 +33,16 @@ def sample_here(
     asleep: Sequence[Sequence[str]] = ((),),
     pause: Callable[[int], None] | None = None,
 ) -> list[Round]:
-    """Return the rounds of a sampler that `hooks.open_sampler` opens, until one is none."""
+    """Return the rounds of a sampler that `hooks.open_sampler` opens, as often as it must."""
     rounds: list[Round] = []
     sampler: Any = None
-    case.machine.live = case.machine.live or case.live
+    machine = Staged(case.machine) if case.live else case.machine
     for number in range(1, count + 1):
         if number > 1 and pause is not None:
             pause(number)
         found = Round([], [], [])
         request = SampleRequest(
-            case.machine,
+            machine,
             case.bus,
             avoid=avoid,
             asleep=asleep[min(number, len(asleep)) - 1],
@@ -50,16 +51,21 @@ def sample_here(
         )
         try:
             sampler = sampler or hooks.open_sampler(request)
-            answer = sampler if isinstance(sampler, NotApplicable) else sampler.sample(request)
-            if isinstance(answer, NotApplicable):
-                return [*rounds, found._replace(status="not_applicable", reason=answer.reason)]
-            for item in answer:
-                (found.findings if "finding" in item else found.samples).append(
-                    item.get("finding", item)
-                )
+            rounds.append(_taken(sampler, request, found))
         except Unavailable as error:
-            return [*rounds, found._replace(status="unavailable", reason=error.reason)]
-        rounds.append(found)
+            rounds.append(found._replace(status="unavailable", reason=error.reason))
     if hasattr(sampler, "close"):
         sampler.close()
     return rounds
+
+
+def _taken(sampler: Any, request: SampleRequest, found: Round) -> Round:
+    answer = sampler if isinstance(sampler, NotApplicable) else sampler.sample(request)
+    if isinstance(answer, NotApplicable):
+        return found._replace(status="not_applicable", reason=answer.reason)
+    for item in answer:
+        if "finding" in item:
+            found.findings.append(item["finding"])
+        else:
+            found.samples.append(item)
+    return found

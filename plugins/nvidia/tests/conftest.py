@@ -7,7 +7,8 @@ import importlib.util
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -96,19 +97,20 @@ def _answer(asked: dict[str, Any], surroundings: dict[str, str], timeout: float)
     return answer
 
 
-Here = Callable[[dict[str, Any], dict[str, str]], dict[str, Any]]
+Loaded = Callable[[Mapping[str, str]], AbstractContextManager[None]]
 
 
 @pytest.fixture
-def here(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Here:
-    """Return a function that asks our client in this process, where faults and lines are seen.
+def loaded(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Loaded:
+    """Return what puts a library of its own into this process, where faults and lines are seen.
 
-    Each question loads a library of its own, which reads its profile once.
+    It takes the variables with which a process would start. A library reads its profile once.
     """
     real, numbers = ctypes.CDLL, iter(range(1000))
     built, soname = library.read_bytes(), SONAME.encode()
 
-    def asked_here(asked: dict[str, Any], surroundings: dict[str, str]) -> dict[str, Any]:
+    @contextmanager
+    def surroundings(variables: Mapping[str, str]) -> Iterator[None]:
         # With the name of the real one, the loader would give it to all that ask for that.
         name = f"lib{next(numbers):0{len(SONAME) - 8}}.so.1"
         copy = tmp_path / name
@@ -120,11 +122,13 @@ def here(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Here
         with monkeypatch.context() as changed:
             changed.setattr(ctypes, "CDLL", found)
             changed.delitem(sys.modules, "pynvml", raising=False)
-            changed.setenv("FAKE_NVML_PROFILE", surroundings["FAKE_NVML_PROFILE"])
-            answer: dict[str, Any] = json.loads(json.dumps(nvml_asked.answer_to(asked)))
-        return answer
+            for key, value in variables.items():
+                if key.startswith("FAKE_"):
+                    changed.setenv(key, value)
+            yield
+            sys.modules.pop("pynvml", None)
 
-    return asked_here
+    return surroundings
 
 
 # What would end or stop this process, too.
@@ -132,7 +136,7 @@ _DEADLY = ("crash", "hang")
 
 
 @pytest.fixture
-def ask(fake: ModuleType, library: Path, here: Here, tmp_path: Path) -> Ask:
+def ask(fake: ModuleType, library: Path, loaded: Loaded, tmp_path: Path) -> Ask:
     """Return a function that probes with a profile (a name, or text) and returns what was said.
 
     Each driver is asked through our client and through nvidia-ml-py, and both must say the same.
@@ -185,7 +189,8 @@ def ask(fake: ModuleType, library: Path, here: Here, tmp_path: Path) -> Ask:
         if is_own or profile is None or any(word in f"{profile}" for word in _DEADLY):
             answer = _answer(asked, surroundings, timeout)
         else:
-            answer = here(asked, surroundings)
+            with loaded(surroundings):
+                answer = json.loads(json.dumps(nvml_asked.answer_to(asked)))
         # A log would have the calls of both; what died or hung does so in the same library.
         if not (log or without or "died" in answer):
             other = _answer(asked | {"by": "nvidia-ml-py"}, surroundings, timeout)

@@ -12,14 +12,14 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from sampled_here import Round, sample_here
 
 from probe_core.pipeline.settings import load_settings
 from probe_core.sampling.engine import Engine
 from probe_core.sampling.rounds import Rhythm, Rounds
 from probe_core.testing import Case, Machine
-from probe_core.testing.case import prober_of
-from probe_core.testing.checks_sampling import SampledRound, sample_case, staged_machine
-from probe_nvidia import live
+from probe_core.testing.case import staged_machine
+from probe_nvidia import live, prober
 
 IDS = [f"pci:0000:0{number}:00.0" for number in range(1, 9)]
 FIGURES = """utilization {n}0 5
@@ -43,8 +43,10 @@ process 4194300 18446744073709551615
 class Bench:
     """A machine with eight GPUs, and the files that say what NVML answers."""
 
-    def __init__(self, root: Path, fake: ModuleType, trees: ModuleType, library: Path) -> None:
-        self.folder, self.fake = root, fake
+    def __init__(
+        self, root: Path, fake: ModuleType, trees: ModuleType, library: Path, loaded: Any
+    ) -> None:
+        self.folder, self.fake, self.loaded = root, fake, loaded
         (root / "root").mkdir()
         self.tree = trees.Tree(root / "root")
         self.tree.add_driver()
@@ -81,8 +83,9 @@ class Bench:
         machine = Machine(str(self.tree.root))
         return Case(machine, live=True, variables=self.variables)
 
-    def rounds(self, **options: Any) -> list[SampledRound]:
-        return sample_case(prober_of("nvidia", "probe_nvidia.prober"), self.case(), **options)
+    def rounds(self, **options: Any) -> list[Round]:
+        with self.loaded(self.variables):
+            return sample_here(prober, self.case(), **options)
 
     def engine(self, clock: Any = time.monotonic) -> Engine:
         config, _ = load_settings({"only": ["bus", "nvidia"]}, {})
@@ -92,8 +95,8 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path, fake: ModuleType, trees: ModuleType, library: Path) -> Bench:
-    return Bench(tmp_path, fake, trees, library)
+def bench(tmp_path: Path, fake: ModuleType, trees: ModuleType, library: Path, loaded: Any) -> Bench:
+    return Bench(tmp_path, fake, trees, library, loaded)
 
 
 @pytest.fixture
@@ -341,7 +344,7 @@ def test_a_jetson_module_is_sampled_from_its_files(trees: ModuleType, tmp_path: 
     folder = tree.platform("17000000.gpu", "/bus@0/gpu@17000000", driver="gk20a", load=370)
     tree.file(f"{folder}/devfreq/17000000.gpu/cur_freq", 1_300_500_000)
     case = Case(Machine(str(tmp_path), arch="aarch64"), live=True)
-    (look,) = sample_case(prober_of("nvidia", "probe_nvidia.prober"), case, count=1)
+    (look,) = sample_here(prober, case, count=1)
     (sample,) = look.samples
     assert sample["device"] == "dt:/bus@0/gpu@17000000"
     assert sample["busy"] == pytest.approx(0.37)

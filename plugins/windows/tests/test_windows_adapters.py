@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,30 +16,25 @@ from probe_windows.memory import _missing
 from probe_windows.prober import probe_devices
 
 FOLDER = Path(__file__).parent
-RUNNER = """
-import json, sys
-from probe_core.api import Machine, NotApplicable, Request
-from probe_windows.prober import probe_devices
-answer = probe_devices(Request(Machine(os="windows", arch=sys.argv[1])))
-if isinstance(answer, NotApplicable):
-    answer = answer.reason
-print(json.dumps(answer))
-"""
+STANDIN = FOLDER / "standin"
 
 
 def ask(export: str | Path, arch: str = "x86_64", denied: str = "") -> Any:
-    """Probe in a process of its own, with the stand-in as `winreg`."""
+    """Probe with the stand-in as `winreg`, which reads an export when it is imported."""
     path = export if isinstance(export, Path) else FOLDER / "exports" / f"{export}.reg"
-    surroundings = os.environ | {
-        "STANDIN_REG": str(path),
-        "STANDIN_DENIED": denied,
-        "PYTHONPATH": os.pathsep.join([str(FOLDER / "standin"), *sys.path]),
-    }
-    command = [sys.executable, "-c", RUNNER, arch]
-    done = subprocess.run(command, capture_output=True, text=True, env=surroundings, check=False)
-    assert done.returncode == 0, done.stderr
-    answer = json.loads(done.stdout)
-    for item in answer if isinstance(answer, list) else []:
+    with pytest.MonkeyPatch.context() as changed:
+        changed.setenv("STANDIN_REG", str(path))
+        changed.setenv("STANDIN_DENIED", denied)
+        changed.syspath_prepend(str(STANDIN))
+        changed.delitem(sys.modules, "winreg", raising=False)
+        try:
+            answer = probe_devices(Request(Machine(os="windows", arch=arch)))
+        finally:
+            sys.modules.pop("winreg", None)
+    if isinstance(answer, NotApplicable):
+        return answer.reason
+    answer = json.loads(json.dumps(answer))
+    for item in answer:
         assert "finding" in item or check_sighting(item)[1] == []
     return answer
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sampled_here import Round, sample_here
 
 from probe_core.testing import Case, Machine
-from probe_core.testing.case import prober_of
-from probe_core.testing.checks_sampling import SampledRound, sample_case
+from probe_windows import prober
 
 FOLDER = Path(__file__).parent
 LUID = "luid_0x00000000_0x0000d0b1"
@@ -43,7 +45,8 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def case(tmp_path: Path, library: Path) -> Case:
+def case(tmp_path: Path, library: Path, monkeypatch: pytest.MonkeyPatch) -> Case:
+    """A machine whose registry and counters this process finds; `winreg` reads the export once."""
     registry = (FOLDER / "exports/desktop-amd.reg").read_text()
     registry += f'\n{DIRECTX}]\n"LastSeen"=hex(b):02,00,00,00,00,00,00,00\n'
     for number, (luid, seen) in enumerate((("b1,d0", "02"), ("77,77", "01"))):
@@ -51,19 +54,26 @@ def case(tmp_path: Path, library: Path) -> Case:
             place=DIRECTX, guid=number, vendor=0x1002, device=0x744C, luid=luid, seen=seen
         )
     (tmp_path / "x.reg").write_text(registry)
-    variables = {
-        "STANDIN_REG": str(tmp_path / "x.reg"),
-        "LD_LIBRARY_PATH": str(library.parent),
-        "FAKE_PDH": str(tmp_path / "counters"),
-    }
-    machine = Machine(str(tmp_path), os="windows")
-    return Case(machine, live=True, variables=variables, sys_path=[FOLDER / "standin"])
+    copy = tmp_path / "pdh.dll"  # which keeps what was opened for itself
+    shutil.copy(library, copy)
+    real = ctypes.CDLL
+
+    def found(wanted: str, *arguments: Any, **options: Any) -> ctypes.CDLL:
+        return real(str(copy) if wanted == "pdh.dll" else wanted, *arguments, **options)
+
+    monkeypatch.setattr(ctypes, "CDLL", found)
+    monkeypatch.setenv("STANDIN_REG", str(tmp_path / "x.reg"))
+    monkeypatch.setenv("FAKE_PDH", str(tmp_path / "counters"))
+    monkeypatch.syspath_prepend(str(FOLDER / "standin"))
+    monkeypatch.delitem(sys.modules, "winreg", raising=False)
+    yield Case(Machine(str(tmp_path), os="windows"), live=True)  # type: ignore[misc]
+    sys.modules.pop("winreg", None)
 
 
-def looks(case: Case, *lines: tuple[str, str, float]) -> list[SampledRound]:
+def looks(case: Case, *lines: tuple[str, str, float]) -> list[Round]:
     text = "".join(f"{path}|{name}|{value}\n" for path, name, value in lines)
-    Path(case.variables["FAKE_PDH"]).write_text(text)
-    return sample_case(prober_of("windows", "probe_windows.prober"), case)
+    Path(case.machine.root, "counters").write_text(text)
+    return sample_here(prober, case)
 
 
 def test_the_busiest_engine_counts_and_not_their_sum(case: Case) -> None:
@@ -88,7 +98,7 @@ def test_the_busiest_engine_counts_and_not_their_sum(case: Case) -> None:
 
 
 def test_without_counters_it_is_unavailable(case: Case) -> None:
-    case.variables["LD_LIBRARY_PATH"] = ""
+    Path(case.machine.root, "pdh.dll").unlink()
     (first, *_) = looks(case)
     assert first.status == "unavailable"
     assert first.reason
@@ -96,6 +106,6 @@ def test_without_counters_it_is_unavailable(case: Case) -> None:
 
 
 def test_an_adapter_that_the_table_lacks_is_not_guessed(case: Case) -> None:
-    path = Path(case.variables["STANDIN_REG"])
+    path = Path(case.machine.root, "x.reg")
     path.write_text(path.read_text().replace("0000744c", "00001111"))
     assert looks(case)[0].status == "not_applicable"
