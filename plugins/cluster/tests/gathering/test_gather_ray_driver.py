@@ -86,3 +86,22 @@ def test_the_nodes_that_are_meant_are_listed_and_asked(
     assert ('"reason": "its agent ended"' in text) is ("a" in asked)
     assert ('"reason": "MemoryError: much"' in text) is ("b" in asked)
     assert ('"reason": "Ray calls it dead: no power"' in text) is ("c" in listed)
+
+
+@pytest.mark.parametrize(("length", "pieces"), [(0, 1), (351, 1), (352, 2), (711, 2), (712, 3)])
+def test_a_message_is_printed_in_lines_of_one_length(length: int, pieces: int) -> None:
+    reader, writer = os.pipe()
+    printer = ray_driver.Printer(writer)
+    for _ in range(2):
+        printer.send("a", {"k": "x" * length})
+    os.close(writer)
+    with os.fdopen(reader, "rb") as file:
+        lines = file.read().splitlines(keepends=True)
+    assert {len(line) for line in lines} == {512}
+    words = [line.rstrip(b" \n").removesuffix(b"|").split(b" ", 4) for line in lines]
+    assert {(mark, node) for mark, node, *_ in words} == {(b"#probe-cluster", b"a")}
+    for number in (b"1", b"2"):
+        *own, end = [rest for _, _, tag, *rest in words if tag == number]
+        assert [int(at) for at, _ in own] == list(range(pieces))
+        assert b"".join(piece for _, piece in own) == b'{"k": "%s"}' % (b"x" * length)
+        assert end == [b"end", b"0 %d" % pieces]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from fake_engines import SSH, Engines
 
+from probe_cluster.network.links import Network
 from probe_cluster.network.options import _figure
 from probe_core.cli import main
 from probe_core.commands import CommandError
@@ -103,3 +104,8 @@ def test_a_wrong_file_of_settings_is_one_sentence(
     printed = capsys.readouterr()
     assert sentence in printed.err
     assert (printed.out, len(printed.err.splitlines())) == ("", 1)
+
+
+def test_what_is_measured_without_options() -> None:
+    """A second each way, 4 GiB at most; below 100 Mbit/s and above 100 ms is a finding."""
+    assert Network() == Network("", 1.0, 4 << 30, 12.5e6, 0.1)

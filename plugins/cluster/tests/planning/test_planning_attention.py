@@ -32,6 +32,8 @@ GLOBAL = {"global_head_dim": 6, "num_key_value_heads": 1}
         ("none", {}, (0, 0, None, 0)),
         # Queries and outputs of 2 heads of 4, then keys and values.
         ("full", {}, (128 + 128, 16, None, 0)),
+        ("full", {"num_attention_heads": 8}, (128 + 128, 16, None, 0)),
+        ("full", {"num_attention_heads": 16}, (256 + 256, 32, None, 0)),  # no head has no value
         ("full", {"num_key_value_heads": 1}, (128 + 64, 8, None, 0)),
         ("full", {"num_key_value_heads": 1, "attention_bias": True}, (192 + 16, 8, None, 0)),
         ("full", {"num_key_value_heads": 1, "attn_output_gate": True}, (192 + 64, 8, None, 0)),

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from probe_cluster import ClusterError, Links, Model
+from probe_cluster.partition_command import _time
 from probe_cluster.planning.answer import answer
 from probe_cluster.planning.architecture import _routed
 from probe_cluster.planning.choice import choices
@@ -302,3 +303,14 @@ def test_layers_by_hand() -> None:
     for text in ("=1", "a=", "a", "a=-1", "a=1.0", "a=1000000"):
         with pytest.raises(CommandError, match=f"^--layers-on {text}: write it as studio=32$"):
             layers_of([text])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (None, "–"), (0.0, "0 ms"), (0.0123456, "12.3 ms"), (0.9994, "999 ms"), (1.0, "1 s"),
+        (599.4, "599 s"), (600.0, "10 min"), (7200.0, "120 min"),
+    ],
+)  # fmt: skip
+def test_how_a_plan_shows_a_time(seconds: float | None, shown: str) -> None:
+    assert _time(seconds) == shown

@@ -292,7 +292,8 @@ def test_a_split_gguf_is_summed_and_its_missing_part_named(tmp_path: Path) -> No
     [
         (gguf(GGUF_KEYS, GGUF_TENSORS)[:200], "its head ends after 200 bytes; download"),
         (gguf(GGUF_KEYS, GGUF_TENSORS), "is cut: its tensors need 208896 bytes and the file has"),
-        (gguf({}, [], version=9), "is GGUF version 9; 2 and 3 can be read"),
+        (gguf({}, [], version=1), "is GGUF version 1; 2 and 3 can be read"),
+        (gguf({}, [], version=4), "is GGUF version 4; 2 and 3 can be read"),
         (b"GGUF\x03\0\0\0" + b"\xff" * 16, "the number of tensors is 18446744073709551615, over"),
         (gguf({}, [("t", [1 << 39, 1 << 39], 0)]), "tensor 't' has"),
         (gguf({}, [("t", [1 << 26, 1 << 25], 0)]), "tensor 't' has 2251799813685248 values"),
