@@ -80,10 +80,13 @@ _PARTS: dict[str, tuple[str, ...]] = {
         "select",
         "probe_core.isolation.launch",
         "probe_core.isolation.processes",
+        "probe_core.isolation.run",
         "probe_core.isolation.shared",
-        "probe_core.isolation.posix"
-        if hasattr(os, "posix_spawn")
-        else "probe_core.isolation.portable",
+        *(
+            ("probe_core.isolation.posix", "probe_core.isolation.ending")
+            if hasattr(os, "posix_spawn")
+            else ("probe_core.isolation.portable",)
+        ),
     ),
     "devices": (
         "probe_core.machine.access",
