@@ -170,6 +170,10 @@ _OF_DRIVERS = (
     "/usr/lib/aarch64-linux-gnu/tegra",
     "/usr/lib/aarch64-linux-gnu/nvidia",
 )
+_OF_LOADER = (
+    "/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib", "/usr/local/lib64",
+)  # fmt: skip
+"""What the loader knows by itself, beside the folders of Debian's triplet."""
 _CACHE = "/etc/ld.so.cache"
 _CONFIGURATION = "/etc/ld.so.conf"
 STUBS = "/stubs/"
@@ -191,6 +195,9 @@ class Libraries:
     def __init__(self, machine: Machine, allows: Callable[[str], bool] | None = None) -> None:
         self._machine = machine
         self._allows = allows
+        triplet = _TRIPLETS.get(machine.arch)
+        multiarch = (f"/lib/{triplet}", f"/usr/lib/{triplet}", f"/usr/local/lib/{triplet}")
+        self._own = (*multiarch, *_OF_LOADER) if triplet else _OF_LOADER
         self._refused = False
         self._paths: dict[str, list[str]] = {}
         self._names: dict[str, list[str]] = {}
@@ -314,15 +321,6 @@ class Libraries:
         listed = [*variable, *self.configured, *self._own, *_OF_DRIVERS]
         folders = dict.fromkeys(path.rstrip("/") for path in listed if path.startswith("/"))
         return list(folders)[:_MAX_FOLDERS]
-
-    @lazy
-    def _own(self) -> list[str]:
-        """The folders that the loader knows by itself."""
-        triplet = _TRIPLETS.get(self._machine.arch, "")
-        own = ["/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib", "/usr/local/lib64"]
-        if triplet:
-            own = [f"/lib/{triplet}", f"/usr/lib/{triplet}", f"/usr/local/lib/{triplet}", *own]
-        return own
 
     @lazy
     def configured(self) -> list[str]:
