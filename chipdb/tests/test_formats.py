@@ -145,6 +145,7 @@ def test_a_lookup_does_not_read_them(real: Database) -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
 
 
+@pytest.mark.heavy
 def test_the_export(real: Database, tmp_path: Path) -> None:
     export.write(real, str(tmp_path))
     content = json.loads((tmp_path / "formats.json").read_text())

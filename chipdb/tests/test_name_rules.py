@@ -88,7 +88,7 @@ def test_a_row_that_its_example_does_not_need_is_told() -> None:
 
 
 @pytest.mark.parametrize("stage", ["line", "fact", "form", "machine"])
-@pytest.mark.parametrize("every", [16, pytest.param(1, marks=pytest.mark.heavy)])
+@pytest.mark.parametrize("every", [48, pytest.param(1, marks=pytest.mark.heavy)])
 def test_every_row_that_fits_a_text_is_found_for_it(
     files: RuleFiles, stage: str, every: int
 ) -> None:

@@ -102,6 +102,7 @@ def answered(db: Database, text: str) -> str:
     return f"share {what}" if match.profile else f"virtual {what}" if match.virtual else what
 
 
+@pytest.mark.heavy
 def test_labels_lists_of_devices_types_of_machine_and_layers(real: Database) -> None:
     """Classes that were silent: each is answered, or refused as what it is."""
     table = rows("classes", "wild", "people")

@@ -11,6 +11,7 @@ import pytest
 import recorded
 from command import environment, install, probe
 from reports import validated
+from weights import mostly_heavy_rows
 
 from probe_core.cli import main
 
@@ -205,20 +206,20 @@ def test_an_odd_id_is_its_authors_mistake_and_no_users_loss(tmp_path: Path) -> N
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "sentence"),
-    [
-        (
-            "good",
-            "The plugin 'good' of probe-x-good 1.2 ran, and reported 1 device: nothing is wrong",
-        ),
-        ("bad", "was run and ended as call_error: RuntimeError: no luck"),
-        ("absent", "ran, and detected nothing of its own: nothing of mine."),
-        ("mute", "the driver is not loaded. What would help: modprobe acme."),
-        ("picky", "was not run: no path of /no/such exists."),
-        ("cpu", "The plugin 'cpu' of probe-core"),
-    ],
-)
+WHY_NOT = [
+    (
+        "good",
+        "The plugin 'good' of probe-x-good 1.2 ran, and reported 1 device: nothing is wrong",
+    ),
+    ("bad", "was run and ended as call_error: RuntimeError: no luck"),
+    ("absent", "ran, and detected nothing of its own: nothing of mine."),
+    ("mute", "the driver is not loaded. What would help: modprobe acme."),
+    ("picky", "was not run: no path of /no/such exists."),
+    ("cpu", "The plugin 'cpu' of probe-core"),
+]
+
+
+@pytest.mark.parametrize(("name", "sentence"), mostly_heavy_rows(WHY_NOT, 3))
 def test_why_not(name: str, sentence: str, env: dict[str, str]) -> None:
     done = probe("plugins", "why-not", name, env=env)
     assert (done.returncode, done.stderr) == (0, "")

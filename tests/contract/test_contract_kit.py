@@ -28,7 +28,7 @@ def run(contract: ProberContract, check: str, tmp_path: Path) -> None:
         function()
 
 
-@pytest.mark.parametrize("check", mostly_heavy(CHECKS, 4))
+@pytest.mark.parametrize("check", mostly_heavy(CHECKS, 8))
 def test_a_good_prober_passes(plugin: Plugin, tmp_path: Path, check: str) -> None:
     run(plugin(), check, tmp_path)
 

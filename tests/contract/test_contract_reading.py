@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from weights import mostly_heavy
 
 from probe_core.testing import Case, ProberContract, Tree
 
@@ -87,7 +88,7 @@ READS = {
 }
 
 
-@pytest.mark.parametrize("line", READS)
+@pytest.mark.parametrize("line", mostly_heavy(READS, 4))
 def test_what_is_to_be_written_depends_on_the_path(
     plugin: Plugin, tmp_path: Path, line: str
 ) -> None:

@@ -141,6 +141,7 @@ BODIES = {
 }
 
 
+@pytest.mark.heavy
 def test_probers_answer_crash_and_are_ended(surprised: Path) -> None:
     for name, body in BODIES.items():
         (surprised / f"acme_{name}.py").write_text(f"{HEAD}    {body}\n", "utf-8")

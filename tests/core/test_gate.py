@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 import recorded
 from fake_probers import gpu
+from weights import mostly_heavy
 
 import probe_core
 from probe_core import NotPreparedError, background, gate
@@ -158,7 +159,7 @@ def test_a_probe_imports_in_steps_alone(prepared: bool) -> None:
     assert json.loads(host(IMPORTS, int(prepared))) == []
 
 
-@pytest.mark.parametrize("prepared", [False, True])
+@pytest.mark.parametrize("prepared", mostly_heavy([False, True], 2))
 def test_with_files_and_hooks_too_it_imports_in_steps_alone(prepared: bool, tmp_path: Path) -> None:
     (tmp_path / "settings.toml").write_text("only = ['cpu']\n")
     (tmp_path / "report.json").write_text(json.dumps(probe_core.probe(only="cpu").to_json()))

@@ -56,7 +56,7 @@ def test_a_specification_that_names_a_card_of_before(tmp_path: Path) -> None:
     assert finding["evidence"] == text
 
 
-@pytest.mark.parametrize("name", mostly_heavy(BROKEN, 3))
+@pytest.mark.parametrize("name", mostly_heavy(BROKEN, 6))
 def test_a_broken_machine(name: str, tmp_path: Path) -> None:
     code, fix, make = BROKEN[name]
     node = make(tmp_path / "root")

@@ -60,7 +60,7 @@ LATE: dict[str, str] = {
 }
 
 
-@pytest.mark.parametrize("case", mostly_heavy(LATE, 3))
+@pytest.mark.parametrize("case", mostly_heavy(LATE, 6))
 def test_what_it_changes_is_its_own_affair(hostile: Hostile, tmp_path: Path, case: str) -> None:
     outcome = hostile(f"os.chdir({str(tmp_path)!r})\n{LATE[case]}\nyield ONE")
     assert (outcome["status"], outcome["reason"], outcome["devices"]) == ("ok", None, 1)

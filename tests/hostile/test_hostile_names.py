@@ -15,6 +15,7 @@ import pytest
 from command import environment, probe
 from hostile_names import ALL, IN_METADATA, MARK, SHELL
 from shells import Shell, missing
+from weights import mostly_heavy_rows
 
 from probe_core.cli.candidates import answer, candidates
 from probe_core.leasing.folder import lease_folder
@@ -122,7 +123,7 @@ def held(folder: object) -> list[SimpleNamespace]:
     return [SimpleNamespace(doc=doc) for doc in docs]
 
 
-@pytest.mark.parametrize(("line", "expected"), LINES)
+@pytest.mark.parametrize(("line", "expected"), mostly_heavy_rows(LINES, 4))
 def test_completion_offers_only_names(
     line: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -52,7 +52,7 @@ def is_left_out(path: str) -> bool:
     return any(path == entry or path.startswith(entry) for entry in LEFT_OUT if "*" not in entry)
 
 
-@pytest.mark.parametrize("name", mostly_heavy(recorded.names(), 4))
+@pytest.mark.parametrize("name", mostly_heavy(recorded.names(), 8))
 def test_a_whole_probe_of_a_recorded_machine_reads_what_is_declared(name: str) -> None:
     """That is what the built-in probers read, the node's facts, readiness and visibility."""
     with open_machine(str(recorded.path(name))) as machine:

@@ -49,6 +49,7 @@ def without_driver(into: Path) -> Path:
     return into
 
 
+@pytest.mark.heavy
 def test_a_machine_that_changed_is_named(environ: dict[str, str], tmp_path: Path) -> None:
     facts, script = tmp_path / "facts", FOLDER / "machine-facts"
     assert run(environ, script, "--write", facts, MACHINE) == (0, "")
@@ -75,6 +76,7 @@ def test_a_probe_that_fails_is_no_machine_without_devices(
     assert not facts.exists()
 
 
+@pytest.mark.heavy
 def test_the_step_of_a_workflow_runs_the_script(environ: dict[str, str], tmp_path: Path) -> None:
     (step,) = yaml.safe_load((FOLDER / "action.yml").read_text("utf-8"))["runs"]["steps"]
     facts = tmp_path / "facts"

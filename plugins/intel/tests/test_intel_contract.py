@@ -14,6 +14,7 @@ GAUDI = {"vendor": "0x1da3", "pci_class": "0x120000"}
 NPU = {"pci_class": "0x120000", "status": "suspended"}
 
 
+@pytest.mark.heavy
 class TestIntel(ProberContract):
     name = "intel"
     target = "probe_intel.prober"

@@ -15,6 +15,7 @@ import image_files as make
 import pytest
 import wheel_files as build
 from test_images_answers import BASE, CU128, look, nodes, split
+from weights import mostly_heavy
 
 from probe_wheels.files import Budget, Opened
 from probe_wheels.formats.library import read_code, read_library
@@ -362,7 +363,7 @@ def test_what_passed_unread_is_never_no_code(case: str, monkeypatch: pytest.Monk
 
 
 @pytest.mark.usefixtures("little_kept")
-@pytest.mark.parametrize("section", ["cuda", "hip"])
+@pytest.mark.parametrize("section", mostly_heavy(["cuda", "hip"], 2))
 def test_bodies_of_gpu_code_are_passed_over(section: str) -> None:
     """Of 64 MiB of code nothing is copied out of the stream but heads and the file's ends."""
     long = 32 * MIB

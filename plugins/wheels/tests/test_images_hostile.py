@@ -14,6 +14,7 @@ import image_files as make
 import pytest
 from test_images_answers import BASE, CU128, RECORDINGS, nodes, split
 from test_images_formats import sif
+from weights import mostly_heavy
 
 from probe_core.cli import main
 from probe_wheels.files import Budget, Exhausted
@@ -360,7 +361,7 @@ def mutated(raw: bytes, source: random.Random) -> bytes:
     return bytes(changed)
 
 
-@pytest.mark.parametrize("form", MUTATED)
+@pytest.mark.parametrize("form", mostly_heavy(MUTATED, 5))
 def test_mutations_end_with_one_sentence_or_an_answer(
     form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,7 @@ import image_files as make
 import pytest
 import wheel_files as build
 from test_images_answers import CPU, CU128, LEVEL_ZERO, MI300X, RENDER, look, split, with_files
+from weights import mostly_heavy_rows
 
 from probe_core.commands.recorded import opened
 from probe_core.commands.reports import probe_document
@@ -517,7 +518,7 @@ def contents(name: str) -> Contents:
     return contents_of(open_images(str(path), Opening())[0])
 
 
-@pytest.mark.parametrize(("image", "place", "word", "step"), CASES)
+@pytest.mark.parametrize(("image", "place", "word", "step"), mostly_heavy_rows(CASES, 4))
 def test_an_image_at_its_limits(image: str, place: str, word: str, step: str) -> None:
     answer: Answer = answer_of(contents(image), node(place))
     told = (answer.word, answer.step.name if answer.step else "")

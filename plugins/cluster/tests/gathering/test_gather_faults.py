@@ -179,6 +179,7 @@ def test_a_node_whose_python_does_not_start(nodes: Engines) -> None:
     assert node.fix == "look why: run `python3 -I -S -c pass` there"
 
 
+@pytest.mark.heavy
 @pytest.mark.skipif(
     os.geteuid() != 0 or not can_mount(), reason="needs root, and mounts of its own"
 )

@@ -49,7 +49,7 @@ def test_all_hosts_give_their_reports(engines: Engines, home: Home) -> None:
     assert [gpu.driver for gpu in summary.gpus] == ["nvidia 580.95.05"]
 
 
-@pytest.mark.parametrize("host", ["banner", "crlf", "noisy"])
+@pytest.mark.parametrize("host", mostly_heavy(["banner", "crlf", "noisy"], 3))
 def test_other_output_does_no_harm(engines: Engines, home: Home, host: str) -> None:
     engines.report(host, home["desk"])
     answer = gathered(host)
@@ -272,6 +272,7 @@ def asked(engines: Engines) -> list[str]:
     return hosts
 
 
+@pytest.mark.heavy
 def test_a_gather_that_was_killed_is_resumed_and_asks_the_missing_alone(
     engines: Engines, home: Home, tmp_path: Path
 ) -> None:
@@ -307,6 +308,7 @@ echo - >> {folder}/running
 """
 
 
+@pytest.mark.heavy
 def test_two_hundred_hosts_are_asked_by_64_connections_at_a_time(
     engines: Engines, home: Home
 ) -> None:

@@ -107,6 +107,7 @@ def test_a_command_that_is_ended_leaves_nothing_on_the_node(marker: str, number:
     wait_for(lambda: nothing_left(marker, folders), 20)
 
 
+@pytest.mark.heavy
 @pytest.mark.usefixtures("on_path", "hanging")
 def test_a_connection_that_is_cut_leaves_nothing_on_the_node(marker: str) -> None:
     process = command("ssh://one")

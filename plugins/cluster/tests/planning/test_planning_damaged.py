@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from model_files import gguf
+from weights import mostly_heavy
 
 from probe_core.cli import main
 
@@ -65,7 +66,7 @@ def answered(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert printed.out == ""
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", mostly_heavy(range(4), 4))
 def test_damaged_gguf(seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     chance, file = random.Random(seed), tmp_path / "model.gguf"
     for _ in range(20):
@@ -87,7 +88,7 @@ def test_damaged_safetensors(seed: int, tmp_path: Path, capsys: pytest.CaptureFi
         answered(file, capsys)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", mostly_heavy(range(4), 4))
 def test_absurd_configs(seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     chance, file = random.Random(seed), tmp_path / "config.json"
     for _ in range(20):

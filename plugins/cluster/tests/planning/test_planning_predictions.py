@@ -88,6 +88,7 @@ def published() -> tuple[list[list[Any]], dict[str, Any]]:
     return [row for row in rows if row[7] not in out], data
 
 
+@pytest.mark.heavy
 def test_published_speeds_are_predicted() -> None:
     rows, data = published()
     errors = [abs(math.log(predicted(row, data["chips"]) / row[6])) for row in rows]

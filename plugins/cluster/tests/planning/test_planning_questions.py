@@ -56,7 +56,7 @@ def test_there_are_many() -> None:
 
 
 @pytest.mark.parametrize(
-    "question", mostly_heavy(QUESTIONS, 3), ids=[each["ask"] for each in QUESTIONS]
+    "question", mostly_heavy(QUESTIONS, 6), ids=[each["ask"] for each in QUESTIONS]
 )
 def test_a_question(
     question: dict[str, Any], folder: Path, capsys: pytest.CaptureFixture[str]

@@ -42,6 +42,7 @@ def have(machines: str, engine: str) -> list[Member]:
     return [with_engine(member, engine) for member in read_members([], have=[machines])]
 
 
+@pytest.mark.heavy
 def test_published_throughput_is_within_a_factor_in_four_of_five(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
