@@ -28,6 +28,7 @@ from time import monotonic, sleep  # not as attributes: tests replace those
 import pytest
 import pytest_timeout
 from _pytest.assertion import rewrite
+from _pytest.runner import runtestprotocol
 
 # Hypothesis itself imports trio, for tests of its tasks that nobody has here: that takes longer
 # than all else of Hypothesis.
@@ -153,6 +154,22 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
     finally:
         gc.freeze()
         gc.enable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Have a worker report the call of a test, and what failed or was skipped around it.
+
+    xdist sends two messages more about each test, and one about each phase that passed. Only
+    `--durations` shows any of these; without them a test takes 1.2 ms less of processor time, most
+    of it in the process that reads what all workers send.
+    """
+    if "PYTEST_XDIST_WORKER" not in os.environ or item.config.option.durations is not None:
+        return None
+    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        if report.when == "call" or not report.passed:
+            item.ihook.pytest_runtest_logreport(report=report)
+    return True
 
 
 timed: tuple[float, pytest.Item, pytest_timeout.Settings] | None = None
