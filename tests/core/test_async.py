@@ -143,9 +143,16 @@ def test_cancelling_under_asyncio_kills_the_children(probers: Probers) -> None:
 def test_timeout_of_the_caller_kills_the_children(probers: Probers) -> None:
     hang(probers)
 
+    async def expire(limit: asyncio.Timeout) -> None:
+        # Not after a fixed time: on a busy computer the prober may need longer to start.
+        await asyncio.to_thread(started_by, probers.folder)
+        limit.reschedule(asyncio.get_running_loop().time())
+
     async def main() -> None:
-        async with asyncio.timeout(0.3):
+        async with asyncio.timeout(60) as limit:
+            expiring = asyncio.create_task(expire(limit))
             await probe_core.probe_async(**probers.arguments)
+            await expiring
 
     start = time.monotonic()
     with pytest.raises(TimeoutError):
@@ -158,9 +165,15 @@ def test_cancelling_under_trio_kills_the_children(probers: Probers) -> None:
     trio = pytest.importorskip("trio")
     hang(probers)
 
+    async def expire(scope: Any) -> None:
+        await trio.to_thread.run_sync(started_by, probers.folder)
+        scope.deadline = trio.current_time()
+
     async def main() -> bool:
-        with trio.move_on_after(0.4) as scope:
-            await probe_core.probe_async(**probers.arguments)
+        async with trio.open_nursery() as nursery:
+            with trio.move_on_after(60) as scope:
+                nursery.start_soon(expire, scope)
+                await probe_core.probe_async(**probers.arguments)
         return bool(scope.cancelled_caught)
 
     assert trio.run(main) is True
