@@ -217,6 +217,12 @@ def test_what_is_no_layout(layout: str) -> None:
         check_layout(layout)
 
 
+def test_a_long_layout_is_cut() -> None:
+    with pytest.raises(CommandError) as raised:
+        check_layout("y" * 99)
+    assert str(raised.value) == f"{'y' * 79 + '…'!r} is no layout; write it as 4x2"
+
+
 def test_layouts() -> None:
     for layout in ("4x2", "1X1", "9999x9999"):
         check_layout(layout)

@@ -20,6 +20,7 @@ from trees import Tree
 import probe_core
 from probe_core import Report, model
 from probe_core.model.field import View
+from probe_core.model.verdict import native_runtime, step_without_kfd
 from probe_core.pipeline.static import parse_document
 
 TYPES = {
@@ -321,3 +322,26 @@ def test_tables_of_a_view_are_read_like_any_table(document: dict[str, Any]) -> N
         with pytest.raises(TypeError, match="a report cannot be changed"):
             eval(f"driver.{change}", {"driver": driver})
     assert set(driver) == {"name", "version"}
+
+
+@pytest.mark.parametrize(
+    ("state", "codes", "found"),
+    [
+        ("limited", ["kfd-missing"], "kfd-missing"),
+        ("limited", [None, "no such cause", "kfd-missing"], "kfd-missing"),
+        ("limited", ["version-mismatch"], None),
+        ("limited", [None], None),
+        ("ready", ["kfd-missing"], None),
+    ],
+    ids=range(5),
+)
+def test_the_step_that_keeps_rocm_from_a_card(
+    state: str, codes: list[str | None], found: str | None
+) -> None:
+    device: Any = {"vendor": "amd", "readiness": {"state": state}}
+    device["readiness"]["steps"] = [{"code": code} for code in codes]
+    step = step_without_kfd(device)
+    assert (step["code"] if step else None) == found
+    assert native_runtime(device) == ("vulkan" if found else "hip")
+    assert native_runtime(device | {"vendor": "nvidia"}) == "cuda"
+    assert step_without_kfd({"readiness": None}) is None

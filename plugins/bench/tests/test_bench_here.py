@@ -496,11 +496,11 @@ def test_a_kernel_runs_for_as_long_as_a_run_lasts(
     bench = Bench(job(tmp_path, wanted, **SSE))
     kernel = cpu_runs.kernel_for("fp32", "x86_64", ["sse2"])
     assert kernel is not None
-    loops = gcc(2.0**-24, kernel.total)
+    loops = gcc(2.0**-23, kernel.total)
     line = bench.measured(wanted)
     rates = set(line["rates"])
     assert len(rates) == 1
-    assert rates.pop() == pytest.approx(kernel.operations * 2.0**24)
+    assert rates.pop() == pytest.approx(kernel.operations * 2.0**23)
     assert {name: line[name] for name in ("event", "by", "accumulate", "threads", "cpu_share")} == {
         "event": "result",
         "by": f"gcc 12.2.0, {kernel.name}",
@@ -509,8 +509,8 @@ def test_a_kernel_runs_for_as_long_as_a_run_lasts(
         "cpu_share": 1.0,
     }
     # A quarter of 5.5 ms tells how many rounds 5.5 ms have; then the sums are looked at.
-    assert loops.rounds[:4] == [10_000, 40_000, 10_000, int(0.0055 * 2**24)]
-    assert set(loops.rounds[3:]) == {int(0.0055 * 2**24)}
+    assert loops.rounds[:4] == [10_000, 40_000, 10_000, int(0.0055 * 2**23)]
+    assert set(loops.rounds[3:]) == {int(0.0055 * 2**23)}
 
 
 def test_a_kernel_with_other_sums_is_wrong(gcc: Callable[..., Loops], tmp_path: Path) -> None:

@@ -231,3 +231,20 @@ def test_one_line_is_one_hash() -> None:
     entry: Any = {"b": "\u00e9", "a": [1, {"d": None, "c": "x y"}]}
     assert chain.line_of(entry) == '{"a":[1,{"c":"x y","d":null}],"b":"\\u00e9"}'
     assert digest("x") == "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (LENGTH - 2, f"entry {LENGTH} is not the last that was written, or was changed"),
+        (LENGTH, f"entry {LENGTH} is not the last that was written, or was changed"),
+        (LENGTH + 1, f"its end is cut: 1 of {LENGTH + 1} entries are gone"),
+        (999_999_999, f"its end is cut: {999_999_999 - LENGTH} of 999999999 entries are gone"),
+        (1_000_000_000, f"entry {LENGTH} is not the last that was written, or was changed"),
+        ("many", f"entry {LENGTH} is not the last that was written, or was changed"),
+    ],
+)
+def test_a_head_of_another_journal(count: object, text: str, written: tuple[str, str]) -> None:
+    journal, head = written
+    _, _, first = head.split()
+    assert problems(journal, f"{count} {'0' * 64} {first}\n") == [text]

@@ -12,8 +12,10 @@ from reports import recorded_machine, report_of_recording
 from weights import mostly_heavy
 
 import probe_core
-from probe_changes.next_boot import CHECKS
+from probe_changes.loaders import NextBoot
+from probe_changes.next_boot import CHECKS, MENDED, _mended
 from probe_core.doctor.check import Request
+from probe_core.model.findings import NO_FIX
 
 STEPS = ("driver", "library")
 
@@ -149,3 +151,22 @@ def test_a_recording_is_judged_for_a_supposed_driver() -> None:
         for driver in ("580", "595")
     }
     assert told == {"580": [], "595": ["legacy-branch"] * 4}
+
+
+@pytest.mark.parametrize(
+    ("driver", "what", "fix"),
+    [
+        ("", "the boot of Linux 6.8.0-62-generic repairs kernel-changed", "sudo reboot"),
+        ("590", "the driver 590 repairs kernel-changed", NO_FIX),
+    ],
+)
+def test_what_a_boot_or_a_driver_repairs_is_said(driver: str, what: str, fix: str) -> None:
+    boot = NextBoot("6.8.0-62-generic", "known", "")
+    assert _mended("pci:0000:01:00.0", "kernel-changed", boot, driver) == {
+        "code": MENDED,
+        "severity": "info",
+        "what": what,
+        "why": "kernel-changed is broken now, and no rule of the doctor's breaks it then",
+        "fix": fix,
+        "device": "pci:0000:01:00.0",
+    }

@@ -17,7 +17,7 @@ from export_nodes import CARD, LOST_NODE, MIG_NODE, MIXED, gpu, instance, node
 from reports import report_of_recording
 
 from probe_export import export, formats
-from probe_export.capacity import capacity, label_value
+from probe_export.capacity import capacity, label_value, slurm_type
 from probe_export.dra import semver
 from probe_export.ray import nvidia_type
 
@@ -238,6 +238,20 @@ def test_slurm_takes_the_pci_id_where_the_name_is_no_type(name: Any, tmp_path: P
     text = export("slurm", node([odd, known], tmp_path))  # type: ignore[arg-type]
     assert "Gres=gpu:pci_10de_9999:1,gpu:nvidia_l4:1 " in text
     assert "Name=gpu Type=pci_10de_9999 File=/dev/nvidia0\n" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "pci", "expected"),
+    [
+        ("NVIDIA H100 80GB HBM3", "10de:2330", "nvidia_h100_80gb_hbm3"),
+        (None, "10de:2330", "pci_10de_2330"),
+        ("()", "10de:2330", "pci_10de_2330"),
+        (None, None, None),
+    ],
+)
+def test_the_type_of_a_card(name: str | None, pci: str | None, expected: str | None) -> None:
+    device: Any = {"name": name, "pci": None if pci is None else {"id": pci}}
+    assert slurm_type(device) == expected
 
 
 def test_slurm_says_that_it_has_no_gpus_of_a_vendor(tmp_path: Path) -> None:

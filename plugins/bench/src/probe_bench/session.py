@@ -159,8 +159,8 @@ class _Child:
         except subprocess.TimeoutExpired:
             return False  # its pipes stay open with it
         self._reader.join(_END_S)
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None and not self._reader.is_alive():
+        if not self._reader.is_alive():
+            for pipe in filter(None, (self._process.stdin, self._process.stdout)):
                 pipe.close()
         return True
 
