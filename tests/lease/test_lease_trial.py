@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import fake_cuda
@@ -169,3 +171,115 @@ def test_one_that_hangs_is_given_up(node: Node, tmp_path: Path) -> None:
         "the runtime's library cannot use pci:0000:01:00.0: it did not answer within 0.5 s"
     )
     assert time.monotonic() - begin < 20
+
+
+# Each step in this process.
+
+
+@pytest.mark.parametrize(
+    ("output", "status", "cause"),
+    [
+        ("", 3, "it ended with status 3"),
+        ("", -9, "it was ended by signal 9"),
+        ("a traceback\n  last line \n\n", 1, "last line"),
+        ("words\nprobe-trial: first\nprobe-trial:  second \nmore\n", 1, "second"),
+        ("probe-trial: why\n", -11, "why"),
+        ("last words\n", -11, "it was ended by signal 11"),
+    ],
+    ids=range(6),
+)
+def test_the_cause_of_a_failed_trial(output: str, status: int, cause: str) -> None:
+    assert trial._cause(output, status) == cause
+
+
+def steps(*steps: tuple[str, str, str | None, str | None]) -> Any:
+    names = ("step", "status", "evidence", "code")
+    return {
+        "id": "pci:1",
+        "readiness": {"steps": [dict(zip(names, s, strict=True)) for s in steps]},
+    }
+
+
+@pytest.mark.parametrize(
+    ("devices", "advice"),
+    [
+        ([], ""),
+        ([{"id": "pci:1", "readiness": None}, {"id": "pci:2"}], ""),
+        ([steps(("driver", "ok", "e", None))], ""),
+        ([steps(("driver", "ok", "e", None), ("node", "broken", "EACCES", "c"))],
+         "; pci:1: node: EACCES"),
+        ([steps(("node", "broken", None, "closed"))], "; pci:1: node: closed"),
+        ([steps(("node", "broken", None, None))], "; pci:1: node: "),
+    ],
+    ids=range(6),
+)  # fmt: skip
+def test_the_first_broken_step_is_advice(devices: list[Any], advice: str) -> None:
+    assert trial._advice(devices) == advice
+
+
+def test_the_script_of_a_command(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_bytes(b"import torch\xff")
+    for command, text in (
+        (["python", "-c", "import jax"], "import jax"),
+        (["python", "-c"], ""),
+        (["python", str(script), "-c", "no"], "import torch\ufffd"),
+        (["python", str(tmp_path / "absent.py"), str(script)], ""),
+        (["train.py"], ""),
+        ([str(script)], ""),
+        (["python", "-m", "train"], ""),
+    ):
+        assert trial._script(command) == text, command
+
+
+@pytest.mark.parametrize(
+    ("folders", "found"),
+    [("", False), ("{0}/a", True), ("{0}/b", False), (":{0}/b:{0}/a", True)],
+)
+def test_a_package_on_the_path_is_seen(folders: str, found: bool, tmp_path: Path) -> None:
+    package = tmp_path / "a" / "torch"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (tmp_path / "b" / "torch").mkdir(parents=True)
+    assert trial._is_folder("torch", {"PYTHONPATH": folders.format(tmp_path)}) == found
+    assert not trial._is_folder("jax", {"PYTHONPATH": folders.format(tmp_path)})
+
+
+def test_a_child_is_waited_for_and_what_it_wrote_last_is_read() -> None:
+    environ = {"PATH": os.environ["PATH"]}
+    assert trial._run(["sh", "-c", "echo out; echo err >&2; exit 3"], environ, 20) == (
+        3,
+        "out\nerr\n",
+    )
+    status, text = trial._run(["sh", "-c", "yes | head -c 5000; echo end"], environ, 20)
+    assert (status, len(text), text[-4:]) == (0, 2000, "end\n")
+    status, text = trial._run(["sh", "-c", "echo begun; sleep 60"], environ, 0.2)
+    assert (status, text) in ((None, "begun\n"), (None, ""))
+    missing = trial._run(["/nonexistent/python"], environ, 1)
+    assert missing == (1, "probe-trial: /nonexistent/python: No such file or directory")
+
+
+def leased(**environ: str) -> Any:
+    devices = [{"id": "pci:1", "vendor": "acme"}, {"id": "pci:2", "vendor": None}]
+    own = {"PATH": os.environ["PATH"], **environ}
+    return SimpleNamespace(devices=devices, ids=["pci:1", "pci:2"], environ=own)
+
+
+def test_a_command_is_tried_with_its_own_framework(tmp_path: Path) -> None:
+    folder = torch(tmp_path)
+    package(tmp_path / "site", "jax", "raise ImportError('no jaxlib')")
+    lease = leased(PYTHONPATH=folder)
+    command = [sys.executable, "-c", "import torch"]
+    failure = f"torch of {sys.executable} cannot use pci:1, pci:2: "
+    told = trial.try_devices(lease, sys.executable, command)
+    assert told == f"{failure}torch: it sees 1 of 2 devices"
+    command = [sys.executable, "-c", "from jax import numpy"]
+    told = trial.try_devices(lease, sys.executable, command)
+    assert told == f"jax of {sys.executable} cannot use pci:1, pci:2: ImportError: no jaxlib"
+    # Of several that are there the first of ours, where the script names none.
+    told = trial.try_devices(lease, sys.executable, [sys.executable, "-m", "train"])
+    assert told == f"{failure}torch: it sees 1 of 2 devices"
+    # A program that is no Python: the runtime's library, of which this vendor has none.
+    assert trial.try_devices(lease, "/bin/true", ["true"]) is None
+    late = trial.try_devices(lease, sys.executable, command, deadline=0.0)
+    assert late == f"jax of {sys.executable} cannot use pci:1, pci:2: it did not answer within 0 s"
