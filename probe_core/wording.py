@@ -34,14 +34,9 @@ def clean_text(text: str, limit: int = TEXT_LIMIT) -> str:
 
 
 def _safe(char: str) -> str:
-    code = ord(char)
     if char == "\t" or char == "\n":
         return " "
-    if not char.isprintable() and char != " ":
-        return "\ufffd"
-    if 0x200B <= code <= 0x200F or 0x202A <= code <= 0x202E or 0x2066 <= code <= 0x2069:
-        return "\ufffd"
-    return char
+    return char if char.isprintable() else "\ufffd"
 
 
 def error_text(error: BaseException, limit: int = 4 * TEXT_LIMIT) -> str:

@@ -59,3 +59,12 @@ def test_errors(error: BaseException, said: str) -> None:
 )
 def test_joined(words: list[str], text: str) -> None:
     assert joined(words) == text
+
+
+def test_what_cannot_be_seen_or_turns_the_text_is_replaced() -> None:
+    hidden = [*range(9), *range(0xB, 0x20), *range(0x7F, 0xA1), 0xAD, *range(0x200B, 0x2010)]
+    hidden += [*range(0x2028, 0x202F), *range(0x2066, 0x206A), 0xD800, 0xFEFF, 0xE0001]
+    assert {clean_text(f"a{chr(code)}é") for code in hidden} == {"a\ufffdé"}
+    shown = [*range(0x20, 0x7F), 0xA1, 0x2010, 0x2027, 0x20AC, 0x1F600]
+    assert [clean_text(f"a{chr(code)}é") for code in shown] == [f"a{chr(code)}é" for code in shown]
+    assert clean_text("a\tb\né") == "a b é"
