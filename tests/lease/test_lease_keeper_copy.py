@@ -204,6 +204,21 @@ def test_the_front_stands_in_for_a_killed_keeper(start: Start) -> None:
     assert front.is_free()
 
 
+def test_a_front_without_a_keeper_is_stopped_with_its_command_too(start: Start) -> None:
+    wait = "while [ ! -e go ]; do sleep 0.01; done"
+    front = start(f"echo ready; {wait}; kill -STOP $$; exit 5")
+    front.read("ready\n")
+    assert soon(lambda: bool(front.children(leading=True)))
+    os.kill(front.children(leading=True)[0], signal.SIGKILL)
+    assert soon(lambda: not front.children(leading=True))
+    (front.node.folder / "go").touch()
+    _, status = os.waitpid(front.pid, os.WUNTRACED)
+    assert (os.WIFSTOPPED(status), os.WSTOPSIG(status)) == (True, signal.SIGSTOP)
+    os.kill(front.pid, signal.SIGCONT)
+    assert front.end() == (5, "ready\n")
+    assert front.is_free()
+
+
 def test_what_a_command_leaves_behind_keeps_the_devices(start: Start) -> None:
     # It holds no file of the command, and is in another session.
     front = start("setsid sleep 60 >/dev/null 2>&1 </dev/null & echo $!; exit 3")
