@@ -436,6 +436,7 @@ def run(faults: Sequence[Fault], tests: Sequence[str], budget_s: float) -> list[
     judge = Judge(faults, budget_s)
     options = ["-q", "-s", "-m", "not heavy", "-p", "no:cacheprovider", "-p", "no:xdist"]
     options += ["-o", "timeout_method=signal", "-o", f"timeout={_TEST_LIMIT_S}"]
+    options += ["-o", "timeout_func_only=true"]  # the protocol around a test is not run here
     pytest.main([*options, "--rootdir", str(ROOT), *tests], plugins=[judge])
     return judge.done
 
