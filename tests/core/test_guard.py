@@ -32,8 +32,14 @@ from probe_core.guard import refusal
         ("open", (b"/sys/x", None, os.O_RDWR), "write to /sys/x"),
         ("os.posix_spawn", ("/usr/bin/modprobe", ["modprobe", "vfio"], None), "start modprobe"),
         ("os.exec", (b"/usr/bin/sudo", [b"sudo"], None), "start sudo"),
+        ("os.spawn", (0, "/usr/bin/curl", ["curl"], None), "start curl"),
+        ("subprocess.Popen", ("/usr/bin/env", ["env", "-i", "sudo"], None, None), "start sudo"),
+        ("subprocess.Popen", ("sh", ["sh", "-c", "sudo id"], None, None), "start sudo"),
+        ("subprocess.Popen", ("sh", ["sh", "-c", "id", "sudo"], None, None), None),
+        ("subprocess.Popen", ("sudo id", "sudo id", None, None), "start sudo"),
+        ("subprocess.Popen", (None, "doas id", None, None), "start doas"),
     ],
-    ids=range(18),
+    ids=range(24),
 )  # fmt: skip
 def test_what_nothing_needs_is_refused(
     event: str, arguments: tuple[object, ...], reason: str | None
