@@ -359,6 +359,13 @@ def test_a_forked_child_begins_without_flights(pool: ThreadPoolExecutor, counted
     counted.go.set()
 
 
+def test_who_waits_in_a_copy_of_the_process_takes_another_flight(counted: Counted) -> None:
+    flight = background.Flight("key", counted)
+    flight.drop()
+    assert (flight.over, flight.gave_up, flight.thread, flight._pipe) == (True, True, 0, (-1, -1))
+    flight.wait()  # returns
+
+
 @linux
 def test_the_exit_of_a_thread_is_awaited_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
