@@ -197,8 +197,9 @@ def test_a_killed_front_takes_its_command_along_and_the_devices_are_free_then(st
     assert soon(front.is_free)
 
 
-def test_the_front_stands_in_for_a_killed_keeper(start: Start) -> None:
-    front = start("trap 'exit 7' TERM; echo ready; while :; do sleep 0.01; done")
+@pytest.mark.parametrize("status", [0, 7])
+def test_the_front_stands_in_for_a_killed_keeper(status: int, start: Start) -> None:
+    front = start(f"trap 'exit {status}' TERM; echo ready; while :; do sleep 0.01; done")
     front.read("ready\n")
     assert soon(lambda: bool(front.children(leading=True)))
     (keeper,) = front.children(leading=True)
@@ -206,7 +207,7 @@ def test_the_front_stands_in_for_a_killed_keeper(start: Start) -> None:
     select.select([], [], [], 0.05)
     assert not front.is_free()
     os.kill(front.pid, signal.SIGTERM)
-    assert front.end() == (7, "ready\n")
+    assert front.end() == (status, "ready\n")
     assert front.is_free()
 
 
@@ -253,6 +254,23 @@ def without_fork() -> None:
 def test_without_room_for_a_process_one_sentence_says_so(start: Start) -> None:
     reason = "no command can be started: Resource temporarily unavailable\n"
     front = start("true", prepare=without_fork)
+    assert front.end() == (126, reason)
+    assert front.is_free()
+
+
+def with_front_and_keeper_alone() -> None:
+    fork, front = os.fork, os.getpid()
+
+    def full(*_: object, **options: object) -> int:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    os.fork = lambda: fork() if os.getpid() == front else full()
+    os.posix_spawn = full
+
+
+def test_without_room_for_its_commands_the_keeper_says_so(start: Start) -> None:
+    front = start("true", "true", prepare=with_front_and_keeper_alone)
+    reason = "probe exec: no command can be started: Resource temporarily unavailable\n"
     assert front.end() == (126, reason)
     assert front.is_free()
 
