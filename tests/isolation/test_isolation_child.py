@@ -13,6 +13,7 @@ import textwrap
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
@@ -369,8 +370,11 @@ class Timers:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.set: list[object] = []
         note = self.set.append
-        monkeypatch.setattr(fastpath.signal, "setitimer", lambda *timer: note(timer))
-        monkeypatch.setattr(fastpath.signal, "signal", lambda *of: note(of))
+        # Not those of the module, by which a test's own time may be limited.
+        fake = SimpleNamespace(**vars(fastpath.signal))
+        fake.setitimer, fake.signal = lambda *timer: note(timer), lambda *of: note(of)
+        for module in (confine, supervisor):
+            monkeypatch.setattr(module, "signal", fake)
         monkeypatch.setattr(faulthandler, "enable", lambda *of, **options: note(of))
         monkeypatch.setattr(
             faulthandler, "dump_traceback_later", lambda after, **options: note((after, options))

@@ -181,6 +181,15 @@ def test_a_signal_reaches_the_command_once_sent_to_the_front_or_to_its_group(sta
     assert front.is_free()
 
 
+def test_a_pipe_that_the_command_closes_is_open_nowhere_else(start: Start) -> None:
+    front = start("trap 'exit 7' TERM; echo ready; exec >&- 2>&-; while :; do sleep 0.01; done")
+    assert front.rest() == "ready\n"
+    assert not front.is_free()
+    assert soon(lambda: os.readlink(f"/proc/{front.pid}/cwd") == "/")
+    os.kill(front.pid, signal.SIGTERM)
+    assert front.end() == (7, "ready\n")
+
+
 def test_the_front_is_stopped_with_its_command_and_goes_on_with_it(start: Start) -> None:
     front = start("echo ready; kill -STOP $$; echo on; exit 5")
     front.read("ready\n")
