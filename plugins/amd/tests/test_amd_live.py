@@ -221,3 +221,17 @@ def test_a_card_that_falls_asleep_in_between_is_not_read(tree: Any) -> None:
         tree.file(f"{tree.folder}/power/runtime_status", "suspended\n")
 
     assert look(tree, pause=suspend)["status"] == "asleep"
+
+
+def test_cards_are_looked_for_anew_each_sixtieth_round(tree: Any) -> None:
+    """A driver that was reset may have its sensors in other files."""
+    old, new = f"{tree.folder}/hwmon/hwmon3", f"{tree.folder}/hwmon/hwmon7"
+
+    def renumber(number: int) -> None:
+        if number == 2:
+            Path(tree.root, old.lstrip("/")).rename(Path(tree.root, new.lstrip("/")))
+
+    case = Case(Machine(str(tree.root)))
+    rounds = sample_here(prober, case, count=61, pause=renumber)
+    caps = ["power_cap_w" in found.samples[0] for found in rounds]
+    assert caps == [True, *[False] * 58, True, True]

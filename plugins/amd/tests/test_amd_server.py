@@ -177,6 +177,29 @@ def test_mi250x_is_two_devices_of_110_units(tree: Any) -> None:
     ]  # fmt: skip
 
 
+def test_a_peer_behind_another_card_has_no_wire_of_its_own(tree: Any) -> None:
+    """Of several entries of one peer the widest is the wire; 15 is a wire's weight."""
+    places = (0xC1, 0xC6, 0xC9)
+    for number, bus in enumerate(places, 4):
+        tree.card(f"0000:{bus:02x}:00.0", "0x7408", mem_info_vram_total=64 * GIB)
+        tree.kfd_node(number, simd_count=440, simd_per_cu=4, gfx_target_version=90010,
+                      location_id=bus << 8, unique_id=bus)  # fmt: skip
+    wires = (
+        (5, 15, 25000, 50000),
+        (5, 15, 50000, 200000),
+        (5, 15, 0, 50000),
+        (6, 30, 50000, 50000),
+    )
+    for at, (peer, weight, single, total) in enumerate(wires):
+        tree.io_link(4, at, type=11, node_to=peer, weight=weight, min_bandwidth=single,
+                     max_bandwidth=total)  # fmt: skip
+    first, second, third = tree.devices().values()
+    assert first["links"] == [
+        {"kind": "xgmi", "peer": second["ids"][0], "bandwidth": 200_000_000_000, "count": 4},
+        {"kind": "xgmi", "peer": third["ids"][0], "count": 0},
+    ]
+
+
 def test_mi300a_counts_its_memory_once(tree: Any) -> None:
     tree.memory(132_000_000, 120_000_000)
     tree.card("0000:01:00.0", "0x74a0", mem_info_vram_total=126 * GIB, mem_info_vram_used=GIB,

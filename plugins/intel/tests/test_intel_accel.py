@@ -63,6 +63,17 @@ def test_nodes_of_a_gaudi(tree: Any, files: dict[str, Any], nodes: list[str]) ->
     assert tree.single()["nodes"] == nodes
 
 
+def test_a_gaudi_that_a_guest_has_gives_no_figures(tree: Any) -> None:
+    tree.function("0000:33:00.0", "0x1020", "vfio-pci", vendor="0x1da3", pci_class="0x120000")
+    device = tree.single()
+    reason = "bound to vfio-pci, not to habanalabs"
+    assert {name: device["unknown"][name] for name in ("clocks.max_mhz", "memory.total")} == {
+        "clocks.max_mhz": reason,
+        "memory.total": reason,
+    }
+    assert "backends" not in device
+
+
 def test_nodes_of_an_npu(tree: Any) -> None:
     tree.function("0000:00:0b.0", "0x7d1d", "intel_vpu", pci_class="0x120000", accel=1)
     assert tree.single()["nodes"] == ["/dev/accel/accel1"]

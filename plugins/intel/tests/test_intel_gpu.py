@@ -178,6 +178,13 @@ def test_ponte_vecchio_sums_its_tiles(tree: Any) -> None:
     assert card["clocks"] == {"max_mhz": 1600, "memory_max_mhz": 3200}
 
 
+@pytest.mark.parametrize(("mhz", "shown"), [(1, 1), (0, None), (-1, None)])
+def test_a_memory_clock_is_positive(tree: Any, mhz: int, shown: int | None) -> None:
+    folder = tree.function("0000:9a:00.0", "0x0bd5", "xe", pci_class="0x038000")
+    tree.file(f"{folder}/tile0/memory/freq0/max_freq", mhz)
+    assert tree.single().get("clocks", {}).get("memory_max_mhz") == shown
+
+
 def test_a_tile_of_unknown_size_makes_the_sum_unknown(tree: Any) -> None:
     folder = tree.function("0000:9a:00.0", "0x0bd5", "xe", pci_class="0x038000")
     tree.file(f"{folder}/tile0/physical_vram_size_bytes", 64 * GIB)

@@ -12,7 +12,7 @@ import pytest
 from probe_core.api import Machine, NotApplicable, Request, Unavailable
 from probe_core.pipeline.validate import check_sighting
 from probe_windows import identity
-from probe_windows.memory import _missing
+from probe_windows.memory import _is_own, _missing
 from probe_windows.prober import probe_devices
 
 FOLDER = Path(__file__).parent
@@ -206,3 +206,27 @@ def test_why_a_memory_is_unknown(
     own: bool | None, vram: int | None, reasons: dict[str, str]
 ) -> None:
     assert _missing(own, vram) == reasons
+
+
+@pytest.mark.parametrize(
+    ("vendor", "name", "address", "arch", "own"),
+    [
+        ("nvidia", "", (1, 0, 0), "x86_64", True),
+        ("nvidia", "", (1, 0, 0), "aarch64", None),
+        ("nvidia", "", None, "x86_64", None),
+        ("intel", "", (0, 2, 0), "x86_64", False),
+        ("intel", "", (0, 2, 1), "x86_64", False),
+        ("intel", "", (0, 3, 0), "x86_64", None),
+        ("intel", "", (1, 2, 0), "x86_64", True),
+        ("intel", "", (3, 0, 0), "x86_64", True),
+        ("amd", "AMD Radeon RX 7900 XTX", (3, 0, 0), "x86_64", True),
+        ("amd", "AMD Radeon RX Vega 11 Graphics", (3, 0, 0), "x86_64", None),
+        ("amd", "AMD Radeon 780M Graphics", (3, 0, 0), "x86_64", None),
+        ("qualcomm", "Adreno RX", (0, 0, 0), "aarch64", None),
+    ],
+)
+def test_whose_memory_it_is(
+    vendor: str, name: str, address: Any, arch: str, own: bool | None
+) -> None:
+    sighting: Any = {"vendor": vendor, "name": name}
+    assert _is_own(sighting, address, arch) is own

@@ -211,15 +211,13 @@ def xgmi(machine: Machine, node: Node, owners: Mapping[int, str]) -> list[LinkDo
     through other GPUs alone has a `count` of 0.
     """
     own = owners.get(node.number)
-    widest: dict[str, LinkDoc] = {}
+    links: dict[str, list[LinkDoc]] = {}
     for entry in io_links(machine, node):
         peer = owners.get(entry.get("node_to", -1))
         if entry.get("type") == XGMI and peer and peer != own:
-            link = _link(peer, entry)
-            # A partitioned peer shows once per partition; its widest entry is the wire.
-            if peer not in widest or _rate(link) >= _rate(widest[peer]):
-                widest[peer] = link
-    return [widest[peer] for peer in sorted(widest)]
+            links.setdefault(peer, []).append(_link(peer, entry))
+    # A partitioned peer shows once per partition; its widest entry is the wire.
+    return [max(links[peer], key=_rate) for peer in sorted(links)]
 
 
 def _link(peer: str, entry: Mapping[str, int]) -> LinkDoc:

@@ -40,8 +40,13 @@ ones leave it to the chip."""
 _ABSENT_16, _ABSENT_64 = 0xFFFF, (1 << 64) - 1
 """All ones: the firmware does not count it."""
 
-_GROUPS = ((0, 16, "power"), (16, 32, "current"), (32, 56, "thermal"), (56, 64, "other"))
-"""First and last bit of each kind of limit: SMU_THROTTLER_*_BIT in amdgpu_smu.h."""
+_GROUPS = {
+    "power": 0xFFFF,
+    "current": 0xFFFF << 16,
+    "thermal": 0xFF_FFFF << 32,
+    "other": 0xFF << 56,
+}
+"""The bits of each kind of limit: SMU_THROTTLER_*_BIT in amdgpu_smu.h."""
 
 
 def layout(raw: bytes) -> Layout | None:
@@ -71,7 +76,7 @@ def throttled(raw: bytes) -> list[str] | None:
     mask = _number(raw, _REASONS.get(layout(raw) or (0, 0), 0), 8)
     if mask is None or mask == _ABSENT_64:
         return None
-    return [kind for low, high, kind in _GROUPS if (mask >> low) & ((1 << (high - low)) - 1)]
+    return [kind for kind, bits in _GROUPS.items() if mask & bits]
 
 
 def _number(raw: bytes, place: int, size: int) -> int | None:
