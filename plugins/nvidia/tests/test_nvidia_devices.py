@@ -361,3 +361,26 @@ def test_old_nvidia_ml_py_lacks_functions(ask: Ask) -> None:
 def test_an_address_is_written_as_nvml_prints_it(identity: str, written: bytes) -> None:
     """Domains of Intel's VMD begin at 0x10000."""
     assert _bus_id(identity) == written
+
+
+@pytest.mark.parametrize(
+    ("refused", "link"),
+    [
+        ((), {"local_width": 16, "local_gts": 8.0, "local_generation": 3,
+              "local_bandwidth": 15_753_846_153, "local_max_width": 16, "local_max_gts": 8.0}),
+        (("CurrPcieLinkWidth",), {"local_gts": 8.0, "local_generation": 3, "local_max_width": 16,
+                                  "local_max_gts": 8.0}),
+        (("CurrPcieLinkGeneration", "MaxPcieLinkGeneration"),
+         {"local_width": 16, "local_max_width": 16}),
+        (("CurrPcieLinkWidth", "CurrPcieLinkGeneration", "MaxPcieLinkWidth",
+          "MaxPcieLinkGeneration"), None),
+    ],
+)  # fmt: skip
+def test_each_figure_of_its_hop_stands_alone(
+    ask: Ask, fake: ModuleType, refused: tuple[str, ...], link: dict[str, Any] | None
+) -> None:
+    profile = (fake.PROFILES / "t4.profile").read_text()
+    rules = "".join(f"on nvmlDeviceGet{call} 3\n" for call in refused)
+    (gpu,) = ask(profile + rules)["devices"]
+    expected = [{"kind": "pcie", "peer": None, **link}] if link else None
+    assert gpu.get("links") == expected

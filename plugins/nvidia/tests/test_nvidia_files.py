@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from probe_core.api import Machine
 from probe_core.sysfs.pci import normal_id
 from probe_nvidia import scene
 from probe_nvidia.device import CORES_PER_SM
-from probe_nvidia.files import INTEGRATED
+from probe_nvidia.files import INTEGRATED, card
 from probe_nvidia.tegra import COMPUTE_CAPABILITY, _driver, _soc_by_devices
 
 
@@ -117,3 +118,38 @@ def test_manifest() -> None:
         ["linux"],
         ["windows"],
     ]
+
+
+@pytest.mark.parametrize(
+    ("driver", "has_file", "is_served"),
+    [
+        ("nvidia", True, True),
+        ("nvidia", False, True),
+        (None, True, True),  # no bus prober said what holds it, and the driver has a file of it
+        (None, False, False),
+        ("nouveau", True, False),
+        ("vfio-pci", False, False),
+    ],
+)
+def test_only_what_the_driver_serves_has_its_version_and_nodes(
+    driver: str | None, has_file: bool, is_served: bool
+) -> None:
+    identity = "pci:0000:01:00.0"
+    file = SimpleNamespace(uuid="GPU-1", model="NVIDIA H100")
+    here: Any = SimpleNamespace(
+        proc={identity: file} if has_file else {},
+        cards={identity: {"driver": {"name": driver}} if driver else {}},
+        version="580.95.05",
+        nodes=lambda name: ["/dev/nvidia0"],
+    )
+    expected = {
+        "ids": [identity, "uuid:GPU-1"] if has_file else [identity],
+        "kind": "gpu",
+        "vendor": "nvidia",
+        "unknown": {"units": "why"},
+        **({"name": "NVIDIA H100"} if has_file else {}),
+    }
+    if is_served:
+        expected |= {"driver": {"name": "nvidia", "version": "580.95.05"}}
+        expected |= {"nodes": ["/dev/nvidia0"]}
+    assert card(here, identity, "why", ["units"]) == expected

@@ -7,6 +7,7 @@ import ctypes.util
 import importlib
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -124,6 +125,58 @@ def test_numbers_are_those_of_nvidia_ml_py() -> None:
         number(f"NVML_GPU_FABRIC_STATE_{name}")
         for name in ("NOT_STARTED", "IN_PROGRESS", "COMPLETED")
     ]
+
+
+CODES = {
+    **{
+        name: f"NVML_ERROR_{name}"
+        for name in (
+            *("INVALID_ARGUMENT", "NOT_SUPPORTED", "NO_PERMISSION", "NOT_FOUND"),
+            *("INSUFFICIENT_SIZE", "DRIVER_NOT_LOADED", "TIMEOUT", "IRQ_ISSUE"),
+            *("LIBRARY_NOT_FOUND", "FUNCTION_NOT_FOUND", "GPU_IS_LOST", "RESET_REQUIRED"),
+            *("OPERATING_SYSTEM", "NO_DATA", "DEPRECATED", "UNKNOWN"),
+        )
+    },
+    "VERSION_MISMATCH": "NVML_ERROR_LIB_RM_VERSION_MISMATCH",
+    "ARGUMENT_VERSION": "NVML_ERROR_ARGUMENT_VERSION_MISMATCH",
+}
+
+
+@pytest.mark.parametrize("name", CODES)
+def test_the_codes_of_answers_are_nvidia_ml_pys(name: str) -> None:
+    theirs = getattr(importlib.import_module("pynvml"), CODES[name])
+    assert getattr(causes, name) == theirs
+
+
+@pytest.mark.parametrize("place", ["/usr/local/nvidia/lib64", "/usr/lib/wsl/lib", None])
+def test_a_library_outside_the_loaders_path_is_loaded_from_its_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, place: str | None
+) -> None:
+    """The loader is asked by name again, which the library satisfies once it is loaded."""
+    for folder in (place, "/run/opengl-driver/lib"):  # where a damaged one lies
+        if folder:
+            (tmp_path / folder[1:]).mkdir(parents=True)
+            (tmp_path / folder[1:] / client.SONAME).write_text(folder)
+    loaded: list[str] = []
+
+    def load(name: str) -> SimpleNamespace:
+        if name != client.SONAME:
+            if "opengl" in Path(name).read_text():
+                raise OSError("file too short")
+            loaded.append(name)
+        if not loaded:
+            raise OSError("cannot open shared object file")
+        return SimpleNamespace(nvmlInitWithFlags=lambda flags: 0)
+
+    monkeypatch.setattr(ctypes, "CDLL", load)
+    monkeypatch.delitem(sys.modules, "pynvml", raising=False)
+    scene = Scene(Request(Machine(str(tmp_path), os="linux"), []))
+    if place is None:
+        with pytest.raises(Unavailable):
+            nvml.start(scene)
+        return
+    assert isinstance(nvml.start(scene), client.Client)
+    assert loaded == [f"{tmp_path}{place}/{client.SONAME}"]
 
 
 def test_missing_library_has_its_code() -> None:

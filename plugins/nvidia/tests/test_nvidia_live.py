@@ -8,7 +8,7 @@ import time
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -254,6 +254,35 @@ def test_readings_of_devices_that_are_found_anew_are_given_back(bench: Bench) ->
     # Two readings a GPU: of eight, then of seven, then of eight again.
     assert calls.count("nvmlGpmSampleAlloc") == 16 + 14 + 16
     assert calls.count("nvmlGpmSampleFree") == 16 + 14
+
+
+@pytest.mark.parametrize(
+    ("inode", "reason"),
+    [(0xEFFFFFFC, None), (0xEFFFFFFD, "NVML counts processes as the host does")],
+)
+def test_whose_a_process_is_is_known_in_the_hosts_namespace_alone(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, inode: int, reason: str | None
+) -> None:
+    """The first namespace of processes has a number of its own (PROC_PID_INIT_INO)."""
+    real = os.stat
+
+    def stat(path: Any, **options: Any) -> Any:
+        known = path == "/proc/self/ns/pid"
+        return SimpleNamespace(st_ino=inode) if known else real(path, **options)
+
+    monkeypatch.setattr(os, "stat", stat)
+    (sample, *_) = bench.rounds(count=1)[0].samples
+    assert sample["unknown"].get("processes.user") == reason
+    assert [entry["pid"] for entry in sample["processes"]] == [os.getpid(), 4194300]
+
+
+def test_a_gpu_that_nvml_counts_otherwise_is_named_by_its_handle(bench: Bench) -> None:
+    """NVML has eight, the driver nine: then no index means an address."""
+    bench.tree.add_pci("0000:0a:00.0", "2330")
+    (look,) = bench.rounds(count=1, avoid=[IDS[2]])
+    assert [sample["device"] for sample in look.samples] == [*IDS[:2], *IDS[3:]]
+    assert set(look.touched) >= {*IDS[:2], *IDS[3:]}
+    assert IDS[2] not in look.touched
 
 
 def test_mig_instances_are_sampled_with_their_gpu(bench: Bench) -> None:
