@@ -16,6 +16,8 @@ from probe_cluster.planning.document import comparison_document
 from probe_cluster.planning.efficiency import efficiency_of
 from probe_cluster.planning.fitting import fit
 from probe_cluster.planning.links import KINDS
+from probe_cluster.planning.setting import Setting
+from probe_cluster.planning.tensor import _fastest, _groups, _joined
 
 GIB = 1 << 30
 MAC = efficiency_of("apple-m3", "mlx")
@@ -139,7 +141,7 @@ def seconds(costs: Any, units: Sequence[Unit], layers: int) -> float:
 def test_no_choice_of_teams_is_faster_by_the_costs_in_the_document(nodes: int) -> None:
     source = random.Random(nodes)
     joined = 0
-    for _ in range(25):
+    for _ in range(26):
         members = [
             mac(f"n{at}", source.uniform(8, 90), source.uniform(100, 900)) for at in range(nodes)
         ]
@@ -203,3 +205,35 @@ def test_no_node_more_makes_it_slower(kinds: int) -> None:
         times = [quickest(members[:count], of, "rdma", by_pair) for count in range(7, 13)]
         assert all(more <= less * (1 + 1e-9) for less, more in pairwise(times))
         assert times[-1] < float("inf")
+
+
+def setting_of(members: Sequence[Member], of: Model, links: Links) -> Setting:
+    return Setting(members, of, links, "available", 0.05)
+
+
+def test_of_many_nodes_the_fastest_teams_of_each_size_are_found() -> None:
+    """Beyond the nodes whose teams are all tried, with links that are alike: none is better."""
+    source = random.Random(3)
+    fronts = []
+    for _ in range(26):
+        nodes = range(source.randint(2, 7))
+        members = [
+            mac(f"n{at}", source.choice([16, 32, 64, 96]), source.choice([200.0, 400.0, 800.0]))
+            for at in nodes
+        ]
+        of = model(source.choice([20, 60]), source.choice([20, 40, 80]))
+        setting = setting_of(members, of, Links(default=KINDS["rdma"]))
+        front: list[tuple[float, int]] = []
+        for team in sorted(_groups(setting, nodes), key=lambda team: (team.layer, -team.most)):
+            if not front or team.most > front[-1][1]:
+                front.append((team.layer, team.most))
+        found = _fastest(setting, _joined(setting))
+        assert [(team.layer, team.most) for team in found] == front
+        fronts.append(len(front))
+    assert max(fronts) == 3
+
+
+def test_of_many_nodes_those_without_a_link_make_no_team() -> None:
+    members = [mac(name, 64) for name in "abc"]
+    setting = setting_of(members, model(60, 20), Links({("a", "b"): KINDS["rdma"]}))
+    assert [team.nodes for team in _fastest(setting, [2, 1, 0])] == [(0, 1)]
