@@ -32,6 +32,9 @@ KINDS: list[tuple[str, dict[str, Any], int, str]] = [
                      "rope.dimension_count": 16, "kda.head_dim": 16},
      64 * 2 * 1000 + 3 * 4 * (4 * 16 * 16 + 3 * 3 * 64), "hybrid"),
     ("gemma3n", {"attention.shared_kv_layers": 1}, 3 * 128_000, "dense"),
+    ("qwen3next", SSM, 128_000 + 3 * STATE, "hybrid"),
+    ("qwen35", SSM | {"full_attention_interval": 2}, 2 * (128_000 + STATE), "hybrid"),
+    ("qwen35moe", SSM | {"full_attention_interval": 3}, 128_000 + 3 * STATE, "hybrid"),
 ]  # fmt: skip
 
 

@@ -313,3 +313,15 @@ def test_cards_without_a_connector_have_no_nvlink(card: str) -> None:
     kind = found.interconnect[0]
     with pytest.raises(ClusterError, match=f"has no connector for nvlink: .* over {kind};"):
         what_if([f"2x {card}, nvlink"])
+
+
+@pytest.mark.parametrize(
+    ("group", "sentence"),
+    [
+        ("2x RTX 4090, xgmi", "has no xgmi; leave the link out"),
+        ("2x RTX 4090, 10gbe", "10gbe joins several computers, and .* is one: name the link by"),
+    ],
+)
+def test_a_link_that_the_cards_of_a_computer_cannot_have(group: str, sentence: str) -> None:
+    with pytest.raises(ClusterError, match=sentence):
+        what_if([group])
