@@ -351,12 +351,12 @@ def _exactly(size: int) -> bytes:
     return b"".join(pieces)
 
 
-def basics() -> "dict[str, object]":
+def basics(root: str = "") -> "dict[str, object]":
     """Return what /sys and /proc say without probe-core: display devices and accelerators by their
     ids, memory in bytes; None is unknown.
     """
     devices = []
-    folder = "/sys/bus/pci/devices"
+    folder = root + "/sys/bus/pci/devices"
     try:
         addresses = sorted(os.listdir(folder))  # type: list[str] | None
     except OSError:
@@ -370,7 +370,7 @@ def basics() -> "dict[str, object]":
             ids = [(fact or "")[2:] for fact in facts]
             devices.append({"address": address, "class": ids[0], "id": ":".join(ids[1:])})
     memory = None
-    for line in (_line("/proc/meminfo", 65536) or "").splitlines():
+    for line in (_line(root + "/proc/meminfo", 65536) or "").splitlines():
         if line.startswith("MemTotal:"):
             memory = int(line.split()[1]) << 10
     system = os.uname()
