@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import plistlib
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,28 +17,9 @@ import pytest
 from probe_apple.prober import probe_devices
 from probe_core.api import Machine, NotApplicable, Request
 from probe_core.pipeline.validate import check_sighting
+from probe_core.testing.stage import Staged
 
 GIB = 1 << 30
-
-RUNNER = """
-import json, sys, time
-from probe_core.api import Machine, NotApplicable, Request, Unavailable
-from probe_apple.prober import probe_devices
-
-class Rooted(Machine):
-    def path(self, path):
-        return self.root + path
-
-machine = Rooted(sys.argv[1], os="darwin", arch=sys.argv[2])
-machine.live = True
-start = time.monotonic()
-try:
-    said = probe_devices(Request(machine, deadline_s=float(sys.argv[3])))
-    said = said.reason if isinstance(said, NotApplicable) else said
-except Unavailable as error:
-    said = {"reason": error.reason, "code": error.code}
-print(json.dumps({"said": said, "seconds": time.monotonic() - start}))
-"""
 
 
 class Mac:
@@ -91,22 +74,20 @@ class Mac:
         path.chmod(0o755)
 
     def run(self, libc: Path, deadline_s: float = 8.0) -> dict[str, Any]:
-        """Probe the "live" Mac in a process of its own, whose libc has `sysctlbyname`."""
+        """Probe the "live" Mac here, where `libc` stands for its own, which has `sysctlbyname`."""
         lines = (f"{name} {value}\n" for name, value in self.sysctls.items())
         (self.root / "sysctls").write_text("".join(lines))
-        surroundings = {
-            "PYTHONPATH": ":".join(sys.path),
-            "PATH": "/usr/bin:/bin",
-            "LD_PRELOAD": str(libc),
-            "FAKE_SYSCTLS": str(self.root / "sysctls"),
-        }
-        command = [sys.executable, "-c", RUNNER, str(self.root), self.arch, str(deadline_s)]
-        done = subprocess.run(
-            command, capture_output=True, text=True, env=surroundings, timeout=30, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        answer: dict[str, Any] = json.loads(done.stdout)
-        return answer
+        machine = Staged(Machine(str(self.root), os="darwin", arch=self.arch))
+        real = ctypes.CDLL
+        with pytest.MonkeyPatch.context() as changed:
+            changed.setattr(ctypes, "CDLL", lambda name: real(str(libc) if name is None else name))
+            changed.setenv("FAKE_SYSCTLS", str(self.root / "sysctls"))
+            changed.setenv("PATH", "/usr/bin:/bin")
+            start = time.monotonic()
+            said = probe_devices(Request(machine, deadline_s=deadline_s))
+            seconds = time.monotonic() - start
+        said = said.reason if isinstance(said, NotApplicable) else json.loads(json.dumps(said))
+        return {"said": said, "seconds": seconds}
 
 
 @pytest.fixture(scope="session")
