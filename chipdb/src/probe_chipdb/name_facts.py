@@ -92,8 +92,6 @@ def add_name_facts(query: "Query", name: str, kind: str, *, may_hold_ids: bool) 
         query.revision = query.revision or revision
     # A line of lspci gives the revision also where it gives no ids.
     query.revision = query.revision or facts.get("rev", "")
-    # "Intel GeForce" is no product of NVIDIA: what a name claims rules out as a vendor does.
-    query.vendor = query.vendor or claimed_vendor(name)
     query.named_units = int(facts.get("units", 0))
     query.units = query.units or query.named_units or None
     query.gpu_id = query.gpu_id or facts.get("gpu_id", "")
@@ -103,6 +101,10 @@ def add_name_facts(query: "Query", name: str, kind: str, *, may_hold_ids: bool) 
     # The key with its die is short, and a step on the way of a line of lspci to its product.
     query.die_key = with_die(name, kind)
     query.name_key = normalise(query.die_key or name, kind)
+    # "Intel GeForce" is no product of NVIDIA: what a name claims rules out as a vendor does. A
+    # processor's vendor says nothing of the card beside it: "AMD EPYC 9534 + H100".
+    if not query.name_key.startswith(built().set("processor")):
+        query.vendor = query.vendor or claimed_vendor(name)
     target = query.name_key.partition(":")[0]
     # OpenCL and HIP print an AMD device's compiler target in the place of its name.
     if target.startswith("gfx") and target.isalnum():

@@ -159,8 +159,9 @@ def _chips(db: "Database", form: Form) -> list[Chip]:
 
 def _fitting(chips: list[Chip], form: Form) -> list[Chip]:
     """The chips that fit each fact of a form, those alone that fit it best."""
-    facts = (form.size, form.type, form.factor, form.units)
-    for fact, grade in zip(facts, (_of_size, _of_type, _of_factor, _of_units), strict=True):
+    # The factor first: "H100 NVL 96 GB" is a rounded 94, and no H100 of 96 has NVLink bridges.
+    facts = (form.factor, form.size, form.type, form.units)
+    for fact, grade in zip(facts, (_of_factor, _of_size, _of_type, _of_units), strict=True):
         if fact and chips:
             grades = [grade(chip, form) for chip in chips]
             best = max(grades)
@@ -205,8 +206,8 @@ def _of_factor(chip: Chip, form: Form) -> int:
     if any(word.startswith(form.factor) for word in own):
         return 2
     # An L40S is a PCIe card and an MI300X an OAM module, although their names do not say it.
-    known = form.factor in ("pcie", "oam") and chip.memory.gib is not None
-    return known and not own and chip.form_factor == form.factor
+    known = chip.form_factor in ("pcie", "oam", "sxm") and chip.memory.gib is not None
+    return known and not own and form.factor.startswith(chip.form_factor or "")
 
 
 def _of_units(chip: Chip, form: Form) -> int:
@@ -263,7 +264,7 @@ def by_rules_of_packages(db: "Database", query: "Query") -> list[Chip]:
 
 
 _MARKS = "|;=:()[]{}\"'`\t│"
-_JOINTS = ("**", ", ", " - ", " -- ", " — ", " · ", " • ", "->", " → ", "\\n", "\\t")
+_ENDS = str.maketrans(dict.fromkeys(_MARKS, "\n"))
 _EDGES = " \\_*#<>&/├└─•或"  # of a part: of emphasis, lists and trees
 _MOST_PARTS = 24
 _PLAIN = str.maketrans("", "", " _.-")
@@ -278,8 +279,10 @@ def in_line(db: "Database", query: "Query") -> list[Chip]:
     """
     name = narrow(query.name or "").strip()
     processors = built().set("processor")
-    # "Core i9-14900K / RTX 4090": a list names products of one kind.
-    parts = _parts_of(name.replace(" / ", ", ") if query.name_key.startswith(processors) else name)
+    if query.name_key.startswith(processors):
+        # "Core i9-14900K / RTX 4090": a list names products of one kind. Blanks pad a processor.
+        name = " ".join(name.split()).replace(" / ", ", ")
+    parts = _parts_of(name)
     if parts == [name]:
         return []
     remark = _has_remark(name)
@@ -291,8 +294,11 @@ def in_line(db: "Database", query: "Query") -> list[Chip]:
     }
     if not found:
         return []
-    rest = [key for _, key in read if key not in found]
-    beside = [key for key in rest if _is_beside(key)]
+    rest = {key: Form(key) for _, key in read if key not in found}
+    computer = any(form.text == "a computer" for form in rest.values())  # by `forms.toml`
+    if computer and not any(Form(key).editions for key in found):
+        return []  # "Legion 5, RTX 4060": a laptop's as often as not
+    beside = [key for key, form in rest.items() if _is_beside(form)]
     others = (
         named(db, key)[0]
         for key in rest
@@ -303,7 +309,10 @@ def in_line(db: "Database", query: "Query") -> list[Chip]:
     if beside and common:  # a machine's type takes none of it
         more = [key for key in beside if key not in told]
         sized = (
-            named(db, " ".join((key, *beside)))[0] or named(db, " ".join((key, *more)))[0]
+            named(db, " ".join((key, *beside)))[0]
+            or named(db, " ".join((key, *more)))[0]
+            # In a row of cells, one size is the card's, and others are the machine's.
+            or [chip for cell in more if "|" in name for chip in named(db, f"{key} {cell}")[0]]
             for key in found
         )
         common = _common([chips for chips in sized if chips])
@@ -316,16 +325,18 @@ def in_line(db: "Database", query: "Query") -> list[Chip]:
 
 
 def _common(sets: list[list[Chip]]) -> list[Chip]:
-    return [chip for chip in sets[0] if all(chip in chips for chips in sets)] if sets else []
+    shared = (chip for chip in sets[0] if all(chip in chips for chips in sets)) if sets else ()
+    return list(dict.fromkeys(shared))
 
 
 def _parts_of(line: str) -> list[str]:
     line = line.replace("  ", "\n")
     for mark in ("(R)", "(TM)", "(tm)"):  # a vendor's parentheses end no part
         line = line.replace(mark, " ")
-    for mark in (*_MARKS, *_JOINTS):
-        line = line.replace(mark, "\n")
-    parts = (part.strip(_EDGES).lstrip("+ ") for part in line.split("\n"))
+    for joint in built().set("joint"):
+        line = line.replace(joint, "\n")
+    lines = line.translate(_ENDS).split("\n")
+    parts = (part.strip(_EDGES).lstrip("+ ") for part in lines)
     return list(dict.fromkeys(filter(None, parts)))[:_MOST_PARTS]
 
 
@@ -336,9 +347,8 @@ def _has_remark(name: str) -> bool:
     return plain and " " not in inside.strip() and name.endswith(")")
 
 
-def _is_beside(key: str) -> bool:
+def _is_beside(form: Form) -> bool:
     """Whether a part holds nothing but facts and editions of a product."""
-    form = Form(key)
     words = built().set("product_word")
     bare = all(token in words for token in form.base.replace("~", " ").split())
     return bare and bool(form.facts or form.editions or form.base)

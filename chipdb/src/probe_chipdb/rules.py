@@ -163,8 +163,9 @@ class _Rows:
     def found(self, text: str) -> "list[int]":
         """The places of the rows that a text between edges may fit, in their order."""
         found: list[int] = []
+        read = self._read
         for key in keys_of(text) & self._index.keys():
-            for need, rows in self._read.get(key) or self._entries(key):
+            for need, rows in read.get(key) or self._entries(key):
                 if need in text:
                     found += rows
         return sorted({*found}) if found else found

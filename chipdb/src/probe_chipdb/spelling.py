@@ -163,7 +163,7 @@ def is_count(token: str) -> bool:
 
 def _drop_vendor(text: str, rules: "Rules") -> str:
     vendors, empty = rules.set("vendor"), rules.words("empty")
-    for vendor in vendors if text.startswith(vendors) else ():
+    for vendor in filter(text.startswith, vendors) if text.startswith(vendors) else ():
         name = text.removeprefix(f"{vendor} ")
         if name != text and not all(token in empty for token in name.split()):
             return name

@@ -283,7 +283,7 @@ class SourceEntry(TypedDict, total=False):
 
 SLUG = r"[a-z0-9]+(?:[-.][a-z0-9]+)*"
 KINDS = ("gpu", "npu", "accelerator")
-FORM_FACTORS = ("pcie", "oam", "superchip")
+FORM_FACTORS = ("pcie", "oam", "sxm", "superchip")
 _HEX4 = "[0-9a-f]{4}"
 PCI = rf"{_HEX4}:{_HEX4}(?:/{_HEX4}:{_HEX4})?(?:@[0-9a-f]{{2}})?"
 _DTYPES = "|".join(peaks.DTYPES)
