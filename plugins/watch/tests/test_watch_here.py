@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import pty
 import pwd
@@ -11,9 +12,12 @@ import subprocess
 import sys
 import termios
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from command import probe_here
 from textual.geometry import Size
 from textual.widgets import Input
 from watch_samples import GIB, NIGHT, address, busy, report
@@ -224,6 +228,41 @@ def test_hosts_come_together_and_one_is_chosen() -> None:
         assert "not shown: it is that of another computer" in dialog(app)
 
     scenario(WatchApp(nodes, 1.0), steps)
+
+
+def test_keys_of_a_recording_and_an_alert_that_is_read_whole() -> None:
+    node = Node("", Alerts(rules_of({"temperature": {"above": 60, "seconds": 0}})))
+    node.describe(report("NVIDIA L4")["devices"])
+    samples = [busy(address(1), temperature_c=67.0)]
+    for second in range(2):
+        edges = node.alerts.update(second, NIGHT + second, samples)
+        node.take(Happening(NIGHT + second, samples, (), edges, ()))
+    moved: list[tuple[str, float]] = []
+
+    async def steps(app: WatchApp, pilot: Any) -> None:
+        app.take(node, Happening(NIGHT + 5, [busy(address(1), 0.33)], (), (), ()))
+        assert " 33 %" in text(app, "devices-table")
+        await tab(app, pilot, 4)
+        app.action_details()
+        await pilot.pause()
+        assert "67" in dialog(app)
+        app.screen.action_answer(False)  # type: ignore[attr-defined]
+        await pilot.pause()
+        app.replay = SimpleNamespace(
+            step=lambda count: moved.append(("step", count)),
+            hurry=lambda factor: moved.append(("hurry", factor)),
+            where="frame 7",
+        )
+        assert app.check_action("step", ())
+        assert app.check_action("speed", ())
+        app.action_step(-10)
+        app.action_speed(0.5)
+        assert text(app, "title").endswith("frame 7")
+        app.action_pause()
+        assert moved == [("step", -10), ("hurry", 0.5), ("hurry", 1.0)]
+        assert text(app, "title").endswith("frame 7   paused")
+
+    scenario(WatchApp([node], 1.0), steps)
 
 
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="no pidfd_open here")
@@ -568,3 +607,58 @@ def test_a_signal_ends_it_with_its_status() -> None:
     assert looped(app, endless) == 128 + signal.SIGTERM
     assert app.return_value == HANGUP
     assert signal.getsignal(signal.SIGTERM) == was
+
+
+# The command.
+
+ALONE = {"PROBE_ONLY": "cpu", "PROBE_DISABLE": "bus"}
+
+
+def watched(*words: str) -> Any:
+    return probe_here("watch", *words, env={**os.environ, **ALONE})
+
+
+def test_lines_of_one_device() -> None:
+    done = watched("--json", "-n", "1", "--interval", "0.2", "--device", "cpu:0")
+    assert (done.returncode, done.stderr) == (0, "")
+    samples = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [entry["device"] for entry in samples if "device" in entry] == ["cpu:0"]
+
+
+@pytest.mark.parametrize(
+    ("words", "text", "sentence"),
+    [
+        (("--device", "x9"), "", "--device x9: no such device; there are cpu:0"),
+        (("--count", "0"), "", "--count 0: expected a whole number from 1"),
+        (("--count", "1" * 5000), "", f"--count {'1' * 5000}: expected a whole number from 1"),
+        (("--count", "1000000001"), "", "--count 1000000001: expected a whole number from 1"),
+        (("--all",), "", "--all adds fields to --json; give both"),
+        (("--plain", "--json"), "", "--plain and --json are two forms of the same lines; give one"),
+        (("--on-alert", ""), "", "--on-alert: expected a program and its arguments"),
+        (("--on-alert", "'"), "", "--on-alert ': no closing quotation"),
+        (("--on-alert", "/no/such x"), "",
+         "--on-alert /no/such: no such program; for a shell give sh -c '…'"),
+        (("--peer", "desk"), "", "--peer desk: expected HOST:PORT, such as desk:22"),
+        (("--hosts", "a", "--json"), "", "--hosts does not go with --json"),
+        (("--hosts", "a", "--replay", "b"), "", "--hosts does not go with --replay"),
+        (("--replay", "b", "--on-alert", "x"), "", "--replay does not go with --on-alert"),
+        (("--replay", "b"), "", "--replay draws a screen, and this is no terminal for one"),
+        (("--machine", "x"), "", "--machine: a recording has no live figures; `probe watch` "),
+        ((), "[command.watch]\nsound = 1\n",
+         "the file of settings: command.watch.sound is no setting; there are alerts and theme"),
+        ((), "[command.watch.alerts]\nheat = 1\n", "the file of settings: "),
+    ],
+    ids=range(17),
+)  # fmt: skip
+def test_wrong_usage_is_one_sentence(
+    words: tuple[str, ...], text: str, sentence: str, tmp_path: Path
+) -> None:
+    options = [*words, *(() if "--count" in words else ("-n", "1"))]
+    if words[:1] in (("--hosts",), ("--replay",)):
+        options = [*words]
+    if text:
+        (tmp_path / "config.toml").write_text(text)
+        options += ["--config", str(tmp_path / "config.toml")]
+    done = watched(*options)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[0].startswith(f"probe watch: {sentence}"[:200])
