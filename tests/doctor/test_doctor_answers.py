@@ -15,7 +15,7 @@ from probe_core.config import journal_file
 from probe_core.doctor.baseline import _read
 from probe_core.doctor.check import Request
 from probe_core.doctor.child import _answer
-from probe_core.doctor.examine import _result
+from probe_core.doctor.examine import _result, _system
 from probe_core.doctor.installation import untried_python
 from probe_core.doctor.log import _is_empty, _names
 from probe_core.doctor.remembered import _file
@@ -206,6 +206,27 @@ def test_where_answers_are_remembered(environ: dict[str, str], folder: str | Non
     path = _file(entry, request)
     assert path.startswith(f"{folder}/") if folder else path == ""
     assert _file(entry, Request(Machine(environ=environ), of_vendor("acme"))) == ""
+
+
+@pytest.mark.parametrize(
+    ("system", "kernel", "release", "text"),
+    [
+        ("linux", "6.8.0", "ID=ubuntu\nVERSION_ID=24.04\n", "ubuntu 24.04, linux 6.8.0"),
+        ("linux", "6.8.0", "ID=arch\n", "arch, linux 6.8.0"),
+        ("linux", None, "ID=arch\n", "arch, linux"),
+        ("linux", "6.8.0", None, "linux 6.8.0"),
+        ("darwin", "25.1.0", "ID=arch\n", "darwin 25.1.0"),
+    ],
+    ids=range(5),
+)
+def test_the_system_in_words(
+    system: str, kernel: str | None, release: str | None, text: str, tmp_path: Path
+) -> None:
+    tree = Tree(tmp_path)
+    if release is not None:
+        tree.file("/etc/os-release", release)
+    report = of_vendor("acme") | {"node": {"os": system, "kernel": kernel}}
+    assert _system(Request(tree.machine(), report)) == text
 
 
 def test_a_journal_is_there_or_not(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from probe_core.doctor.check import Request
 from probe_core.doctor.installed import CheckSet, installed_checks
 from probe_core.doctor.remembered import Memory, identities, lasting
 from probe_core.doctor.remote import run_installed
+from probe_core.machine import Machine
 
 # Counts its runs in a file, which no real check may do.
 COUNTING = """
@@ -221,6 +222,22 @@ def test_the_memory_is_bounded(place: Place) -> None:
     place.keep()
     assert len(place.files()) == 32
     assert identities(map(str, range(8000)), 1 << 62) is None
+
+
+@pytest.mark.parametrize("variable", ["XDG_CACHE_HOME", "HOME"])
+def test_what_is_kept_is_the_users_alone(
+    variable: str, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = place.root / "home"
+    home.mkdir()
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv(variable, str(home))
+    folder = home / (".cache" if variable == "HOME" else "") / "probe-core" / "doctor"
+    request = Request(Machine(environ=os.environ), place.report, environment=str(place.env))
+    memory = Memory(place.sets()[0], request)
+    memory.keep([], {str(place.env / "gone"): ""})
+    (file,) = folder.iterdir()
+    assert [path.stat().st_mode & 0o777 for path in (file, folder)] == [0o600, 0o700]
 
 
 def test_nothing_is_kept_or_removed_through_a_link(place: Place) -> None:

@@ -215,3 +215,16 @@ def test_edges_alternate_whatever_the_figures_are(values: list[Any], seconds: in
             on = edge.state == "on"
             assert not on or (edge.value is not None and edge.value > 80)
         assert bool(alerts.active(GPU)) is on
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("temperature", 82.26, "82.3 °C"),
+        ("temperature", 82.0, "82 °C"),
+        ("utilisation", 0.9126, "91.3 %"),
+        ("latency", 120.04, "120 ms"),
+    ],
+)
+def test_a_value_in_words(name: str, value: float, text: str) -> None:
+    assert rules_of({name: {}})[name].text(value) == text
