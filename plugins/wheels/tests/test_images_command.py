@@ -12,7 +12,10 @@ import yaml
 from test_images_answers import IMAGES, RECORDINGS, split
 
 from probe_core.cli import main
-from probe_wheels.will_run_command import _status
+from probe_wheels.images.answers import Answer
+from probe_wheels.images.nodes import Node
+from probe_wheels.images.steps import Step
+from probe_wheels.will_run_command import _answer_document, _status
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -83,6 +86,42 @@ def test_the_exit_status_tells(
 ) -> None:
     paths = [node(tmp_path, one) for one in nodes]
     assert run(image(tmp_path, name), "--on", *paths, *options)[0] == status
+
+
+def test_the_document_of_an_answer() -> None:
+    node = Node("n1", "x86_64", "linux", [])
+    answer = Answer("no", [
+        Step("loader", "ok", "it is there"),
+        Step("driver", "less", "it is old", "", "update it"),
+        Step("code", "no", "it has none", "a.so (layer 2)", ""),
+    ])  # fmt: skip
+    answer.devices, answer.notes = [("no", "H100", "it has none"), ("runs", "A100", "")], ["a note"]
+    assert _answer_document(node, answer) == {
+        "node": "n1",
+        "answer": "does-not-run",
+        "step": "code",
+        "reason": "it has none",
+        "place": "a.so (layer 2)",
+        "fix": None,
+        "steps": [
+            {"step": "driver", "answer": "runs-with-less", "reason": "it is old", "place": None},
+            {
+                "step": "code",
+                "answer": "does-not-run",
+                "reason": "it has none",
+                "place": "a.so (layer 2)",
+            },
+        ],
+        "devices": [
+            {"name": "H100", "answer": "does-not-run", "reason": "it has none"},
+            {"name": "A100", "answer": "runs", "reason": None},
+        ],
+        "notes": ["a note"],
+    }
+    found = _answer_document(node, Answer("less", answer.steps[:1]))
+    assert (found["place"], found["fix"]) == (None, "update it")
+    found = _answer_document(node, Answer("runs", []))
+    assert [found[key] for key in ("step", "reason", "place", "fix")] == [None] * 4
 
 
 def test_any_lists_where_it_runs(run: Run, tmp_path: Path) -> None:

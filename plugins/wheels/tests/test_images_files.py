@@ -16,7 +16,7 @@ from probe_wheels.files import Budget
 from probe_wheels.frameworks import has_code, name_of_builds, own_libraries
 from probe_wheels.images import answers, contents, sif, sources
 from probe_wheels.images.config import Config
-from probe_wheels.images.layers import Layer, memory
+from probe_wheels.images.layers import Layer, memory, scan
 from probe_wheels.images.nodes import Node
 from probe_wheels.images.program import path_of, program_of
 from probe_wheels.images.purpose import purpose_of
@@ -432,6 +432,39 @@ def test_what_holds_under_either_mode(
 )  # fmt: skip
 def test_what_several_devices_give(words: str, together: str, first: str) -> None:
     assert (answers._together(words.split()), answers._first(words.split())) == (together, first)
+
+
+@pytest.mark.parametrize(
+    ("musl", "libc", "expected"),
+    [
+        (True, ("", ()), True),
+        (True, ("/lib/libc.so.6", (2, 36)), False),
+        (True, ("/lib/libc.so.6", ()), False),  # of which nobody knows the version
+        (False, ("", ()), False),
+    ],
+)
+def test_an_image_of_musl_has_no_glibc(
+    musl: bool, libc: tuple[str, tuple[int, ...]], expected: bool
+) -> None:
+    names = {"ld-musl-x86_64.so.1"} if musl else {"ld-linux-x86-64.so.2"}
+    image: Any = SimpleNamespace(_musl=None, names=names, libc=lambda: libc)
+    assert contents.Contents.is_musl(image) is expected
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (OSError(5, "Input/output error"), "Input/output error"),
+        (OSError(), "it cannot be read"),
+        (BadImage("it is cut off"), "it is cut off"),
+    ],
+)
+def test_a_layer_that_cannot_be_read_says_why(error: Exception, reason: str) -> None:
+    def read(*_: object) -> bytes:
+        raise error
+
+    source: Any = SimpleNamespace(read=read, skip=read)
+    assert scan(source, "layer 2", Budget(60.0)).problem == f"layer 2: {reason}"
 
 
 NEEDS, HAS = "it needs a GPU of NVIDIA or AMD", "and the node has"

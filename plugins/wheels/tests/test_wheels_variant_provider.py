@@ -35,6 +35,15 @@ def test_values_fit_the_node_best_first() -> None:
     assert "gfx_arch" not in features
 
 
+def test_code_for_one_of_several_targets_fits_and_bounds_are_one() -> None:
+    found = supported(report("dgx-h100"), ("nvidia",))
+    assert {feature.name: feature.multi_value for feature in found} == {
+        "cuda_version_lower_bound": False,
+        "cuda_version_upper_bound": False,
+        "sm_arch": True,
+    }
+
+
 def test_a_newer_chip_takes_the_code_of_its_series() -> None:
     features = values(supported(report("dgx-spark"), ("nvidia",)))
     assert features["sm_arch"][:4] == ["121_real", "120_real", "121_virtual", "120_virtual"]
