@@ -209,6 +209,9 @@ HIDING: dict[str, tuple[list[dict[str, make.Content]], list[str]]] = {
         [{"a/x.so": SO}, {"a/.wh.x.so": make.GONE}, {"a/x.so": SO}], ["a/x.so"],
     ),
     "file on folder": ([{"a/b/x.so": SO}, {"a/b": b"text"}], []),
+    "folder on a file of the layer": (
+        [{"a/b/x.so": SO}, {"a/b": b"text", "./a/b": make.FOLDER}], ["a/b/x.so"],
+    ),
     "folder on file": ([{"a.so": SO}, {"a.so": make.FOLDER}], []),
     "link on folder": ([{"a/x.so": SO, "b/x.so": SO}, {"a": make.link("b")}], ["b/x.so"]),
     "folder on link": (
