@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -70,6 +71,17 @@ def test_only_a_mac_s_limit_can_be_raised(
         capacity(home["studio"]), vendor=vendor, unified=unified, kind=kind, ram_total=total
     )
     assert raised_room(offer, 0.25) == room
+
+
+@pytest.mark.parametrize(("more", "wired"), [(0, True), (-1, False)])
+def test_a_raised_limit_helps_where_the_whole_memory_would_do(
+    home: Home, more: int, wired: bool
+) -> None:
+    model = parse_model({"model": "llama-3.1-70b", "bits": 16})
+    report = copy.deepcopy(home["studio"])
+    report["node"]["memory"]["total"] = model.total_bytes + more
+    answer = node_fit(report, model, reserve=0.0)
+    assert (answer.answer, answer.wired) == ("no", wired)
 
 
 def test_layers_that_the_gpu_lacks_lie_in_host_memory(home: Home) -> None:

@@ -428,3 +428,9 @@ def test_a_gguf_is_as_long_as_the_blocks_of_its_types(tmp_path: Path) -> None:
         path = write_sparse(tmp_path / "x.gguf", gguf({}, [("t", shape, kind)]), 1 << 20)
         with pytest.raises(ClusterError, match=f"unknown type {kind}"):
             read_gguf(path)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_the_versions_of_gguf_that_are_read(version: int, tmp_path: Path) -> None:
+    path = write_sparse(tmp_path / "m.gguf", gguf({"a.b": 7}, [], version=version), 0)
+    assert read_gguf(path).values["a.b"] == 7

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from probe_cluster.planning.config_json import FAMILIES, Family
+import pytest
+
+from probe_cluster.planning.config_json import FAMILIES, ConfigTable, Family, family_of
 from probe_cluster.planning.engines import ENGINES
-from probe_cluster.planning.links import KINDS
-from probe_cluster.planning.precision import PRECISIONS
+from probe_cluster.planning.links import KINDS, Links
+from probe_cluster.planning.precision import PRECISIONS, Precision
 
 # All but the layers, dense layers, experts. GGUF: llama.cpp's tools/quantize/README.md.
 BITS = """
@@ -69,6 +71,8 @@ def test_bits_of_a_weight() -> None:
     assert {
         name: tuple(map(float, bits.split())) for bits, _, names in rows for name in names.split()
     } == PRECISIONS
+    for edges, dense, experts in PRECISIONS.values():
+        assert Precision(edges, dense, experts).for_dense() == (edges, experts, experts)
 
 
 # Bytes per second in one direction, seconds of a hop, and of a reduction where a team can work.
@@ -110,7 +114,7 @@ LINKS: dict[str, tuple[float, float, float | None]] = {
 def test_links_of_a_kind() -> None:
     assert list(KINDS) == list(LINKS)
     for kind, (bandwidth, latency, reduce) in LINKS.items():
-        link = KINDS[kind]
+        link = Links(default=KINDS[kind]).between("a", "b")
         assert (link.kind, link.reduce) == (kind, reduce)
         assert (round(link.bandwidth), link.latency) == (bandwidth, latency)
 
@@ -194,6 +198,24 @@ def test_engines() -> None:
         assert {field: getattr(ENGINES[name], field) for field in USUAL} == expected, name
 
 
+@pytest.mark.parametrize(
+    ("name", "chip", "tokens"),
+    [
+        ("llama.cpp", None, {0: 2048, 500: 2048}),
+        ("vllm", None, {0: 2048, 69: 2048, 70: 8192, 500: 8192}),
+        ("vllm", "NVIDIA A100 80GB PCIe", {80: 2048}),  # which vLLM leaves out (EngineArgs)
+        ("sglang", "NVIDIA A100 80GB PCIe", {80: 8192}),
+        ("sglang", None, {0: 2048, 33: 2048, 34: 4096, 57: 4096, 58: 8192, 155: 8192, 156: 16384}),
+        ("tensorrt-llm", None, {0: 8192, 500: 8192}),
+    ],
+)
+def test_tokens_that_an_engine_takes_at_once(
+    name: str, chip: str | None, tokens: dict[int, int]
+) -> None:
+    found = {gib: ENGINES[name].chunk(gib << 30, chip) for gib in tokens}
+    assert found == tokens
+
+
 FAMILY = {
     Family(): """
         axk1 baichuan bailing_moe bailing_moe_v2 bamba bitnet cwm deepseek deepseek_ref
@@ -256,4 +278,9 @@ FAMILY = {
 
 
 def test_families_of_models() -> None:
-    assert {name: family for family, names in FAMILY.items() for name in names.split()} == FAMILIES
+    expected = {name: family for family, names in FAMILY.items() for name in names.split()}
+    assert expected.keys() == FAMILIES.keys()
+    for name, family in expected.items():
+        assert family_of(ConfigTable({"model_type": name}, "config.json")) == family, name
+    assert family_of(ConfigTable({}, "config.json")) == Family()
+    assert family_of(ConfigTable({"model_type": "of tomorrow"}, "config.json")) is None
