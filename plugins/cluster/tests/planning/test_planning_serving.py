@@ -9,6 +9,7 @@ import math
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from probe_cluster.planning.serving import (
     USABLE,
     Load,
     Serving,
+    _buffers,
     _copies,
     _server_widths,
     device_of,
@@ -324,3 +326,28 @@ def test_of_many_copies_each_number_up_to_sixteen_and_then_the_doubled(
     most: int, more: list[int]
 ) -> None:
     assert _copies(most) == [*range(1, min(most, 16) + 1), *more]
+
+
+@pytest.mark.parametrize(
+    ("computes", "hidden", "active", "experts", "tensor", "expected"),
+    [
+        # Of each of the 100 tokens of a step: 16 bits of 12,000,000 / 4 / 1000 widths and of four
+        # vectors of 1000, with experts of three and one for each, and half of a vocabulary.
+        ("vllm", 1000, None, None, 1, 100 * (2 * (3000 + 4 * 1000) + 75_000)),
+        ("vllm", 1000, None, None, 2, 100 * (2 * (1500 + 4 * 1000) + 75_000)),
+        ("vllm", 1000, 4_000_000, (8, 2), 1, 100 * (2 * (1000 + 5 * 1000) + 75_000)),
+        ("vllm", None, None, None, 1, 0.0),
+        ("llama-cpp", 1000, None, None, 1, 0.0),
+    ],
+)
+def test_what_a_server_keeps_for_one_step(
+    computes: str, hidden: int | None, active: int | None, experts: Any, tensor: int,
+    expected: float,
+) -> None:  # fmt: skip
+    device: Any = SimpleNamespace(
+        efficiency=SimpleNamespace(computes=computes), costs=SimpleNamespace(chunk=100)
+    )
+    model: Any = SimpleNamespace(
+        hidden=hidden, active_params=active, params=12_000_000, layers=4, experts=experts
+    )
+    assert _buffers(device, model, SimpleNamespace(tensor=tensor)) == expected  # type: ignore[arg-type]
