@@ -48,10 +48,23 @@ def text(app: WatchApp, name: str) -> str:
     return widget.text if isinstance(widget, Grid) else str(widget.content)
 
 
-def dialog(app: WatchApp) -> str:
-    shown = app.screen
-    assert isinstance(shown, Dialog)
-    return shown.text.plain
+async def until(condition: Callable[[], object]) -> None:
+    for _ in range(2000):
+        if condition():
+            return
+        await asyncio.sleep(0.005)
+    assert condition()
+
+
+async def dialog(app: WatchApp) -> str:
+    await until(lambda: isinstance(app.screen, Dialog))
+    return app.screen.text.plain  # type: ignore[attr-defined]
+
+
+async def close(app: WatchApp, answer: bool = False) -> None:
+    await until(lambda: isinstance(app.screen, Dialog))
+    app.screen.action_answer(answer)  # type: ignore[attr-defined]
+    await until(lambda: not isinstance(app.screen, Dialog))
 
 
 def scenario(app: WatchApp, steps: Callable[[WatchApp, Any], Any]) -> None:
@@ -63,9 +76,14 @@ def scenario(app: WatchApp, steps: Callable[[WatchApp, Any], Any]) -> None:
     asyncio.run(main())
 
 
+TABS = ("devices", "processes", "users", "alerts", "hosts")
+
+
 async def tab(app: WatchApp, pilot: Any, number: int) -> None:
     app.action_tab(number)
+    await until(lambda: app.tab == TABS[number - 1])
     await pilot.pause()
+    app.show()
 
 
 def test_each_key_of_one_computer_does_what_it_says() -> None:
@@ -120,17 +138,15 @@ def test_each_key_of_one_computer_does_what_it_says() -> None:
         assert "/" not in text(app, "title").removesuffix("Z")
         app.action_details()
         await pilot.pause()
-        assert "NVIDIA L4" in dialog(app)
+        assert "NVIDIA L4" in (await dialog(app))
         app.screen.action_answer(True)  # type: ignore[attr-defined]  # it asks nothing
         await pilot.pause()
         assert isinstance(app.screen, Dialog)
-        app.screen.action_answer(False)  # type: ignore[attr-defined]
-        await pilot.pause()
+        await close(app)
         app.action_help()
         await pilot.pause()
-        assert "share of time in which anything ran" in dialog(app)
-        app.screen.action_answer(False)  # type: ignore[attr-defined]
-        await pilot.pause()
+        assert "share of time in which anything ran" in (await dialog(app))
+        await close(app)
         app.action_ask("kill")
         assert text(app, "note") == (
             "kill: choose a process first: tab Processes, or Tab in Devices"
@@ -150,9 +166,8 @@ def test_the_other_tabs_of_one_computer() -> None:
         app.action_details()
         await app.workers.wait_for_complete()
         await pilot.pause()
-        assert "Environment\nnot shown: " in dialog(app)
-        app.screen.action_answer(False)  # type: ignore[attr-defined]
-        await pilot.pause()
+        assert "Environment\nnot shown: " in (await dialog(app))
+        await close(app)
         app.action_ask("terminate")
         assert text(app, "note").startswith("terminate: process 81234 is not signalled: ")
         await tab(app, pilot, 3)
@@ -167,7 +182,8 @@ def test_the_other_tabs_of_one_computer() -> None:
         assert "not measured: give --peer HOST:PORT" in text(app, "thresholds")
         app.action_details()  # no alert is there
         assert not isinstance(app.screen, Dialog)
-        await tab(app, pilot, 5)  # one computer has no tab of hosts
+        app.action_tab(5)  # one computer has no tab of hosts
+        await pilot.pause()
         assert app.tab == "alerts"
         app.readonly = True
         app.action_ask("kill")
@@ -211,7 +227,7 @@ def test_hosts_come_together_and_one_is_chosen() -> None:
         app.query_one("#hosts-table", Grid).action_select_cursor()
         await pilot.pause()
         await pilot.pause()
-        assert (app.tab, app.node) == ("devices", nodes[1])
+        await until(lambda: (app.tab, app.node) == ("devices", nodes[1]))
         assert "01:00.0" in text(app, "devices-table")  # what found the host hides no device
         app.select("nobody")
         assert app.node is nodes[1]
@@ -225,7 +241,7 @@ def test_hosts_come_together_and_one_is_chosen() -> None:
         app.action_details()
         await app.workers.wait_for_complete()
         await pilot.pause()
-        assert "not shown: it is that of another computer" in dialog(app)
+        assert "not shown: it is that of another computer" in (await dialog(app))
 
     scenario(WatchApp(nodes, 1.0), steps)
 
@@ -245,9 +261,8 @@ def test_keys_of_a_recording_and_an_alert_that_is_read_whole() -> None:
         await tab(app, pilot, 4)
         app.action_details()
         await pilot.pause()
-        assert "67" in dialog(app)
-        app.screen.action_answer(False)  # type: ignore[attr-defined]
-        await pilot.pause()
+        assert "67" in (await dialog(app))
+        await close(app)
         app.replay = SimpleNamespace(
             step=lambda count: moved.append(("step", count)),
             hurry=lambda factor: moved.append(("hurry", factor)),
@@ -276,13 +291,16 @@ def test_a_signal_is_sent_to_who_was_asked_for_and_only_after_yes() -> None:
             for answer in (False, True):
                 app.action_ask("terminate")
                 await pilot.pause()
-                assert dialog(app).startswith(f"Terminate process {child.pid}?\n\n")
-                assert dialog(app).endswith("y  terminate this one process    n, Escape  leave it")
-                app.screen.action_answer(answer)  # type: ignore[attr-defined]
-                await pilot.pause()
+                assert (await dialog(app)).startswith(f"Terminate process {child.pid}?\n\n")
+                assert (await dialog(app)).endswith(
+                    "y  terminate this one process    n, Escape  leave it"
+                )
+                await close(app, answer)
                 assert answer or child.poll() is None
-            assert child.wait(20) == -signal.SIGTERM
-            assert text(app, "note").startswith(f"terminate: sent to process {child.pid} (")
+            await until(lambda: child.poll() is not None)
+            assert child.returncode == -signal.SIGTERM
+            sent = f"terminate: sent to process {child.pid} ("
+            await until(lambda: text(app, "note").startswith(sent))
             app.action_ask("terminate")
             assert text(app, "note").startswith(
                 f"terminate: process {child.pid} is not signalled: "
@@ -365,14 +383,6 @@ def driven(steps: Callable[[Terminal, App], Any]) -> App:
 
     asyncio.run(main())
     return app
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    for _ in range(2000):
-        if condition():
-            return
-        await asyncio.sleep(0.005)
-    assert condition()
 
 
 def sizes(app: App) -> list[Size]:
