@@ -273,11 +273,13 @@ def test_a_host_that_dies_before_it_has_asked(size: int, status: int, tmp_path: 
     assert copy.ended() == ([], "", status)
 
 
-LEAVES_ONE = f"""{FUNCTION}if not os.fork():
+LEAVES_ONE = f"""{FUNCTION}child = os.fork()
+    if not child:
         os.setsid()
         if os.fork():
             os._exit(0)
         __import__("time").sleep(60)
+    os.waitpid(child, 0)
     {YIELD}__import__("time").sleep(60)
 """
 

@@ -50,9 +50,8 @@ class Front:
 
     def _become(self, scripts: Sequence[str], writing: int, prepare: Callable[[], object]) -> None:
         os.setpgid(0, 0)
-        for number in (1, 2):
+        for number in (1, 2):  # `writing` stays: its own processes must not keep it open
             os.dup2(writing, number)
-        os.close(writing)
         sys.stdout = sys.stderr = None
         os.chdir(self.node.folder)
         held = lease(1, report=self.document, environ=self.environ)
