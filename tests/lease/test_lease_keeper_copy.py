@@ -18,7 +18,7 @@ from probe_core.leasing import SelectionError, lease
 from probe_core.leasing.execute import CannotRun
 from probe_core.leasing.keeper import can_keep, run
 from probe_core.pipeline.refresh import refresh
-from probe_core.proc import parents
+from probe_core.proc import parents, status
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a keeper is Linux's")
 LIMIT_S = 15.0
@@ -82,9 +82,9 @@ class Front:
         ended = os.pidfd_open(self.pid)
         assert select.select([ended], [], [], LIMIT_S)[0], self.text
         os.close(ended)
-        status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         self.pid = 0
-        return status, self.rest()
+        return code, self.rest()
 
     def stops(self) -> bool:
         """Return whether it is stopped, as the command stopped itself."""
@@ -95,7 +95,8 @@ class Front:
 
     def children(self, *, leading: bool) -> list[int]:
         """Return the keeper, which leads a session of its own, or the witness."""
-        return [pid for pid in children(self.pid) if (os.getsid(pid) == pid) is leading]
+        found = [(pid, status(pid)) for pid in children(self.pid)]  # one may end meanwhile
+        return [pid for pid, own in found if own and (own.session == pid) is leading]
 
     def is_free(self) -> bool:
         try:
@@ -148,7 +149,7 @@ def test_it_ends_as_the_first_command_that_failed(
 def test_a_command_is_in_the_callers_group_folder_and_under_its_signals(start: Start) -> None:
     fields = "grep -E 'SigBlk|SigIgn' /proc/self/status"
     own = "pwd; cut -d ' ' -f 5 /proc/$$/stat"
-    front = start(f"{own}; {fields}; echo $CUDA_VISIBLE_DEVICES; read line; exit 6")
+    front = start(f"{own}; {fields}; echo $CUDA_VISIBLE_DEVICES; exit 6")
     group = front.pid
     status, text = front.end()
     folder, own_group, blocked, ignored, visible = text.splitlines()
