@@ -186,11 +186,15 @@ class Front:
     def run(self) -> NoReturn:
         """Stand for the commands until they have ended, then end as they did."""
         _leave_files((*self.leased.files, self.wire))
-        signals = signal.valid_signals()
+        signals, passed_on = signal.valid_signals(), 0
+        # Passed on after a look at the keeper: SIGTERM comes before the SIGCHLD of its end, and
+        # would be lost with it.
         while not self._take_stock():
+            if passed_on:
+                send((self.keeper,) if self.keeper else self.pids, passed_on)
             info = signal.sigwaitinfo(signals)
-            if info.si_signo != signal.SIGCHLD and self._concerns(info):
-                send((self.keeper,) if self.keeper else self.pids, info.si_signo)
+            is_passed_on = info.si_signo != signal.SIGCHLD and self._concerns(info)
+            passed_on = info.si_signo if is_passed_on else 0
         self._witness.end()
         end_as(self.status)
 

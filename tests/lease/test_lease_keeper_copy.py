@@ -220,6 +220,21 @@ def test_the_front_stands_in_for_a_killed_keeper(status: int, start: Start) -> N
     assert front.is_free()
 
 
+def test_a_signal_that_comes_with_the_end_of_the_keeper_is_not_lost(start: Start) -> None:
+    """The front takes the one of the lower number first: SIGTERM, before it knows of the end."""
+    front = start("trap 'exit 7' TERM; echo ready; while :; do sleep 0.01; done")
+    front.read("ready\n")
+    assert soon(lambda: bool(front.children(leading=True)))
+    (keeper,) = front.children(leading=True)
+    os.kill(front.pid, signal.SIGSTOP)
+    assert front.stops()
+    os.kill(keeper, signal.SIGKILL)
+    assert soon(lambda: not lives(keeper))
+    os.kill(front.pid, signal.SIGTERM)
+    os.kill(front.pid, signal.SIGCONT)
+    assert front.end() == (7, "ready\n")
+
+
 def test_a_front_without_a_keeper_is_stopped_with_its_command_too(start: Start) -> None:
     wait = "while [ ! -e go ]; do sleep 0.01; done"
     front = start(f"echo ready; {wait}; kill -STOP $$; exit 5")
