@@ -20,7 +20,12 @@ from place import ROOT, Place
 
 FAKES = ROOT / "tests" / "fakes"
 MACHINE = ROOT / "tests" / "machines" / "server--8x-amd-instinct-mi300x.json"
-VRAM = 205822885888
+NAME, VRAM, USED = "AMD Instinct MI300X", 205822885888, 297009152
+CARD = f"device {0x74A1}\nrevision 0\nvram {VRAM}\nvram_used {USED}\n"
+"""What the fake of the driver's calls answers for each card."""
+OTHERS = [f"{0x6600 + number:04X},\t00,\tAMD Radeon Graphics" for number in range(480)]
+NAMES = "\n".join(["1.0.0", *OTHERS, f"74A1,\t00,\t{NAME}", ""])
+"""libdrm's table, in which each card's name is looked for: as many rows as Debian 12 has."""
 PLAIN = """
 import psutil
 import pyamdgpuinfo
@@ -59,13 +64,13 @@ def node(folder: Path, compiler: str) -> dict[str, str]:
         place = root / path[1:]
         place.parent.mkdir(parents=True, exist_ok=True)
         place.symlink_to(target)
-    _write(root / "usr/share/libdrm/amdgpu.ids", "1.0.0\n74A1,\t00,\tAMD Instinct MI300X\n")
+    _write(root / "usr/share/libdrm/amdgpu.ids", NAMES)
     (root / "dev").mkdir()
     (root / "dev/kfd").symlink_to("/dev/null")  # a character device that anybody may open
     (root / "sys/dev/char").mkdir(parents=True, exist_ok=True)
     for entry in sorted((root / "sys/class/drm").glob("renderD*")):
         _write(root / "dev/dri" / entry.name, "")
-        _write(root / "fake" / entry.name, f"vram_size {VRAM}\n")
+        _write(root / "fake" / entry.name, CARD)
         number = root / f"sys/dev/char/226:{entry.name.removeprefix('renderD')}"
         number.symlink_to(f"../../{os.readlink(entry).removeprefix('../../')}")
     library = folder / "fake_drm.so"
@@ -98,5 +103,6 @@ def check(commands: Mapping[str, list[str]], eight: Mapping[str, str]) -> None:
     cards = [d for d in report["devices"] if d["kind"] == "gpu" and d["memory"]["total"]]
     if any(card["readiness"]["broken"] for card in cards):
         raise RuntimeError(f"a card is not ready: {cards[0]['readiness']}")
-    if len(cards) != 8 or len(texts["plain"].stdout.splitlines()) != 9:
+    *lines, _ = texts["plain"].stdout.splitlines()
+    if len(cards) != 8 or lines != 8 * [f"{NAME} {VRAM} {USED}"]:
         raise RuntimeError(f"expected 8 cards: {len(cards)}, {texts['plain'].stdout}")
