@@ -111,7 +111,7 @@ def test_every_row_that_fits_a_text_is_found_for_it(
         if rule.applied(text) and rule not in rules._passing(text, stage)
     ]
     assert missed == []
-    assert len(texts) > (2200 if every == 1 else 700)
+    assert len(texts) > (2200 if every == 1 else 600)
     assert len(each) > {"fact": 60, "machine": 20}.get(stage, 70)
 
 

@@ -601,7 +601,7 @@ def test_roots_child_runs_no_bytecode_of_a_folder_for_all(
     is_root: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Below a folder of root's another user's had bytecode for a plugin, and root ran it."""
-    monkeypatch.setattr(launch, "applies", lambda: is_root)
+    monkeypatch.setattr(trust, "applies", lambda: is_root)
     monkeypatch.setattr(sys, "pycache_prefix", "/var/cache/python")
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     flags = launch._command()[1:-2]
