@@ -127,12 +127,14 @@ def rewrite_assertions(config: pytest.Config, number: int, count: int) -> None:
     takes it 20 s of processor time: longer than all else of collecting. Here each has its share.
     """
     paths = [path for folder in config.args for path in sorted(Path(folder).rglob("test_*.py"))]
-    for path in paths[number::count]:
-        folder = rewrite.get_cache_dir(path.absolute())
-        kept = folder / (path.stem + rewrite.PYC_TAIL)
-        if kept.exists() or not rewrite.try_makedirs(folder):
-            continue
-        with suppress(SyntaxError):  # collecting says where
+    # Private to pytest: what a release changes there costs the time alone. What is wrong in a file,
+    # collecting says where.
+    with suppress(Exception):
+        for path in paths[number::count]:
+            folder = rewrite.get_cache_dir(path.absolute())
+            kept = folder / (path.stem + rewrite.PYC_TAIL)
+            if kept.exists() or not rewrite.try_makedirs(folder):
+                continue
             source_hash, code = rewrite._rewrite_test(path.absolute(), config)
             rewrite._write_pyc(config.stash[rewrite.assertstate_key], code, source_hash, kept)
 
