@@ -66,19 +66,34 @@ def test_a_file_is_searched_as_a_text_is(
     lines = "".join(f"{key}\t{key}{'v' * length}\n" for key in sorted(present, key=str.encode))
     path = tmp_path_factory.mktemp("lines") / "lines.txt"
     path.write_bytes(b"head\n" + lines.encode())
+    asked_before = SortedFile(str(path), 5)
     for key in {*present, other, "\ud800"}:
         # A new one each time: the ninth lookup of one reads the file whole.
-        assert SortedFile(str(path), 5).find(key) == SortedText(lines.encode()).find(key)
+        answer = SortedText(lines.encode()).find(key)
+        assert SortedFile(str(path), 5).find(key) == answer == asked_before.find(key)
     assert list(SortedFile(str(path), 5)) == list(SortedText(lines.encode()))
 
 
 def test_a_file_that_is_asked_often_is_read_once(tmp_path: Path) -> None:
     path = tmp_path / "lines.txt"
     path.write_text("".join(f"{number:05}\t{number}\n" for number in range(5000)))
-    file = SortedFile(str(path))
-    assert [file.find(f"{number:05}") for number in range(20)] == list(map(str, range(20)))
+    file, far = SortedFile(str(path)), range(0, 4500, 500)
+    assert [file.find(f"{number:05}") for number in far] == list(map(str, far))
     path.unlink()
-    assert file.find("04999") == "4999"
+    assert [file.find(key) for key in ("04999", "05000")] == ["4999", None]
+
+
+def test_lines_beside_those_that_were_read_are_not_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "lines.txt"
+    path.write_text("".join(f"{number:05}\t{number}\n" for number in range(0, 10000, 2)))
+    file = SortedFile(str(path))
+    assert file.find("05000") == "5000"
+    path.unlink()
+    for number in range(4990, 5010):  # a piece of the file, in which the others would be
+        assert file.find(f"{number:05}") == (None if number % 2 else str(number))
+    for key in ("00000", "09998", "0", "1"):
+        with pytest.raises(FileNotFoundError):
+            file.find(key)
 
 
 @pytest.mark.parametrize("text", ["a\t3\n", "a\t1\nb\t2\nc\t3\n", ""])

@@ -238,26 +238,30 @@ class SortedFile:
     """The same lines in a file, from byte `start` on: searched there, and after some lookups read.
 
     No descriptor stays open. Raises OSError once the file is not what it was: another release may
-    have other columns.
+    have other columns. The lines that were read last are kept: the ids of one product stand beside
+    each other.
     """
 
-    __slots__ = ("_identity", "_lookups", "_path", "_start", "_text")
+    __slots__ = ("_identity", "_last", "_lookups", "_path", "_start", "_text")
 
     def __init__(self, path: str, start: int = 0) -> None:
         self._path = path
         self._start = start
         self._identity = _identity(os.stat(path))
+        self._last = b""
         self._lookups = 0
         self._text: SortedText | None = None
 
     def find(self, key: str) -> str | None:
         """What follows `key` and its tab, or None."""
-        self._lookups += 1
-        if self._text is None and self._lookups > _FEW:
-            self._text = SortedText(self._read(None))
-        if self._text is not None:
-            return self._text.find(key)
-        return _search(self._read(key.encode("utf-8", "surrogatepass")), 0, key)
+        if self._text is None:
+            target = key.encode("utf-8", "surrogatepass")
+            if not _spans(self._last, target):
+                self._lookups += 1
+                self._last = self._read(target if self._lookups <= _FEW else None)
+                if self._lookups > _FEW:
+                    self._text, self._last = SortedText(self._last), b""
+        return _search(self._last, 0, key) if self._text is None else self._text.find(key)
 
     def __iter__(self) -> "Iterator[tuple[str, str]]":
         return iter(SortedText(self._read(None)))
@@ -274,6 +278,13 @@ class SortedFile:
             return os.pread(fd, high - low, low)
         finally:
             os.close(fd)
+
+
+def _spans(lines: bytes, target: bytes) -> bool:
+    """Whether `target` is among whole lines if it is in their file at all."""
+    last = lines.rfind(b"\n", 0, -1) + 1
+    first_key, last_key = lines[: lines.find(b"\t")], lines[last : lines.find(b"\t", last)]
+    return bool(lines) and first_key <= target <= last_key
 
 
 def _narrowed(fd: int, low: int, high: int, target: bytes) -> tuple[int, int]:
