@@ -139,8 +139,8 @@ def _fork() -> tuple[int, bool]:
     inherits, and so ends, all that the prober starts.
 
     -1 where there is no room for one more process: the prober then does without a supervisor.
-    What must be so before a plugin is imported is so before there are two processes: neither waits
-    for the other, which on a busy machine takes longer than what it waits for.
+    What must be so before a plugin is imported comes first, and the prober waits for it at once: on
+    a busy machine it would wait longer later, for a process that the others keep from running.
     """
     stop_r, stop_w = os.pipe()
     alive_r, alive_w = os.pipe()
@@ -148,15 +148,16 @@ def _fork() -> tuple[int, bool]:
     os.set_blocking(stop_w, False)
     signal.signal(signal.SIGTERM, lambda *_: None)
     signal.set_wakeup_fd(stop_w)
-    inherits = _become_subreaper()
     try:
         prober = os.fork()
     except OSError:
         prober = -1
     if prober > 0:
+        inherits = _become_subreaper()
         try:
+            os.write(alive_w, b"1" if inherits else b"0")
             os.sched_yield()  # on a machine whose processors are busy, let the prober go first
-        except OSError:  # a seccomp filter that does not know it
+        except OSError:  # it has ended already, or a seccomp filter does not know the second
             pass
         from probe_core.isolation import supervisor
 
@@ -168,13 +169,13 @@ def _fork() -> tuple[int, bool]:
     if prober < 0:
         os.close(alive_r)
         return -1, False
-    return alive_r, inherits
+    return alive_r, read_exactly(alive_r, 1) == b"1"
 
 
 def _become_subreaper() -> bool:
     """Be the parent of all descendants whose own parent has ended; return whether this is so.
 
-    A process that is forked then is none.
+    Not in the prober, nor before it is forked: libffi 3.4 opens its own file when ctypes is loaded.
     """
     # Not so without it: the host ends leftovers.
     return call_c("prctl", _PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
