@@ -29,7 +29,9 @@ REPORT: Any = {
 }
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "1.5", "", "\u00b2", "1000000001", "9" * 12])
+@pytest.mark.parametrize(
+    "text", ["0", "-1", "1.5", "", "\u00b2", "1000000001", "9" * 12, "0000000001234"]
+)
 def test_a_count_is_a_whole_number_from_one(text: str) -> None:
     with pytest.raises(CommandError, match=f"^--count {text}: expected a whole number from 1$"):
         _whole(text)

@@ -203,7 +203,7 @@ def _interval(args: argparse.Namespace, default: float) -> float:
 
 
 def _whole(text: str) -> int:
-    count = int(text[:11]) if text.isdecimal() else 0  # Python refuses thousands of digits
+    count = int(text) if text.isdecimal() and len(text) < 12 else 0
     if not 1 <= count <= _MOST_COUNT:
         raise CommandError(f"--count {text}: expected a whole number from 1")
     return count
