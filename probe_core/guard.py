@@ -66,7 +66,8 @@ def _opening(path: str, flags: object) -> str | None:
 
 
 def _starting(arguments: tuple[Any, ...]) -> str | None:
-    command = arguments[1]  # of os.spawn the program, which its mode goes before
+    # Of os.spawn the program, which its mode goes before; anybody may raise an event with less.
+    command = arguments[1] if len(arguments) > 1 else ()
     # The first three, because the program may stand behind `env`, or in `sh -c "sudo …"`.
     parts = [command] if isinstance(command, (str, bytes)) else list(command or ())[:3]
     for name in (_text(part) for part in (arguments[0], *parts) if part):

@@ -234,6 +234,8 @@ class Trust:
             status = entry.stat(follow_symlinks=False)
         except FileNotFoundError:
             return None
+        except OSError as error:
+            return f"{entry.path} cannot be checked: {error.strerror}"
         mode = status.st_mode
         if status.st_uid == 0 and mode & _KIND_AND_WRITERS == stat.S_IFREG:
             return None  # as most are

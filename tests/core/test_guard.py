@@ -38,8 +38,9 @@ from probe_core.guard import refusal
         ("subprocess.Popen", ("sh", ["sh", "-c", "id", "sudo"], None, None), None),
         ("subprocess.Popen", ("sudo id", "sudo id", None, None), "start sudo"),
         ("subprocess.Popen", (None, "doas id", None, None), "start doas"),
+        ("os.exec", ("sudo",), "start sudo"),
     ],
-    ids=range(24),
+    ids=range(25),
 )  # fmt: skip
 def test_what_nothing_needs_is_refused(
     event: str, arguments: tuple[object, ...], reason: str | None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Callable
+from contextlib import nullcontext
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -301,6 +302,21 @@ def test_a_folder_that_cannot_be_listed_is_not_trusted(
     monkeypatch.setattr(trust.os, "scandir", refuses)
     reason = trust.untrusted([str(module), str(module.parent)])
     assert reason == (f"running as root, and {module.parent} cannot be checked: Permission denied")
+
+
+@root
+def test_an_entry_that_cannot_be_looked_at_is_named(
+    module: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Entry:
+        path = str(module.parent / "lost")
+
+        def stat(self, *, follow_symlinks: bool) -> None:
+            raise OSError(5, "Input/output error", self.path)
+
+    monkeypatch.setattr(trust.os, "scandir", lambda folder: nullcontext([Entry()]))
+    reason = trust.untrusted([str(module), str(module.parent)])
+    assert reason == f"running as root, and {Entry.path} cannot be checked: Input/output error"
 
 
 @root
