@@ -35,8 +35,7 @@ def bytecode(request: Request) -> ResultDoc:
     # One is a module that was changed a moment ago, or is just being written.
     if len(missing) < len(files) / 2:
         return passed()
-    source, *_ = missing
-    folder = os.path.dirname(os.path.dirname(source))
+    folder = os.path.dirname(os.path.dirname(missing[0]))
     return failed(_finding(request, folder, len(missing), len(files)))
 
 

@@ -13,7 +13,7 @@ import sys
 
 from probe_core.fastpath import call_c, signal
 
-__all__ = ["ORPHANED", "discard", "go_first", "main", "read_exactly"]
+__all__ = ["ORPHANED", "become_subreaper", "discard", "go_first", "main", "read_exactly"]
 
 ORPHANED = 71
 """Exit status of a child whose parent died: EX_OSERR of sysexits.h."""
@@ -153,7 +153,7 @@ def _fork() -> tuple[int, bool]:
     except OSError:
         prober = -1
     if prober > 0:
-        inherits = _become_subreaper()
+        inherits = become_subreaper()
         try:
             os.write(alive_w, b"1" if inherits else b"0")
             os.sched_yield()  # on a machine whose processors are busy, let the prober go first
@@ -172,10 +172,10 @@ def _fork() -> tuple[int, bool]:
     return alive_r, read_exactly(alive_r, 1) == b"1"
 
 
-def _become_subreaper() -> bool:
+def become_subreaper() -> bool:
     """Be the parent of all descendants whose own parent has ended; return whether this is so.
 
-    Not in the prober, nor before it is forked: libffi 3.4 opens its own file when ctypes is loaded.
+    Not in a prober, nor before it is forked: libffi 3.4 opens its own file when ctypes is loaded.
     """
     # Not so without it: the host ends leftovers.
     return call_c("prctl", _PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0

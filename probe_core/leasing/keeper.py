@@ -24,7 +24,7 @@ from time import sleep
 
 from probe_core.fastpath import call_c, signal
 from probe_core.isolation.posix import new_pipe
-from probe_core.isolation.start import discard
+from probe_core.isolation.start import become_subreaper, discard
 from probe_core.leasing.execute import NOT_EXECUTABLE, CannotRun, complain, end_as, quiet, spawn
 from probe_core.proc import open_files, pending
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     Program = tuple[str, Sequence[str], Mapping[str, str]]
     """A command to run: its file, its arguments, its environment."""
 
-_PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 1, 15, 36  # linux/prctl.h
+_PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15  # linux/prctl.h
 _PARENT_ENDED = 34
 """The signal that wakes the keeper when the front has ended: the first real-time signal that glibc
 does not use itself (signal(7)). It may come from anybody: the keeper looks who its parent is."""
@@ -63,7 +63,7 @@ after the other, without sleeping in between."""
 
 def can_keep() -> bool:
     """Make this process inherit orphans; return whether the system lets it: Linux since 3.4."""
-    return hasattr(signal, "sigwaitinfo") and _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    return hasattr(signal, "sigwaitinfo") and become_subreaper()
 
 
 def run(leased: Leased, programs: Sequence[Program]) -> NoReturn:
@@ -113,7 +113,7 @@ class Keeper:
 
     def run(self, mask: set[int], ignored: bool) -> NoReturn:
         """Start the commands, wait for all that descends from them, give the devices back."""
-        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        become_subreaper()
         for path, arguments, environ in self.programs:
             pid = spawn(path, arguments, environ, mask, ignored)
             self.pids.add(pid)

@@ -6,6 +6,7 @@ from probe_core.machine import access as nodes
 from probe_core.machine import decimal, named_lines
 from probe_core.machine.surroundings import cgroup_text, container, in_slurm, is_wsl
 from probe_core.model.ids import NO_PLACE, driver_name, pci_address, pci_place
+from probe_core.sysfs.drivers import bound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -238,7 +239,7 @@ class Scene:
             on_bus = folder is not None and "bus" in device["seen_by"]
             name = driver_name(device)
             if name and folder and on_bus and device["sources"].get("driver.name") != "bus":
-                name = self.machine.readlink(f"{folder}/driver").rpartition("/")[2]
+                name = bound(self.machine, folder)
             self._drivers[identity] = name or None
         return self._drivers[identity]
 
